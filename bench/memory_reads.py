@@ -123,8 +123,6 @@ def _events(place: Path, count: int = sized(1100, 20)) -> dict[str, float]:
         readers: dict[str, Callable[[], Sequence[object]]] = {
             "node_read": lambda: list(memory.mem_node_read("child")),
             "all": lambda: memory["child"].events(),
-            "iterated": lambda: list(memory["child"].iterate_events()),
-            "first_of_all": lambda: [next(memory["child"].iterate_events())],
             "found": lambda: memory.mem_recall_search("9", branch_id="child"),
             "bare_rows": lambda: plain.execute("SELECT * FROM events ORDER BY seq DESC").fetchall(),
         }

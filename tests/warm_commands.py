@@ -290,8 +290,7 @@ if __name__ == "__main__":
     for name in _USED:
         import_module(name)
     from taskweaver.__main__ import main
-    from taskweaver.memory.branched.run.environment import collect_environment
-    from taskweaver.memory.branched.run.hardware import copy_rate
+    from taskweaver.treesearch.execution.machine import collect_environment, copy_rate
 
     collect_environment()  # asked for once, and kept for each search
     copy_rate()

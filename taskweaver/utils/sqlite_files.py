@@ -32,26 +32,10 @@ def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def table_names(connection: sqlite3.Connection) -> list[str]:
-    """Return the names of the tables of a database, without those that SQLite keeps for itself."""
-    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return [name for (name,) in rows if not name.startswith("sqlite_")]
-
-
 def column_names(connection: sqlite3.Connection, table: str) -> list[str]:
     """Return the names of the columns that hold values; a computed one holds none."""
     rows = connection.execute(f"PRAGMA table_info({quoted_name(table)})")
     return [row[1] for row in rows]
-
-
-def drop_programs(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Drop the triggers and views of a database, and return the kind and the name of each."""
-    found = connection.execute(
-        "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view') ORDER BY type"
-    ).fetchall()
-    for kind, name in found:
-        connection.execute(f"DROP {kind} {quoted_name(name)}")
-    return found
 
 
 def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:

@@ -128,20 +128,19 @@ def test_an_erasure_asks_first_and_names_the_places(file: Path) -> None:
     command = ["erase", file, "--text", secret, "--logs", logs]
     would = run(*command, "--dry-run")
     assert would.output == (
-        f"1 of archival would be erased\nwould be changed: {logs / 'prompt.md'}\n"
+        f"1 of archival would be erased\nnot changed: {logs / 'prompt.md'}: it holds the text\n"
     )
     asked = run(*command)
     assert "Erase it?" in asked.output
     assert asked.exit_code != 0
     assert secret.encode() in file.read_bytes()
     done = run(*command, "--yes", "--json")
-    assert done.exit_code == 0
+    assert done.exit_code == 1
+    left = {"path": str(logs / "prompt.md"), "reason": "it holds the text"}
     assert json.loads(done.output) == {
-        "rows": {"archival": 1}, "files": [str(logs / "prompt.md")], "untouched": [],
-        "is_dry": False,
+        "rows": {"archival": 1}, "files": [], "untouched": [left], "is_dry": False,
     }  # fmt: skip
     assert secret.encode() not in file.read_bytes()
-    assert (logs / "prompt.md").read_text() == "- [erased]        "
 
 
 def test_a_text_to_erase_can_come_by_the_standard_input(file: Path) -> None:

@@ -150,43 +150,45 @@ ext_role/test_web_search.py::test_quotes_have_the_configured_length
   web_search.chunk_size web_search.chunk_overlap
 app/test_mcp_tools.py::test_the_models_see_the_tools_and_code_calls_them
   mcp.servers
-memory/branched/test_memory_keys.py::test_core_memory_keeps_to_its_size
+memory/branched/test_tiers.py::test_what_does_not_fit_goes_to_archival_least_important_and_oldest_first
   memory.core_max_chars
-memory/branched/test_memory_keys.py::test_a_prompt_shows_as_many_events_and_records_as_configured
-  memory.recall_max_events memory.retrieval_k
-memory/branched/test_memory_keys.py::test_full_text_search_is_used_unless_it_is_off
+memory/branched/test_render.py::test_a_prompt_shows_as_many_events_and_records_as_configured
+  memory.recall_max_events memory.retrieval_k memory.section_budgets.archival_snippet
+memory/branched/test_search.py::test_without_fts5_records_are_found_and_a_memory_that_needs_it_is_refused
   memory.use_fts
-memory/branched/test_memory_keys.py::test_writes_are_as_durable_as_configured
+memory/branched/test_store.py::test_writes_are_as_durable_as_configured
   memory.synchronous
-memory/branched/test_memory_keys.py::test_a_long_record_is_cut
+memory/branched/test_pressure.py::test_what_no_model_shortens_is_cut
   memory.archival_max_chars
-memory/branched/test_memory_keys.py::test_a_prompt_shows_as_much_memory_as_configured
+memory/branched/test_render.py::test_no_limit_and_task_budgets
   memory.memory_budget_chars
-memory/branched/test_memory_keys.py::test_each_task_has_a_budget_of_its_own
+memory/branched/test_render.py::test_no_limit_and_task_budgets
   memory.metrics_extraction_budget_chars memory.plotting_code_budget_chars
   memory.plot_selection_budget_chars memory.vlm_analysis_budget_chars
   memory.node_summary_budget_chars
-memory/branched/test_memory_keys.py::test_sections_have_budgets
+memory/branched/test_ingest.py::test_summaries_of_sources_have_budgets
   memory.section_budgets.idea_summary memory.section_budgets.idea_section_limit
-  memory.section_budgets.phase0_summary memory.section_budgets.archival_snippet
-memory/branched/test_memory_keys.py::test_results_of_reads_are_bounded
+  memory.section_budgets.phase0_summary
+memory/branched/test_protocol.py::test_writes_come_before_reads_and_ids_come_back
   memory.section_budgets.results
-memory/branched/test_memory_keys.py::test_operations_are_logged_where_and_as_long_as_configured
-  memory.memory_log_enabled memory.memory_log_dir memory.memory_log_max_chars
-memory/branched/test_memory_keys.py::test_a_model_shortens_as_often_as_configured
+memory/branched/test_logs.py::test_each_public_call_is_one_line_in_all_and_in_its_layer
+  memory.memory_log_enabled memory.memory_log_max_chars
+memory/branched/test_import_alone.py::test_keys_of_a_configuration_reach_the_memory
+  memory.memory_log_dir
+memory/branched/test_pressure.py::test_a_model_shortens_as_often_as_configured
   memory.use_llm_compression memory.max_compression_iterations
-memory/branched/test_memory_keys.py::test_texts_for_models_are_those_of_the_folder
+memory/branched/test_pressure.py::test_a_model_shortens_as_often_as_configured
   memory.prompt_dir
-memory/branched/test_memory_keys.py::test_old_events_are_summed_up_as_configured
+memory/branched/test_pressure.py::test_old_events_are_summed_up_as_configured
   memory.auto_consolidate memory.recall_consolidation_threshold
-memory/branched/test_memory_keys.py::test_pressure_is_relieved_from_the_configured_level
+memory/branched/test_pressure.py::test_the_level_follows_the_fuller_part
   memory.consolidation_trigger
-memory/branched/test_memory_keys.py::test_the_level_of_pressure_begins_where_configured
+memory/branched/test_pressure.py::test_the_level_follows_the_fuller_part
   memory.pressure_thresholds.medium memory.pressure_thresholds.high
   memory.pressure_thresholds.critical
 treesearch/agent/test_search_prompts.py::test_a_reader_is_told_how_often_it_may_read
   memory.max_memory_read_rounds
-memory/branched/test_memory_keys.py::test_a_run_ends_with_its_final_memory_under_its_names
+memory/branched/test_paper.py::test_it_can_be_limited_and_switched_off
   memory.final_memory_enabled memory.final_memory_filename_md memory.final_memory_filename_json
 app/test_project_keys.py::test_the_logs_of_kernels_are_where_configured
   execution_service.env_dir execution.zygote

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -68,39 +66,15 @@ def test_a_conversation_comes_back_from_yaml_and_from_json_as_it_was(
 ) -> None:
     conversation.to_yaml(tmp_path / "c.yaml")
     text = json.dumps(conversation.to_dict())
-
     assert Conversation.from_yaml(tmp_path / "c.yaml") == conversation
     assert Conversation.from_dict(json.loads(text)) == conversation
-
-
-def test_a_shared_entry_comes_back_as_an_entry_with_its_id(tmp_path: Path) -> None:
-    entry = SharedMemoryEntry.create("plan", "1. go", "conversation")
-    attachment = Attachment.create(AttachmentType.shared_memory_entry, "1. go", extra=entry)
-    conversation_of(Post.create("m", "Planner", "User", [attachment])).to_yaml(tmp_path / "c.yaml")
-
-    read = Conversation.from_yaml(tmp_path / "c.yaml")
-
-    assert read.rounds[0].post_list[0].attachment_list[0].extra == entry
-
-
-def test_a_person_can_read_the_file(tmp_path: Path) -> None:
-    post = Post("p", "User", "Planner", "erste Zeile: Ä\nzweite Zeile\n日本語")
-    conversation_of(post).to_yaml(tmp_path / "c.yaml")
-
-    text = (tmp_path / "c.yaml").read_text(encoding="utf8")
-
-    assert "message: |-\n" in text
-    assert "erste Zeile: Ä\n" in text
-    assert "日本語" in text
 
 
 def test_a_pair_of_surrogates_is_joined_and_half_of_one_is_replaced(tmp_path: Path) -> None:
     post = Post("p", "User", "Planner", "\ud83d\ude00 and \ud83d")
     post.add_attachment(Attachment.create("text", "half \udc00", extra={"k": ["\ud83d"]}))
     conversation_of(post).to_yaml(tmp_path / "c.yaml")
-
     read = Conversation.from_yaml(tmp_path / "c.yaml").rounds[0].post_list[0]
-
     assert read.message == "\U0001f600 and \ufffd"
     assert read.attachment_list[0].content == "half \ufffd"
     assert read.attachment_list[0].extra == {"k": ["\ufffd"]}
@@ -111,52 +85,36 @@ def test_data_that_holds_itself_is_written_and_read(tmp_path: Path) -> None:
     loop.append(loop)
     post = Post("p", "A", "B", "m", [Attachment.create("text", "t", extra=loop)])
     conversation_of(post).to_yaml(tmp_path / "c.yaml")
-
     extra = Conversation.from_yaml(tmp_path / "c.yaml").rounds[0].post_list[0].attachment_list[0]
-
     assert extra.extra[0] == "é"
     assert extra.extra[1] is extra.extra
 
 
-def test_data_nested_beyond_measure_is_refused(tmp_path: Path) -> None:
-    deep: list[Any] = []
-    for _ in range(100_000):
-        deep = [deep]
-    post = Post("p", "A", "B", "m", [Attachment.create("text", "t", extra=deep)])
-
-    with pytest.raises(ConversationError):
-        conversation_of(post).to_yaml(tmp_path / "c.yaml")
+def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConversationError, match=r"none\.yaml cannot be used: No such file"):
+        Conversation.from_yaml(tmp_path / "none.yaml")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConversationError, match="file"):
+        Conversation.init().to_yaml(tmp_path / "file" / "c.yaml")
 
 
 def test_an_object_on_an_attachment_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
     post = Post("p", "A", "B", "m", [Attachment.create("text", "t", extra=object())])
-
     with pytest.raises(ConversationError, match=r"c\.yaml"):
         conversation_of(post).to_yaml(tmp_path / "c.yaml")
-
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:
     path = tmp_path / "old.yaml"
     path.write_text(OLD_FILE)
-
     conversation = Conversation.from_yaml(path)
-
     posts = conversation.rounds[0].post_list
     assert conversation.roles == ["User", "Planner", "CodeInterpreter"]
     assert conversation.plugins == []
     assert posts[0].attachment_list == []
     assert [item.type for item in posts[1].attachment_list] == [AttachmentType.plan]
     assert all([conversation.id, posts[0].id, posts[1].attachment_list[0].id])
-
-
-def test_a_conversation_without_rounds_is_a_conversation() -> None:
-    assert Conversation.from_dict({"rounds": None}).rounds == []
-
-
-def test_old_yaml_without_enabled_counts_as_enabled() -> None:
-    assert Conversation.from_dict({"rounds": []}).enabled
 
 
 def broken(*path: str | int, value: Any = None, delete: bool = False) -> dict[str, Any]:
@@ -183,17 +141,13 @@ ENTRY = (*POST, "attachment_list", 1, "extra")
     [
         ("text", "the whole is text, not a mapping"),
         ({}, "rounds is missing"),
-        ({"rounds": "x"}, "rounds is text, not a list or null"),
         ({"rounds": [3]}, "rounds[0] is 3, not a mapping"),
         (broken("enabled", value="yes"), "enabled is text, not true or false"),
         (broken("rounds", 0, "user_query", delete=True), "rounds[0].user_query is missing"),
         (broken("rounds", 0, "state", value="done"), "rounds[0]: state is one of"),
-        (broken("rounds", 0, "post_list", value={}), "rounds[0].post_list is a mapping"),
         (broken(*POST, "send_to", delete=True), "rounds[0].post_list[0].send_to is missing"),
-        (broken(*POST, "message", value=5), "rounds[0].post_list[0].message is 5, not text"),
         (broken(*ATTACHMENT, "content", delete=True), "attachment_list[0].content is missing"),
         (broken(*ATTACHMENT, "type", value="python"), "attachment_list[0]: 'python' is not"),
-        (broken(*ATTACHMENT, "id", value=[]), "attachment_list[0].id is a list, not text or null"),
         (broken(*ENTRY, "scope", value="day"), "attachment_list[1]: scope is one of"),
         (broken(*ENTRY, "content", delete=True), "attachment_list[1]: 'content' is missing"),
     ],
@@ -201,10 +155,8 @@ ENTRY = (*POST, "attachment_list", 1, "extra")
 def test_what_is_wrong_is_said_with_its_place(data: Any, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(json.dumps(data))
-
     with pytest.raises(ConversationError) as caught:
         Conversation.from_yaml(path)
-
     assert str(path) in str(caught.value)
     assert problem in str(caught.value)
 
@@ -214,7 +166,6 @@ def test_what_is_wrong_is_said_with_its_place(data: Any, problem: str, tmp_path:
     [
         (b"rounds: [", "is not YAML"),
         (b"\xff\xfe\x00", "is not UTF-8"),
-        (b"rounds: !!python/object/apply:os.system [id]", "is not YAML"),
         (b"", "the whole is null, not a mapping"),
     ],
 )
@@ -223,35 +174,6 @@ def test_a_file_that_is_no_conversation_is_refused(
 ) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(content)
-
     with pytest.raises(ConversationError, match=problem) as caught:
         Conversation.from_yaml(path)
-
     assert str(caught.value).count(str(path)) == 1
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConversationError, match=r"none\.yaml cannot be used: No such file"):
-        Conversation.from_yaml(tmp_path / "none.yaml")
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(ConversationError, match="file"):
-        Conversation.init().to_yaml(tmp_path / "file" / "c.yaml")
-
-
-def test_the_error_survives_pickling() -> None:
-    error = pickle.loads(pickle.dumps(ConversationError("c.yaml", "it is empty")))
-
-    assert str(error) == "The conversation in c.yaml cannot be used: it is empty"
-
-
-def test_the_wire_form_does_not_change_the_conversation() -> None:
-    conversation = Conversation.from_dict(good())  # type: ignore[arg-type]
-    before = copy.deepcopy(conversation)
-
-    conversation.to_dict()
-
-    assert conversation == before

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from taskweaver.memory.branched.run.environment import collect_environment
-from taskweaver.memory.branched.run.hardware import copy_rate
+from taskweaver.treesearch.execution.machine import collect_environment, copy_rate
 
 _HERE = Path(__file__).parent
 _PR_SET_PDEATHSIG = 1
@@ -111,14 +110,14 @@ def fake(host: str = "", cpu: str = "", is_blind: bool = False, **variables: str
     """
     import socket
 
-    from taskweaver.memory.branched.run import environment
+    from taskweaver.treesearch.execution import machine
     from taskweaver.treesearch.execution.executors import probe
 
     os.environ.update(variables)
     if host:
         socket.gethostname = lambda: host
     if cpu:
-        facts = environment.collect_environment() | {"cpu": cpu}
+        facts = machine.collect_environment() | {"cpu": cpu}
         probe.collect_environment = lambda: facts
     if is_blind:
         from taskweaver.treesearch.execution.executors.remote import hosted

@@ -13,8 +13,7 @@ from search_lab import FAST, Climber
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.search_service import resume_search, runs, start_search
-from taskweaver.memory.branched.run.environment import collect_environment
-from taskweaver.memory.branched.run.hardware import copy_rate
+from taskweaver.treesearch.execution.machine import collect_environment, copy_rate
 
 
 def work(project: Path, settings: dict[str, object]) -> None:

@@ -22,7 +22,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--logs folders": {
         "multiple": True,
         "type": click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-        "help": "A folder of prompt logs; all files in it are looked through.",
+        "help": "A folder of prompt logs: files in it that hold the text are listed.",
     },
     "--dry-run": {"is_flag": True, "help": "Only print where it is."},
     "--yes": {"is_flag": True, "help": "Do not ask."},

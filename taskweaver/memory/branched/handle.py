@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.core_keys import CoreKeys
-from taskweaver.memory.branched.errors import InvalidUpdate, translated
+from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.protocol.injections import Injection
 from taskweaver.memory.branched.protocol.operation_lines import (
@@ -160,13 +160,6 @@ class BranchHandle:
         with self._view() as (connection, branch):
             most = None if limit is None else whole("limit", limit)
             return self._parts.recall.visible(connection, branch, most, at=at)
-
-    def iterate_events(self, *, at: int | None = None) -> Iterator[Event]:
-        """Iterate in one thread over the events in view at the first step; see `Recall.iterate`."""
-        with self._view() as (connection, branch):
-            found = self._parts.recall.iterate(connection, branch, at=at)
-        with translated(self._parts.database.path):
-            yield from found
 
     def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
         """Return each time an event in view happened, newest first; see `Recall.occurrences`."""

@@ -310,11 +310,9 @@ class MemoryManager(BranchedMemory):
 
         return ingest_phase0_internal_info(self._of_run(branch_id), payload, **options)
 
-    def ingest_environment(
-        self, facts: Mapping[str, Any] | None = None, *, branch_id: str | None = None
-    ) -> bool:
-        """Keep facts about the machine (None: this one); return whether they were new."""
-        from taskweaver.memory.branched.run.environment import ingest_environment
+    def ingest_environment(self, facts: Mapping[str, Any], *, branch_id: str | None = None) -> bool:
+        """Keep facts about the machine; return whether they were new."""
+        from taskweaver.memory.branched.run.ingest import ingest_environment
 
         return ingest_environment(self._of_run(branch_id), facts)
 

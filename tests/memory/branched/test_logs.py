@@ -1,19 +1,34 @@
-"""The operation logs, the prompt logs, and the plans of the hot queries."""
+"""The logs of operations and rows, the prompt logs, and the plans of the hot queries.
+
+A log that cannot be written fails no write, no read and no close, and names what it lost.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from memories import Open
+from patience import PATIENCE_S
 
-from taskweaver.memory.branched import MemoryManager
-from taskweaver.memory.branched.logs.log_lines import display_phase
+from taskweaver.memory.branched import MemoryConfig, MemoryManager, RecordNotVisible
+from taskweaver.memory.branched.logs.log_files import LogFolder
 from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
-from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.branched.tiers import search
+
+ROWS = "logs/memory_primitive.jsonl"
+TABLES = ("core_kv", "events", "archival", "exclusions", "digests")
+_LIMIT = 64 << 20
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -28,7 +43,8 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     )
     memory.bind(memory.create_branch(None, branch_id="root"))
     memory.mem_core_set("k", "token=abcdefghijkl " + "x" * 100)
-    memory.mem_recall_append({"kind": "k", "content": "said", "phase": "draft", "node_id": "root"})
+    for phase in ("draft", "2_baseline_tuning", "stage_x_summary"):
+        memory.mem_recall_append({"content": "said", "phase": phase, "node_id": "root"})
     memory.apply_llm_memory_updates("root", {"core": {"a": "b"}, "core_get": ["a"]}, "n", "debug")
     memory.render_for_prompt("root", "draft")
     memory.check_memory_pressure("root")
@@ -36,7 +52,7 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     everything = lines(tmp_path / "logs" / "memory_calls.jsonl")
     ops = [line["op"] for line in everything]
     assert ops == [
-        "create_branch", "mem_core_set", "mem_recall_append", "llm_core_set", "llm_core_get",
+        "create_branch", "mem_core_set", *["mem_recall_append"] * 3, "llm_core_set", "llm_core_get",
         "apply_llm_memory_updates", "render_for_prompt", "check_memory_pressure",
     ]  # fmt: skip
     keys = {"ts", "op", "layer", "memory_type", "branch_id", "node_id", "phase", "run_id"}
@@ -45,7 +61,8 @@ def test_each_public_call_is_one_line_in_all_and_in_its_layer(
     assert layers["mem_core_set"] == ("public_api", "core")
     assert layers["llm_core_get"] == ("llm", "llm_read")
     assert layers["render_for_prompt"] == ("system", "prompt")
-    assert everything[2]["phase"] == "Phase 2: Draft Implementation"
+    phases = [line["phase"] for line in everything[2:5]]
+    assert phases == ["Phase 2: Draft Implementation", "stage_execution_2", "stage_summary"]
     preview = everything[1]["details"]["value_preview"]
     assert "abcdefghijkl" not in preview
     assert len(preview) == 50
@@ -125,20 +142,6 @@ def test_each_operation_of_a_block_is_a_line(open_memory: Open, tmp_path: Path) 
     assert "hunter2" not in (tmp_path / "memory_calls.jsonl").read_text()
 
 
-@pytest.mark.parametrize(
-    ("hint", "shown"),
-    [
-        ("phase0", "Phase 0: Setup"),
-        ("2_baseline_tuning", "stage_execution_2"),
-        ("stage_x_summary", "stage_summary"),
-        ("something else", "something else"),
-        (None, None),
-    ],
-)
-def test_phases_have_names(hint: str | None, shown: str | None) -> None:
-    assert display_phase(hint) == shown
-
-
 def test_what_a_prompt_was_shown_and_did_is_kept(memory: MemoryManager, tmp_path: Path) -> None:
     result = memory.render_for_prompt_with_log("a", "draft")
     memory["a"].note_injection(result, "draft")
@@ -182,7 +185,6 @@ def test_hot_queries_use_their_indexes(
     memory.mem_archival_search("record threads 7", tags=["T"], branch_id="below")
     memory.mem_archival_search("", tags=["T"], branch_id="below")
     memory.mem_node_read("below")
-    assert len(list(memory["below"].iterate_events())) == 50
     memory.mem_recall_search("event", branch_id="a")
     memory.mem_core_get(["k1"], branch_id="a")
     connection.set_trace_callback(None)
@@ -206,14 +208,205 @@ def test_hot_queries_use_their_indexes(
         assert not sorts, f"{query}\n{plan}"
 
 
-def test_a_new_name_and_a_final_memory_are_a_line_each(open_memory: Open, tmp_path: Path) -> None:
-    memory = open_memory(memory_log_enabled=True, log_dir=tmp_path / "logs")
-    memory.create("root")
-    memory.rename_node("root", "n1")
-    generate_final_memory(memory, tmp_path, "root", None)
-    memory.generate_final_memory_for_paper(tmp_path, "root")
+def rows_of(file: Path) -> list[tuple[int, str, int]]:
+    """Return number, table and branch of each row of a memory that belongs in the log."""
+    with closing(sqlite3.connect(file)) as connection:
+        return sorted(
+            (seq, table, branch)
+            for table in TABLES
+            for seq, branch in connection.execute(f"SELECT seq, branch_id FROM {table}")
+        )
+
+
+def logged(folder: Path) -> list[tuple[int, str, int]]:
+    return sorted(
+        (line["seq"], line["table"], line["row"]["branch_id"]) for line in lines(folder / ROWS)
+    )
+
+
+def test_the_line_of_a_row_names_operation_branch_node_and_phase(
+    open_memory: Open, tmp_path: Path
+) -> None:
+    with open_memory(memory_log_enabled=True) as memory:
+        memory.create_branch(None, branch_id="root", live=True)
+        memory.mem_node_fork("root", "n1")
+        event = {"kind": "run_failed", "content": "oom", "node_id": "n1", "phase": "debug"}
+        memory.mem_node_write("n1", core_updates={"k": "v"}, recall_event=event)
+        memory.mem_core_del("k", branch_id="n1")
+        id_ = memory.mem_archival_write("x" * 5000, branch_id="root")
+        memory.mem_archival_update(id_, text="two", branch_id="n1")
+        memory.mem_archival_delete(id_, branch_id="n1")
+        memory.mem_core_set("db_password", "hunter2-hunter2", branch_id="n1")
+        memory.seal("n1")
+    found = lines(tmp_path / ROWS)
+    assert [(line["seq"], line["op"], line["memory_type"]) for line in found] == [
+        (1, "set_core", "core"),
+        (2, "write_event", "recall"),
+        (3, "core_delete", "core"),
+        (4, "write_archival", "archival"),
+        (5, "update_archival", "archival"),
+        (6, "delete_archival", "archival"),
+        (7, "set_core", "core"),
+    ]
+    assert {(line["layer"], line["file"]) for line in found} == {("primitive", "m.sqlite")}
+    noted = found[1]
+    assert (noted["branch_id"], noted["node_id"], noted["phase"]) == ("n1", "n1", "Phase 2: Debug")
+    assert noted["row"]["kind"] == "run_failed"
+    assert found[3]["row"]["text"] == "x" * 5000  # never cut
+    assert found[6]["row"]["value"] == "[[masked:secret]]"
+
+
+def test_an_import_is_logged_and_a_refused_write_is_not(open_memory: Open, tmp_path: Path) -> None:
+    with open_memory("other.sqlite", memory_log_enabled=False) as other:
+        other.create_branch(None, branch_id="there")
+        for n in range(600):
+            other.mem_archival_write(f"record {n}", branch_id="there")
+        other.turns.start_round("there", "r", "said in a conversation")
+        other.export(tmp_path / "there.jsonl")
+    with open_memory(memory_log_enabled=True) as memory:
+        memory.create_branch(None, branch_id="root")
+        memory.import_(tmp_path / "there.jsonl")
+        block = {"core": {"undone": "x"}, "archival_update": [{"id": 9999, "text": "y"}]}
+        with pytest.raises(RecordNotVisible):
+            memory.apply_llm_memory_updates("root", block)
+        memory.mem_core_set("k", "v", branch_id="root")
+        for n in range(60):
+            memory.write_event("root", "step", f"event {n}")
+        memory["root"].consolidate()
+    assert logged(tmp_path) == rows_of(tmp_path / "m.sqlite")
+    text = (tmp_path / ROWS).read_text()
+    assert "undone" not in text
+    assert "conversation" not in text
+
+
+def test_lines_of_several_processes_are_whole(memory: MemoryManager, tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from taskweaver.memory.branched import MemoryManager\n"
+        "with MemoryManager(sys.argv[1]) as memory:\n"
+        "    memory.fork('root', sys.argv[2])\n"
+        "    for n in range(60):\n"
+        "        memory.mem_core_set('n', str(n), branch_id=sys.argv[2])\n"
+        "        memory.write_archival(sys.argv[2], f'record {n}')\n"
+    )
     memory.close()
-    made = [(line["op"], line["branch_id"]) for line in lines(tmp_path / "logs/memory_calls.jsonl")]
-    ops = [op for op, _ in made if op.startswith("update_branch")]
-    assert ops == ["update_branch_node_uid"]
-    assert made[-2:] == [("generate_final_memory_for_paper", "root")] * 2
+    before = rows_of(memory.path)
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(memory.path), f"p{n}"])
+        for n in range(3)
+    ]
+    assert [writer.wait(timeout=PATIENCE_S) for writer in writers] == [0, 0, 0]
+    assert sorted([*before, *logged(tmp_path)]) == rows_of(memory.path)
+
+
+def open_logged(folder: Path, logs: Path) -> MemoryManager:
+    config = MemoryConfig(log_dir=logs, synchronous="NORMAL")
+    return MemoryManager(folder / "m.sqlite", config)
+
+
+def readable(path: Path, *, since: int = 0) -> tuple[list[dict[str, Any]], int]:
+    """Return the lines of a log, and how many of them are torn."""
+    with path.open("rb") as file:
+        file.seek(since)
+        texts = [text for text in file.read().split(b"\n") if text]
+    found, torn = [], 0
+    for text in texts:
+        try:
+            found.append(json.loads(text))
+        except ValueError:
+            torn += 1
+    return found, torn
+
+
+@contextmanager
+def full_disk(logs: Path, room: int) -> Iterator[int]:
+    """Let the files in a folder grow by a few bytes only, and the database by as much as it needs.
+
+    Yields the size of the files.
+    """
+    logs.mkdir()
+    for layer in ("calls", "primitive", "public_api"):
+        with (logs / f"memory_{layer}.jsonl").open("wb") as file:
+            file.seek(_LIMIT - room - 1)
+            file.write(b"\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_LIMIT, hard))
+    try:
+        yield _LIMIT - room
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_of_the_logs_fails_no_write(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logs = tmp_path / "logs"
+    with open_logged(tmp_path, logs) as memory:
+        with caplog.at_level(logging.WARNING), full_disk(logs, 5000) as size:
+            memory.bind(memory.create_branch(None, branch_id="root"))
+            for n in range(500):
+                memory.mem_archival_write(f"record {n}")
+                if n % 100 == 0:
+                    memory.mem_archival_search("record")
+                    memory.render_for_prompt("root")
+        assert len(memory["root"].records()) == 500
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert str(logs) in caplog.text
+        memory.mem_core_set("k", "v")
+    calls, torn = readable(logs / "memory_calls.jsonl", since=size)
+    assert torn == 1  # the line that the full disk cut off, and no other
+    (lost,) = [line for line in calls if line["op"] == "log_lines_lost"]
+    assert lost["details"]["reason"] == "File too large"
+    written = [line for line in calls if line["op"] != "log_lines_lost"]
+    expected = 1 + 500 + 5 + 5 + 1
+    assert len(written) + lost["details"]["count"] == expected
+    assert written[-1]["op"] == "mem_core_set"
+    rows, torn = readable(logs / "memory_primitive.jsonl", since=size)
+    assert torn == 1
+    (lost,) = [line for line in rows if line["op"] == "log_lines_lost"]
+    assert len(rows) - 1 + lost["details"]["count"] == 501
+    assert rows[-1]["op"] == "set_core"
+
+
+def in_a_file(logs: Path) -> None:
+    logs.write_text("no folder")
+
+
+def with_folders_for_files(logs: Path) -> None:
+    for layer in ("calls", "primitive", "public_api", "internal", "system"):
+        (logs / f"memory_{layer}.jsonl").mkdir(parents=True)
+
+
+def with_pipes_for_files(logs: Path) -> None:
+    logs.mkdir()
+    for layer in ("calls", "primitive", "public_api", "internal", "system"):
+        os.mkfifo(logs / f"memory_{layer}.jsonl")
+
+
+@pytest.mark.parametrize("breaks", [in_a_file, with_folders_for_files, with_pipes_for_files])
+def test_logs_that_cannot_be_made_fail_nothing(
+    breaks: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logs = tmp_path / "logs"
+    breaks(logs)
+    memory = open_logged(tmp_path, logs)
+    memory.bind(memory.create_branch(None, branch_id="root"))
+    for n in range(450):
+        memory.mem_core_set(f"k{n % 7}", str(n))
+        assert memory.mem_core_get([f"k{n % 7}"]) == {f"k{n % 7}": str(n)}
+    memory.close()
+    assert not (tmp_path / "m.sqlite-wal").exists()  # the last connection is closed
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
+
+
+def test_a_line_that_another_process_left_torn_spoils_no_other(tmp_path: Path) -> None:
+    folder = LogFolder(tmp_path)
+    (tmp_path / "a.jsonl").write_bytes(b'{"n": 1}\n{"n": ')
+    assert folder.append("a.jsonl", ['{"n": 3}', '{"n": 4}']) == 2
+    found, torn = readable(tmp_path / "a.jsonl")
+    assert ([line["n"] for line in found], torn) == ([1, 3, 4], 1)
+
+
+def test_a_new_log_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    LogFolder(tmp_path / "logs").append("a.jsonl", ["{}"])
+    assert (tmp_path / "logs" / "a.jsonl").stat().st_mode & 0o777 == 0o600

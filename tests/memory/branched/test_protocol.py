@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,14 +18,19 @@ from taskweaver.memory.branched import (
     ForbiddenMemoryUpdateError,
     InvalidUpdate,
     MalformedMemoryUpdateError,
+    MemoryConfig,
     MemoryManager,
     MemoryUpdateError,
     MissingMemoryUpdateError,
+    RecordNotVisible,
     instructions,
     read_reply,
 )
+from taskweaver.memory.branched.errors import StoreUnwritable
+from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import OPERATIONS, check_updates, has_reads
 from taskweaver.memory.branched.protocol.updates import format_results
+from taskweaver.memory.branched.rounds import MemoryTurn
 
 BLOCK = '<memory_update>\n{"core": {"a": "1"}}\n</memory_update>'
 
@@ -34,7 +41,6 @@ BLOCK = '<memory_update>\n{"core": {"a": "1"}}\n</memory_update>'
         (f'{BLOCK}\n{{"plan": 1}}', '{"plan": 1}'),
         (f"Here you are.\n{BLOCK}", "Here you are."),
         (f"before\n{BLOCK}\nafter", "before\nafter"),
-        (BLOCK.replace("memory_update", "MEMORY_UPDATE"), ""),
         (BLOCK.replace("<memory_update>", '<memory_update version="1">'), ""),
         (BLOCK.replace("</", "<\\/"), ""),
         (f"```xml\n{BLOCK}\n```\nrest", "rest"),
@@ -52,7 +58,6 @@ def test_a_block_is_found_and_taken_out(text: str, body: str) -> None:
     "content",
     [
         json.dumps({"file": f"x\n{BLOCK}\ny"}),
-        json.dumps({"a": [f"{BLOCK}"]}, indent=2),
         f"```python\ntext = '''\n{BLOCK}\n'''\n```",
         f"~~~\nsome\n{BLOCK}\nmore\n~~~",
     ],
@@ -80,9 +85,15 @@ def test_the_three_errors_say_what_to_do() -> None:
         ("{'a': 1}", "in double quotes is needed"),
         ('"core":{"a":1}}', "no JSON"),
         ("Sure! {}", "no JSON"),
+        ('{"core": {"a": "1"}, "core": {"b": "2"}}', "'core' twice"),
+        ('{"archival": [{"text": "x", "text": "y"}]}', "'text' twice"),
     ):
         with pytest.raises(MalformedMemoryUpdateError, match=said):
             read_reply(f"<memory_update>{inner}</memory_update>")
+    with pytest.raises(MissingMemoryUpdateError, match="in a fence or in a JSON string"):
+        read_reply(f"```json\n{BLOCK}\n{{}}\n```", "required")
+    with pytest.raises(BranchedMemoryError, match="must be a text, not NoneType"):
+        read_reply(None)  # type: ignore[arg-type]
     with pytest.raises(MalformedMemoryUpdateError, match="not closed"):
         read_reply('<memory_update>{"core": {}}')
     with pytest.raises(MalformedMemoryUpdateError, match="two"):
@@ -144,25 +155,21 @@ def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> No
         ({"core": []}, "core: must be an object"),
         ({"core": {"k": None}}, "core.k: must not be null"),
         ({"core": {"k": {"value": "v", "ttl": "soon"}}}, "core.k.ttl"),
-        ({"core": {"": "v"}}, "printable"),
         ({"core": {"key": "best", "value": "8"}}, 'Write {"NAME": "VALUE"}'),
         ({"mem_core_set": {"key": "best", "value": "8", "x": "1"}}, 'Write {"NAME": "VALUE"}'),
         ({"core": [{"key": "a", "value": "1"}, {"key": "a", "value": "2"}]}, "set twice"),
-        ({"core": [{"key": "a"}]}, "core.a: must not be null"),
         ({"core": [{"name": "a", "value": "1"}]}, "no field name"),
         ({"core": None, "mem_core_get": {"keys": ["a"], "k": 1}}, "core_get: must be a list"),
         ({"core_get": ["a", "b", 5]}, "core_get[2]"),
-        ({"core_delete": {"a": 1}}, "core_delete: must be a list"),
         ({"archival": "text"}, "archival: must be a list"),
         ({"archival": [{"tags": ["T"]}]}, "archival[0].text"),
         ({"archival": [{"text": "x", "tag": "T"}]}, "no field tag"),
         ({"archival_update": [{"id": 1}]}, "changes nothing"),
         ({"archival_update": [{"text": "x"}]}, "archival_update[0].id"),
-        ({"archival_search": ["x"]}, "archival_search: must be an object"),
         ({"archival_search": {"query": "x", "k": -1}}, "archival_search.k"),
+        ({"archival_delete": ["seven"]}, "archival_delete[0]"),
         ({"archival_search": {"query": ["x"]}}, "archival_search.query"),
         ({"recall": {"kind": "k"}}, "recall[0].content"),
-        ({"recall_evict": {"oldest": "all"}}, "recall_evict.oldest"),
         ({"recall_evict": {"ids": 3}}, "recall_evict.ids"),
         ({"recall_summarize": "yes"}, "recall_summarize: must be true"),
         ({"core_set": {}}, "no such operation"),
@@ -227,25 +234,13 @@ def test_keys_may_have_the_names_of_arguments(memory: MemoryManager) -> None:
     assert memory["b"].core.entries()["value"].importance == 2
 
 
-def test_an_operation_that_is_null_does_nothing(memory: MemoryManager) -> None:
-    before = memory.seq
-    nothing = {name: None for op in OPERATIONS for name in op.names}
-    assert memory.apply_llm_memory_updates("a", nothing) == {}
-    assert memory.seq == before
-    results = memory.apply_llm_memory_updates("a", {**nothing, "core": {"x": "1"}})
-    assert results == {"core": ["x"]}
-
-
 @pytest.mark.parametrize(
     "text",
     [
         '<memory_update"core":{"key":"v"}}/>',
         '<memory_update {"core": {"a": "1"}} />',
-        '<memory_update {"core": {"a": "1"}}>',
-        'Done. <memory_update {"core": {"a": "1"}}/>',
         '<memory_update\n{"core": {"a": "1"}}\n</memory_update>',
         '<memory_update "core": {"a": "1"}',
-        "<memory_update/>",
         "All is well.\n<memory_update",
         '{"core": {"a": "1"}}\n</memory_update>',
         '<memory_update>{"core": {"a": "1"}}</memory_update>\n<memory_update {"core": {}}/>',
@@ -264,7 +259,6 @@ def test_a_block_with_an_unfinished_tag_is_malformed(text: str) -> None:
     "text",
     [
         "A <memory_update> block is not needed here.",
-        "I write no <memory_update block; the results are above.",
         "End with </memory_update> next time.",
         '```json\n<memory_update {"core": {}}/>\n```',
         json.dumps({"note": '<memory_update {"core": {}}/>'}),
@@ -275,36 +269,6 @@ def test_a_mention_of_the_tag_is_no_block(text: str) -> None:
     assert read_reply(text).updates is None
     inside = json.dumps({"archival": [{"text": text.replace("</memory_update>", "")}]})
     assert read_reply(f"<memory_update>{inside}</memory_update>").updates == json.loads(inside)
-
-
-@pytest.mark.parametrize(
-    ("inner", "key"),
-    [
-        ('{"core": {"a": "1"}, "core": {"b": "2"}}', "core"),
-        ('{"core": {"a": "1", "a": "2"}}', "a"),
-        ('{"archival": [{"text": "x", "text": "y"}]}', "text"),
-    ],
-)
-def test_a_key_that_stands_twice_is_malformed(inner: str, key: str) -> None:
-    with pytest.raises(MalformedMemoryUpdateError, match=f"'{key}' twice"):
-        read_reply(f"<memory_update>{inner}</memory_update>")
-
-
-def test_a_block_that_fails_half_way_leaves_nothing(memory: MemoryManager) -> None:
-    before = memory.seq
-    with pytest.raises(BranchedMemoryError):
-        memory.apply_llm_memory_updates(
-            "a", {"core": {"x": "1"}, "archival_update": [{"id": 999, "text": "y"}]}
-        )
-    with pytest.raises(InvalidUpdate):
-        memory.apply_llm_memory_updates("a", {"core": {"x": "1", "y": "\0"}})
-    assert memory.seq == before
-
-
-def test_every_problem_of_a_block_is_named_at_once(memory: MemoryManager) -> None:
-    with pytest.raises(InvalidUpdate) as caught:
-        memory.apply_llm_memory_updates("a", {"core": 1, "bogus": 2, "core_get": 3})
-    assert len(str(caught.value).splitlines()) == 4
 
 
 def test_a_block_is_applied_once_for_an_attempt(memory: MemoryManager) -> None:
@@ -329,3 +293,98 @@ def test_maintenance_follows_the_writes(open_memory: Open) -> None:
     assert results["consolidate"]["status"] == "success"
     assert has_reads(check_updates({"core_get": ["a"]}))
     assert not has_reads(check_updates({"core": {"a": "b"}}))
+
+
+def block(**updates: object) -> str:
+    return f"<memory_update>{json.dumps(updates)}</memory_update>"
+
+
+def test_a_turn_shows_reads_writes_and_logs(memory: MemoryManager, tmp_path: Path) -> None:
+    memory.write_archival("a", "use -lblas when openblas is missing", ["ERROR"])
+    log = MemoryPromptLog(tmp_path / "log")
+    turn = MemoryTurn(memory["a"], "debug", node_id="n", log=log)
+    assert "a faster solver" in turn.shown.text
+    reads = block(archival_search={"query": "openblas"}, core={"seen": "1"})
+    reply, is_reading = turn.look(f"{reads}\n{{}}", "required")
+    assert (reply.body, is_reading) == ("{}", True)
+    assert memory.get_core("a", "seen") is None
+    (found,) = turn.adopt(reply)["archival_search"]
+    assert found["text"] == "use -lblas when openblas is missing"
+    assert memory.get_core("a", "seen") == "1"
+    writes = block(recall={"kind": "note", "content": "linked with -lblas"})
+    reply, is_reading = turn.look(f'{writes}\n{{"plan": "link"}}', "required")
+    assert (reply.body, is_reading) == ('{"plan": "link"}', False)
+    turn.adopt(reply)
+    assert memory["a"].events()[0].text == "linked with -lblas"
+    assert [item.task_hint for item in memory["a"].injections()] == ["debug"]
+    lines = (tmp_path / "log" / "memory_operations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["has_read_results"] for line in lines] == [True, False]
+
+
+def test_a_block_with_wrong_ids_names_all_of_them_and_writes_nothing(
+    memory: MemoryManager,
+) -> None:
+    block = {
+        "core": {"best": "8"},
+        "archival_update": [{"id": 991, "text": "x"}],
+        "archival_delete": [992],
+        "recall_evict": {"ids": [993]},
+        "recall_delete": [994],
+    }
+    with pytest.raises(RecordNotVisible) as caught:
+        memory["a"].apply(block)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "memory_update: nothing was applied."
+    paths = ["archival_update[0].id", "archival_delete[0]", "recall_evict.ids", "recall_delete[0]"]
+    assert [line.split(": ")[0] for line in lines[1:]] == paths
+    assert all(str(991 + n) in line for n, line in enumerate(lines[1:]))
+    assert "best" not in memory["a"].core
+
+
+def test_arguments_of_the_original_are_no_data_of_an_event(memory: MemoryManager) -> None:
+    with pytest.raises(InvalidUpdate, match="write_event: takes no log_event"):
+        memory.write_event("root", "k", "text", log_event=False)
+    assert memory["root"].events() == []
+
+
+@pytest.mark.parametrize(
+    "keys", [{"synchronous": "FUL"}, {"consolidation_trigger": "hgh"}, {"core_max_chars": -1}]
+)
+def test_a_setting_that_sqlite_would_misread_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(InvalidUpdate, match=next(iter(keys))):
+        MemoryConfig(**keys)
+
+
+@pytest.mark.parametrize("path", [None, 5, "", ".", "a\0b", "\ud800", b"x"])
+def test_a_path_that_no_file_can_have_is_refused(memory: MemoryManager, path: Any) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: MemoryManager(path),
+        lambda: memory.backup(path),
+        lambda: memory.export(path),
+        lambda: memory.import_(path),
+        lambda: memory.write_page(path),
+        lambda: memory.ingest_idea_md(path),
+        lambda: memory.ingest_phase0_internal_info({"a": 1}, artifact_paths=[path]),
+        lambda: memory.mem_resources_resolve_and_refresh(path, "."),
+    ]
+    if path not in {"", "."}:
+        calls += [
+            lambda: memory.erase(text="nowhere", folders=[path]),
+            lambda: memory.erase(text="nowhere", folders=5),
+            lambda: memory.generate_final_memory_for_paper(path, "root"),
+        ]
+    for call in calls:
+        with pytest.raises(InvalidUpdate) as caught:
+            call()
+        str(caught.value).encode()
+    assert memory.verify().is_sound
+
+
+def test_a_folder_in_the_place_of_a_copy_is_refused_and_nothing_is_left(
+    memory: MemoryManager, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    for write in (memory.backup, memory.export, memory.write_page):
+        with pytest.raises(StoreUnwritable):
+            write(tmp_path / "taken")
+    assert not list(tmp_path.glob("taken.*"))

@@ -83,16 +83,14 @@ def test_what_is_least_important_is_left_out_first_and_named(full: MemoryManager
 
 
 def test_no_limit_and_task_budgets(full: MemoryManager) -> None:
-    assert len(full.render_for_prompt("root", "node_summary")) <= 4000
+    full.set_core("root", "long", "x" * 9000)
+    tasks = ("metrics_extraction", "plotting_code", "plot_selection", "vlm_analysis")
+    for task in (*tasks, "node_summary"):
+        assert len(full.render_for_prompt("root", task)) <= 4000
+    assert len(full.render_for_prompt("root", "draft")) > 9000
     everything = full.render_for_prompt_with_log("root", budget_chars=10, no_limit=True)
     assert not any(section.dropped for section in everything.sections)
     assert MemoryConfig().budget("draft") == MemoryConfig().memory_budget_chars
-
-
-def test_an_empty_memory_renders_nothing(open_memory: Open) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    assert memory.render_for_prompt("root") == ""
 
 
 def test_archival_is_looked_up_by_task_goal_and_last_error(open_memory: Open) -> None:
@@ -128,3 +126,19 @@ def test_a_budget_is_kept(tmp_path_factory: pytest.TempPathFactory, budget: int)
             memory.create_branch(None, branch_id="root")
             fill(memory)
         assert len(memory.render_for_prompt("root", budget_chars=budget, task="threads")) <= budget
+
+
+def test_a_prompt_shows_as_many_events_and_records_as_configured(open_memory: Open) -> None:
+    memory = open_memory(recall_max_events=2, retrieval_k=3)
+    memory.create_branch(None, branch_id="root")
+    for n in range(9):
+        memory.write_archival("root", f"solver {n}")
+    for n in range(3):
+        memory.write_event("root", "step", f"event {n}.")
+    text = memory.render_for_prompt("root", task="solver")
+    assert sum(f"event {n}." in text for n in range(3)) == 2
+    assert sum(f"solver {n}" in text for n in range(9)) == 3
+    budgets = {**MemoryConfig().section_budgets, "archival_snippet": 30}
+    short = open_memory("short.sqlite", section_budgets=budgets)
+    short.create("root").remember("solver " * 50)
+    assert ("solver " * 8).strip() not in short.render_for_prompt("root", task="solver")

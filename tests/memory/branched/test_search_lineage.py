@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memories import Open, put_empty
+from memories import put_empty
 from naive_model import Line, Model, Row
 from sizes import examples
 
@@ -133,66 +133,3 @@ def test_search_finds_what_a_branch_sees_and_nothing_else(
                 (item.id, item.text) for item in memory[branch].search(query, 2, tags=tags, at=at)
             ]
         assert memory.verify().is_sound
-
-
-def test_a_branch_in_the_index_is_no_word_of_a_record(open_memory: Open) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.write_archival("root", "threads pay off", ["T"])
-    assert memory.mem_archival_search("b1", branch_id="root")[0]["match"] == "recency"
-    memory.write_archival("root", "b1 is a vitamin")
-    (found,) = memory.mem_archival_search("b1", branch_id="root")
-    assert (found["text"], found["match"]) == ("b1 is a vitamin", "query")
-
-
-@pytest.mark.parametrize("word", ["𞤀𞤁", "ﷺ", "²", "中文"])
-def test_a_word_that_the_index_does_not_know_finds_nothing_by_itself(
-    open_memory: Open, word: str
-) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.write_archival("root", "threads pay off", ["T"])
-    (found,) = memory.mem_archival_search(word, tags=["T"], branch_id="root")
-    assert found["match"] == "recency"
-
-
-@pytest.mark.parametrize("tag", ["☃", 'a "quoted" one', "two\nlines", "back\\slash", "a b", "ÄÖ"])
-def test_any_tag_narrows_a_search(open_memory: Open, tag: str) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.write_archival("root", "threads pay off", [tag])
-    memory.write_archival("root", "threads cost time", ["other"])
-    for query, match in (("threads", "query"), ("zebra", "recency"), ("", "query")):
-        (found,) = memory.mem_archival_search(query, tags=[tag], branch_id="root")
-        assert (found["text"], found["match"]) == ("threads pay off", match)
-
-
-def test_records_of_another_branch_hide_none_of_the_own(open_memory: Open) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
-    memory.fork("root", "mine")
-    memory.fork("root", "other")
-    for n in range(450):
-        memory.write_archival("other", f"sweep {n} elsewhere")
-    memory.write_archival("mine", "the sweep of mine", ["T"])
-    found = memory.mem_archival_search("sweep elsewhere", branch_id="mine")
-    assert [(item["text"], item["match"]) for item in found] == [("the sweep of mine", "query")]
-    (found,) = memory.mem_archival_search("elsewhere", branch_id="mine")
-    assert found["match"] == "recency"
-
-
-def test_ranks_are_the_same_after_opening_again(open_memory: Open) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root", live=True)
-    memory["root"].remember("alpha one")
-    middle = memory["root"].fork("middle")
-    at = memory.seq
-    middle.remember("alpha two")
-    below = middle.fork("below")
-    below.search("alpha")
-    past = below.fork("past", at=at)  # before the record of the branch between
-    past.remember("alpha three")
-    ranks = [(item.text, item.score) for item in past.search("alpha")]
-    memory.close()
-    with open_memory() as again:
-        assert [(item.text, item.score) for item in again["past"].search("alpha")] == ranks

@@ -76,14 +76,11 @@ class Turns:
 
         return self._database.write(act)
 
-    def load(
-        self, branch_id: str, *, at: int | None = None, with_posts: bool = True
-    ) -> list[RoundRow]:
+    def load(self, branch_id: str, *, with_posts: bool = True) -> list[RoundRow]:
         """Return the rounds a branch sees, oldest first, those of its ancestors too.
 
         Args:
             branch_id: The branch.
-            at: See the state at this number; None for the present.
             with_posts: Whether to read the posts too.
 
         Raises:
@@ -93,12 +90,12 @@ class Turns:
             rounds = {
                 seq: RoundRow(seq, id_, query)
                 for seq, id_, query in reversed(
-                    list(self._rows(connection, branch_id, "rounds", "id, user_query", at))
+                    list(self._rows(connection, branch_id, "rounds", "id, user_query"))
                 )
             }
-            bodies = self._rows(connection, branch_id, "posts", "round_seq, body", at)
+            bodies = self._rows(connection, branch_id, "posts", "round_seq, body")
             posts = list(bodies) if with_posts else []
-            ends = list(self._rows(connection, branch_id, "round_ends", "round_seq, state", at))
+            ends = list(self._rows(connection, branch_id, "round_ends", "round_seq, state"))
         for _, round_seq, body in reversed(posts):
             if round_seq in rounds:
                 rounds[round_seq].posts.append(body)
@@ -148,10 +145,9 @@ class Turns:
         branch_id: str,
         table: str,
         columns: str,
-        at: int | None,
     ) -> Iterator[tuple[Any, ...]]:
         branch = self._branches.find(connection, branch_id)
-        path = self._branches.path(connection, branch, None, at)
+        path = self._branches.path(connection, branch)
 
         def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
             return reading.execute(

@@ -3,28 +3,24 @@
 Everything happens in the one transaction that is given. A row that is nothing but an erased text
 goes; of a row that holds it the rest stays, with a mark in its place. Digests that cover an erased
 event, summaries that cover a changed round and texts that a model shortened may state the same in
-other words: a digest is made again of the events that are left, without a model; summaries are
-removed, so that their role makes others; and the cache of shortened texts is emptied.
+other words: all three are removed, and made again when they are needed.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import string
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from taskweaver.memory.branched.erasure.needles import Needles, is_mark
-from taskweaver.memory.branched.storage.schema import has_search
+from taskweaver.memory.branched.storage.schema import has_search, rebuild_search
 from taskweaver.memory.branched.tiers.archival import text_hash
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED
 from taskweaver.memory.branched.tiers.tiers import Tiers
-from taskweaver.memory.branched.types import Branch
-from taskweaver.memory.branched.upkeep.consolidation import extract
 from taskweaver.memory.branched.values import dump
 
 _COLUMNS: dict[str, dict[str, Literal["text", "name", "json"]]] = {
@@ -46,7 +42,6 @@ _KEYS = {"branches": "id", "applied_blocks": "id", "compressions": "id"}
 _SNAPSHOT = "Core memory snapshot\n"
 _EVICTED_CORE = "Core evicted: "
 _EVICTED_EVENT = "[Evicted Recall Event]\nKind: "
-_QUOTED_EVENTS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,24 +62,20 @@ def needles_of(connection: sqlite3.Connection, target: Target) -> Needles:
         rows = connection.execute("SELECT value FROM core_kv WHERE key = ?", (target.key,))
         return Needles([], keyed={target.key: {value for (value,) in rows if value}})
     if target.record is not None:
-        query, number = "SELECT text, meta, '' FROM archival WHERE record = :n", target.record
+        query, number = "SELECT text, meta FROM archival WHERE record = :n", target.record
     else:
-        query = f"SELECT text, data, kind FROM events WHERE {_OCCURRENCES}"
+        query = f"SELECT text, data FROM events WHERE {_OCCURRENCES}"
         number = target.event or 0
     texts: set[str] = set()
     keyed: dict[str, set[str]] = {}
-    headed: set[tuple[str, str]] = set()
-    for text, extra, kind in connection.execute(query, {"n": number}):
+    for text, extra in connection.execute(query, {"n": number}):
         texts |= {text, *_prose(json.loads(extra))}
-        if kind:  # as in `[run] text` and `[run x3] text`
-            ends = (f"[{kind}", *string.digits)
-            headed |= {(f"{end}] ", " ".join(text.split())) for end in ends}
         header, _, body = text.partition("\n")
         if header.startswith(_EVICTED_CORE) and body:
             keyed.setdefault(header.removeprefix(_EVICTED_CORE), set()).add(body)
         elif text.startswith(_EVICTED_EVENT):
             texts.add(body.partition("\n\n")[2])
-    return Needles(texts, keyed=keyed, headed=headed)
+    return Needles(texts, keyed=keyed)
 
 
 _OCCURRENCES = """coalesce(repeats, seq) = (
@@ -111,22 +102,15 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
     eraser.remove(target)
     eraser.clean()
     eraser.remake()
-    _rebuild_search(connection)
+    if has_search(connection):
+        # A removed record may have left words. The option `secure-delete` of FTS5 is not used:
+        # older versions of SQLite cannot open a file that has it.
+        rebuild_search(connection)
     if eraser.counts:
         # Every process that has the file open sees by the schema's number that it read old rows.
         connection.execute("CREATE TABLE erased (one INTEGER)")
         connection.execute("DROP TABLE erased")
     return eraser.counts
-
-
-def _rebuild_search(connection: sqlite3.Connection) -> None:
-    """Make the full-text index anew, so that no word of a former row is in it.
-
-    It may still have words of rows that were removed as garbage. The option `secure-delete` of FTS5
-    is not used: older versions of SQLite cannot open a file that has it.
-    """
-    if has_search(connection):
-        connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
 
 
 class _Eraser:
@@ -137,9 +121,7 @@ class _Eraser:
         self._tiers = tiers
         self._needles = needles
         self._events: dict[int, int] = {}
-        self._gone: list[tuple[int, int, str]] = []
         self._rounds: dict[int, int] = {}
-        self._digests: set[int] = set()
         self._snapshots: set[int] = set()
         self.counts: Counter[str] = Counter()
 
@@ -160,14 +142,13 @@ class _Eraser:
     def _delete_event(self, number: int) -> None:
         """Remove an event with its repetitions and the rows that hide it."""
         rows = self._connection.execute(
-            "SELECT e.seq, e.branch_id, o.kind, o.seq"
+            "SELECT e.seq, e.branch_id, o.seq"
             f" FROM (SELECT * FROM events WHERE {_OCCURRENCES}) e"
             " JOIN events o ON o.seq = coalesce(e.repeats, e.seq) ORDER BY e.seq",
             {"n": number},
         ).fetchall()
-        for seq, branch, kind, origin in reversed(rows):
+        for seq, branch, origin in reversed(rows):
             self._events[seq] = branch
-            self._gone.append((branch, seq, kind))
             self._delete("exclusions", "event_seq = ?", origin)
             self._delete("events", "seq = ?", seq)
 
@@ -210,7 +191,7 @@ class _Eraser:
 
     def _replace(self, table: str, key: Any, old: dict[str, Any], new: dict[str, Any]) -> None:
         """Write the new values of a row, or remove it."""
-        if table in {"compressions", "summaries"}:
+        if table in {"compressions", "digests", "summaries"}:
             self._delete(table, f"{_KEYS.get(table, 'seq')} = ?", key)
             return
         if table == "events":
@@ -222,8 +203,6 @@ class _Eraser:
                 return
         elif table == "archival":
             new = self._record(key, old, new)
-        elif table == "digests":
-            self._digests.add(key)
         elif table == "rounds":
             self._rounds[key] = self._branch_of(table, key)
         elif table == "posts":
@@ -276,39 +255,14 @@ class _Eraser:
 
     def remake(self) -> None:
         """Make the rows that derive from erased ones anew, or remove them."""
-        branches = {branch.number: branch for branch in self._tiers.branches.all(self._connection)}
-        if self._events or self._digests:
-            self._remake_digests(branches)
+        if self._events:
+            self._remove_derived("digests", self._events)
         for record in self._snapshots:
             self._remake_core_digest(record)
         if self._rounds:
-            self._remove_summaries(branches)
+            self._remove_derived("summaries", self._rounds)
         if self.counts:
             self._delete("compressions", "TRUE")
-
-    def _remake_digests(self, branches: dict[int, Branch]) -> None:
-        rows = self._connection.execute(
-            "SELECT seq, branch_id, up_to_seq, kinds, text FROM digests"
-        ).fetchall()
-        for seq, number, up_to, kinds, text in rows:
-            branch = branches[number]
-            ends = self._ends(branch, up_to)
-            if seq not in self._digests and not _covers(ends, self._events.items()):
-                continue
-            left = Counter(json.loads(kinds))
-            left.subtract(kind for home, event, kind in self._gone if event <= ends.get(home, -1))
-            left = +left
-            events = self._tiers.recall.visible(self._connection, branch, _QUOTED_EVENTS, at=up_to)
-            if not left:
-                self._delete("digests", "seq = ?", seq)
-                continue
-            new = extract(None, events, left)
-            if (new, dict(left)) != (text, json.loads(kinds)):
-                values = {"text": new, "kinds": dump(dict(left)), "count": sum(left.values())}
-                self._update("digests", seq, values)
-
-    def _ends(self, branch: Branch, at: int | None = None) -> dict[int, int]:
-        return dict(self._tiers.branches.path(self._connection, branch, None, at))
 
     def _remake_core_digest(self, record: int) -> None:
         """Make the key that stands for a snapshot of core memory from the rest of that snapshot."""
@@ -325,14 +279,12 @@ class _Eraser:
             summary = Compressor.cut(row[0].removeprefix(_SNAPSHOT), room)
             self._update("core_kv", seq, {"value": summary + reference})
 
-    def _remove_summaries(self, branches: dict[int, Branch]) -> None:
-        """Remove summaries that cover a changed round; their roles make others of the rounds."""
-        rows = self._connection.execute("SELECT seq, branch_id, up_to_seq FROM summaries")
-        for seq, number, up_to in rows.fetchall():
-            if _covers(self._ends(branches[number], up_to), self._rounds.items()):
-                self._delete("summaries", "seq = ?", seq)
-
-
-def _covers(ends: dict[int, int], rows: Iterable[tuple[int, int]]) -> bool:
-    """Return whether a view that ends there sees any of some rows."""
-    return any(seq <= ends.get(branch, -1) for seq, branch in rows)
+    def _remove_derived(self, table: str, changed: Mapping[int, int]) -> None:
+        """Remove the rows of a table that sum up changed rows, given with their branches."""
+        branches = {branch.number: branch for branch in self._tiers.branches.all(self._connection)}
+        rows = self._connection.execute(f"SELECT seq, branch_id, up_to_seq FROM {table}").fetchall()
+        for seq, number, up_to in rows:
+            path = self._tiers.branches.path(self._connection, branches[number], None, up_to)
+            ends = dict(path)
+            if any(row <= ends.get(branch, -1) for row, branch in changed.items()):
+                self._delete(table, "seq = ?", seq)

@@ -33,7 +33,6 @@ class Needles:
         texts: Iterable[str],
         *,
         keyed: Mapping[str, Iterable[str]] | None = None,
-        headed: Iterable[tuple[str, str]] = (),
         is_exact: bool = False,
     ) -> None:
         """Take the texts.
@@ -41,7 +40,6 @@ class Needles:
         Args:
             texts: The texts.
             keyed: Values of core keys, by key.
-            headed: Short texts, with the beginning of the line of a summary that each ends.
             is_exact: Whether short texts are found inside of others too.
         """
         values = {key: sorted(set(items), key=len) for key, items in (keyed or {}).items()}
@@ -54,8 +52,6 @@ class Needles:
         short = {text.strip() for text in given - beside_keys if not _is_long(text)}
         self._short = set() if is_exact else short
         self._keyed = {key: [v for v in items if v.strip()] for key, items in values.items()}
-        lines = {" ".join(text.split()) for text in self._short}
-        self._headed = sorted((head, text) for head, text in headed if text in lines)
         self._lines = [_line_of(key, items) for key, items in self._keyed.items() if items]
 
     def __bool__(self) -> bool:
@@ -122,8 +118,6 @@ class Needles:
             for name in sorted(_TEXT_FIELDS):
                 for gap in ("", " "):
                     found |= dict.fromkeys(_in_json(f'"{name}":{gap}"', text, '"'))
-        for head, text in self._headed:
-            found |= dict.fromkeys(_headed_forms(head, text))
         for key, items in self._keyed.items():
             for value in items:
                 found |= dict.fromkeys(_keyed_forms(key, value))
@@ -183,13 +177,6 @@ def _in_json(before: str, text: str, after: str) -> list[Form]:
 def _form(before: str, text: str, after: str) -> Form:
     parts = (part.encode("utf-8", "replace") for part in (before, text, after))
     return Form(*parts)
-
-
-def _headed_forms(head: str, text: str) -> Iterator[Form]:
-    """Yield forms of a text that is the rest of a line, the last one of a JSON text included."""
-    yield from _encodings(head, text, "\n")
-    for is_ascii in (True, False):
-        yield from _in_json(_json(head, is_ascii=is_ascii), text, '"')
 
 
 def _keyed_forms(key: str, value: str) -> Iterator[Form]:

@@ -95,18 +95,22 @@ def _value(path: str, value: Any) -> str:
 
 
 def _names(path: str, value: Any) -> list[str]:
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list):
-        raise InvalidUpdate(path, 'must be a list of keys like ["key"]')
+    items = _listed(path, value, str, 'a list of keys like ["key"]')
     return [values.name(f"{path}[{n}]", item) for n, item in enumerate(items)]
 
 
-def _records(path: str, value: Any) -> list[dict[str, Any]]:
-    items = [value] if isinstance(value, Mapping) else value
+def _listed(path: str, value: Any, alone: type, form: str) -> list[Any]:
+    """Return a list, or the list of a value that stands alone; `form` says how to write it."""
+    items = [value] if isinstance(value, alone) else value
     if not isinstance(items, list):
-        raise InvalidUpdate(path, 'must be a list like [{"text": "...", "tags": ["TAG"]}]')
+        raise InvalidUpdate(path, f"must be {form}")
+    return items
+
+
+def _records(path: str, value: Any) -> list[dict[str, Any]]:
+    form = 'a list like [{"text": "...", "tags": ["TAG"]}]'
     records = []
-    for n, item in enumerate(items):
+    for n, item in enumerate(_listed(path, value, Mapping, form)):
         fields = fields_of(f"{path}[{n}]", item, {"text", "tags", "meta"})
         if not isinstance(fields.get("text"), str) or not fields["text"].strip():
             raise InvalidUpdate(f"{path}[{n}].text", "must be a text that says something")
@@ -115,11 +119,10 @@ def _records(path: str, value: Any) -> list[dict[str, Any]]:
 
 
 def _changes(path: str, value: Any) -> list[dict[str, Any]]:
-    items = [value] if isinstance(value, Mapping) else value
-    if not isinstance(items, list):
-        raise InvalidUpdate(path, 'must be a list like [{"id": 7, "text": "..."}]')
     changes = []
-    for n, item in enumerate(items):
+    for n, item in enumerate(
+        _listed(path, value, Mapping, 'a list like [{"id": 7, "text": "..."}]')
+    ):
         fields = fields_of(f"{path}[{n}]", item, {"id", "text", "tags", "meta"})
         fields["id"] = values.whole(f"{path}[{n}].id", fields.get("id"))
         if fields.get("tags") is not None:

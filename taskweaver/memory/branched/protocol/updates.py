@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -125,45 +126,42 @@ class Updates:
         *,
         author_tags: tuple[str, ...],
     ) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        for entry in checked.get("core", []):
-            fields = dict(entry)
-            self._core.put(writer, branch_id, fields.pop("key"), fields.pop("value"), **fields)
-            results.setdefault("core", []).append(entry["key"])
-        for key in checked.get("core_delete", []):
+        results: dict[str, Any] = defaultdict(list)
+        unseen: list[str] = []
+        for entry in checked.get("core", ()):
+            self._core.put(writer, branch_id, **entry)
+            results["core"].append(entry["key"])
+        for key in checked.get("core_delete", ()):
             is_gone = self._core.delete(writer, branch_id, key)
             results.setdefault("core_delete", {})[key] = is_gone
-        for item in checked.get("archival", []):
+        for item in checked.get("archival", ()):
             tags = [*author_tags, *item["tags"]]
-            id_ = self._archival.add(
-                writer, branch_id, item["text"], tags=tags, meta=item.get("meta")
-            )
-            results.setdefault("archival", []).append(str(id_))
-        unseen: list[str] = []
-        for n, item in enumerate(checked.get("archival_update", [])):
+            meta = item.get("meta")
+            id_ = self._archival.add(writer, branch_id, item["text"], tags=tags, meta=meta)
+            results["archival"].append(str(id_))
+        for n, item in enumerate(checked.get("archival_update", ())):
             fields = dict(item)
             with _noted(unseen, f"archival_update[{n}].id"):
                 id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
-                results.setdefault("archival_update", []).append(str(id_))
-        for n, id_ in enumerate(checked.get("archival_delete", [])):
+                results["archival_update"].append(str(id_))
+        for n, id_ in enumerate(checked.get("archival_delete", ())):
             with _noted(unseen, f"archival_delete[{n}]"):
-                self._archival.delete(writer, branch_id, id_)
-                results.setdefault("archival_delete", []).append(str(id_))
-        for event in checked.get("recall", []):
-            seq = self._recall.append(writer, branch_id, {**marks, **event})
-            results.setdefault("recall", []).append(seq)
+                results["archival_delete"].append(
+                    str(self._archival.delete(writer, branch_id, id_))
+                )
+        for event in checked.get("recall", ()):
+            results["recall"].append(self._recall.append(writer, branch_id, {**marks, **event}))
         if "recall_evict" in checked:
             with _noted(unseen, "recall_evict.ids"):
                 count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
                 results["recall_evict"] = {"evicted_count": count, "archived_count": count}
-        for n, number in enumerate(checked.get("recall_delete", [])):
+        for n, number in enumerate(checked.get("recall_delete", ())):
             with _noted(unseen, f"recall_delete[{n}]"):
-                self._recall.delete(writer, branch_id, number)
-                results.setdefault("recall_delete", []).append(number)
+                results["recall_delete"].append(self._recall.delete(writer, branch_id, number))
         if unseen:
             raise RecordNotVisible("\n".join(["memory_update: nothing was applied.", *unseen]))
         self._consolidation.within_append(writer, branch_id)
-        return results
+        return dict(results)
 
     def _read(
         self, connection: sqlite3.Connection, branch: Branch, checked: Mapping[str, Any]
@@ -251,11 +249,9 @@ def format_results(results: Mapping[str, Any], *, max_chars: int) -> str:
     """Return the results of reads as a model is shown them; empty when there are none."""
     parts = []
     if results.get("core_get"):
-        lines = [
-            f"  - {key}: {'(not found)' if value is None else value}"
-            for key, value in results["core_get"].items()
-        ]
-        parts.append("\n".join(["**Core Memory Values:**", *lines]))
+        values = results["core_get"].items()
+        lines = [f"  - {key}: {'(not found)' if value is None else value}" for key, value in values]
+        parts += ["**Core Memory Values:**", *lines, ""]
     if "archival_search" in results:
         lines = [
             f"  [#{item['id']}] {Compressor.cut(item['text'], _RECORD_CHARS)}"
@@ -263,14 +259,14 @@ def format_results(results: Mapping[str, Any], *, max_chars: int) -> str:
             + f"\n      Tags: {', '.join(item['tags'])}"
             for item in results["archival_search"][:_MOST_SHOWN]
         ]
-        parts.append("\n".join(["**Archival Search Results:**", *(lines or ["  (none)"])]))
+        parts += ["**Archival Search Results:**", *(lines or ["  (none)"]), ""]
     if "recall_search" in results:
         lines = [
             f"  [#{item['id']}] ({item['kind']}) {Compressor.cut(item['summary'], _EVENT_CHARS)}"
             for item in results["recall_search"][:_MOST_SHOWN]
         ]
-        parts.append("\n".join(["**Recall Search Results:**", *(lines or ["  (none)"])]))
+        parts += ["**Recall Search Results:**", *(lines or ["  (none)"]), ""]
     if not parts:
         return ""
-    body = Compressor.cut("\n\n".join(parts), max_chars)
+    body = Compressor.cut("\n".join(parts[:-1]), max_chars)
     return f"<memory_results>\n{body}\n</memory_results>"

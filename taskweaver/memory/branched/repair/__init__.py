@@ -1,1 +1,1 @@
-"""Rescue of damaged files, and new files from logs."""
+"""Rescue of damaged files."""

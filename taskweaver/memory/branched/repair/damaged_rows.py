@@ -32,7 +32,7 @@ class TableRows:
         is_whole: Whether SQLite read the table without an error.
     """
 
-    rows: dict[object, Row] = field(default_factory=dict)
+    rows: dict[int, Row] = field(default_factory=dict)
     lost: int = 0
     is_whole: bool = True
 
@@ -76,16 +76,16 @@ class DamagedFile:
         """Add the rows of a query; return whether it ended without an error."""
         try:
             for count, row in enumerate(self.connection.execute(query, tuple(values))):
-                if row[0] is None or count > _MOST_ROWS:
+                if count > _MOST_ROWS:
                     return False
                 found.rows.setdefault(row[0], dict(zip(columns, row, strict=True)))
         except READ_ERRORS:
             return False
         return True
 
-    def _listed(self, table: str, key: str) -> set[object]:
+    def _listed(self, table: str, key: str) -> set[int]:
         """Return the keys that the indexes of a table name, as far as they can be read."""
-        found: set[object] = set()
+        found: set[int] = set()
         try:
             indexes = [row[1] for row in self.connection.execute(f"PRAGMA index_list({table})")]
         except READ_ERRORS:
@@ -96,21 +96,20 @@ class DamagedFile:
                 found.update(row[0] for row in self.connection.execute(query))
             except READ_ERRORS:
                 continue  # a partial index, or a damaged one
-        return {value for value in found if isinstance(value, int | str)}
+        return found
 
     def _search(
         self,
         found: TableRows,
         columns: Sequence[str],
         select: str,
-        listed: Iterable[object],
+        listed: set[int],
         highest: int,
     ) -> None:
         """Add rows by ranges of keys, and by single keys where a range cannot be read."""
         key = columns[0]
         between = f"{select} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
-        whole = [value for value in {*found.rows, *listed} if isinstance(value, int)]
-        end = min(max([highest, *whole]), _MOST_KEYS)
+        end = min(max([highest, *found.rows, *listed]), _MOST_KEYS)
         for low in range(1, end + 1, _CHUNK):
             high = min(end, low + _CHUNK - 1)
             if not self._scan(found, columns, between, (low, high)):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.repair.damaged_rows import DamagedFile, Row, TableRows
@@ -24,11 +25,12 @@ from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, insert_row
 
 Fits = Callable[[str, Row], str]
 """Returns why a row of a table cannot be used; empty when it can."""
+_ROOT = "main"
+"""Name of the first branch of a session."""
 LOST_QUERY = "(this question could not be recovered)"
 _NUMBERED = (*schema.TIERS, "injections")
-_NAMED = ("applied_blocks", "compressions")
-_EVERY = ("branches", *_NUMBERED, *_NAMED)
-"""All tables but the clock, branches before the rows that belong to them."""
+_EVERY = ("branches", *_NUMBERED)
+"""The tables that are saved, branches before the rows that belong to them; no caches."""
 _HIGHEST_SEQ = 1 << 53
 _HIGHEST_BRANCH = 1 << 31
 _EARLIER = {"digests": "up_to_seq", "summaries": "up_to_seq"}
@@ -115,8 +117,7 @@ def salvage(
     clock: int,
     target: Path,
     *,
-    root: str = "main",
-    fits: Fits = lambda _table, _row: "",
+    fits: Fits,
 ) -> Salvage:
     """Write a new file with the rows of a damaged one.
 
@@ -124,7 +125,6 @@ def salvage(
         tables: The rows, see `readable_rows`.
         clock: The clock of the damaged file; 0 if it cannot be read.
         target: The new file; it must not exist.
-        root: Name of the first branch, should it be lost; empty if none is needed.
         fits: Judges each row.
 
     Raises:
@@ -132,7 +132,7 @@ def salvage(
     """
     database = Database(target, synchronous="NORMAL")
     try:
-        result = database.write(lambda writer: _Copy(writer, fits).run(tables, clock, root))
+        result = database.write(lambda writer: _Copy(writer, fits).run(tables, clock))
         database.write_through()
         return result
     finally:
@@ -145,73 +145,70 @@ class _Copy:
     def __init__(self, writer: Writer, fits: Fits) -> None:
         self._writer = writer
         self._fits = fits
-        self._seqs: set[object] = set()
-        self._events: set[object] = set()
-        self._branches: set[object] = set()
+        self._seqs: set[int] = set()
+        self._events: set[int] = set()
+        self._branches: set[int] = set()
         self.result = Salvage()
 
-    def run(self, tables: Mapping[str, TableRows], clock: int, root: str) -> Salvage:
+    def run(self, tables: Mapping[str, TableRows], clock: int) -> Salvage:
         for table, rows in tables.items():
             if rows.lost:
                 self.result.lost[table] = rows.lost
             if not rows.is_whole:
                 self.result.damaged.append(table)
         self.result.damaged += [name for name in _EVERY if name not in tables]
-        self._copy_branches(tables, root)
-        for table in (*_NUMBERED, *_NAMED):
+        self._copy_branches(tables)
+        for table in _NUMBERED:
             found = tables.get(table, TableRows()).rows
-            for key in sorted(found, key=_order):
-                self._copy_row(table, found[key])
+            for key in sorted(found):
+                self._copy_row(table, key, found[key])
         self._remake_rounds()
         connection = self._writer.connection
         schema.index_records(connection, "TRUE")
-        highest = max([clock, *(seq for seq in self._seqs if isinstance(seq, int))])
+        highest = max([clock, *self._seqs])
         connection.execute("UPDATE clock SET seq = ?", (highest,))
         connection.execute("UPDATE branches SET fork_seq = min(fork_seq, ?)", (highest,))
         return self.result
 
-    def _copy_branches(self, tables: Mapping[str, TableRows], root: str) -> None:
+    def _copy_branches(self, tables: Mapping[str, TableRows]) -> None:
         stored = tables.get("branches", TableRows(is_whole=False))
-        numbers = {number for number in stored.rows if _is_between(number, _HIGHEST_BRANCH)}
         names: set[object] = set()
-        for number in sorted(numbers, key=_order):
+        for number in sorted(filter(_is_branch, stored.rows)):
             row = dict(stored.rows[number])
             name = row["name"]
             if not isinstance(name, str) or not name or not name.isprintable() or name in names:
-                row["name"] = root if root and number == 1 else f"recovered-{number}"
+                row["name"] = _ROOT if number == 1 else f"recovered-{number}"
             if row["parent_id"] not in self._branches:
                 row["parent_id"] = None
             if self._insert("branches", row):
                 names.add(row["name"])
                 self._branches.add(number)
         lost = set() if stored.is_whole else _named_branches(tables) - self._branches
-        for number in sorted(lost, key=_order):
-            is_root = bool(root) and number == 1 and root not in names
-            name = root if is_root else f"recovered-{number}"
+        for number in sorted(lost):
+            is_root = number == 1 and _ROOT not in names
+            name = _ROOT if is_root else f"recovered-{number}"
             self._remake_branch(number, name)
             names.add(name)
-        if root and root not in names:
-            self._remake_branch(None, root)
+        if _ROOT not in names:
+            self._remake_branch(None, _ROOT)
 
-    def _remake_branch(self, number: object, name: str) -> None:
+    def _remake_branch(self, number: int | None, name: str) -> None:
         row = {"id": number, "name": name, "fork_seq": 0, "created_at": self._writer.now}
         self._branches.add(insert_row(self._writer.connection, "branches", row))
         self.result.remade.append(f"branch {name}")
 
-    def _copy_row(self, table: str, row: Row) -> None:
-        reason = self._problem(table, row)
+    def _copy_row(self, table: str, seq: int, row: Row) -> None:
+        reason = self._problem(table, seq, row)
         if reason:
             self.result.unfit.append(UnfitRow(table, row, reason))
         elif self._insert(table, row):
-            self._seqs.add(row.get("seq"))
+            self._seqs.add(seq)
             if table == "events":
-                self._events.add(row["seq"])
+                self._events.add(seq)
 
-    def _problem(self, table: str, row: Row) -> str:
+    def _problem(self, table: str, seq: int, row: Row) -> str:
         """Return why a row cannot be used; empty when it can."""
-        if table in _NAMED:
-            return ""
-        problem = self._reference_problem(table, row)
+        problem = self._reference_problem(table, seq, row)
         if problem:
             return problem
         try:
@@ -220,14 +217,13 @@ class _Copy:
             return str(error)[:200]
         return self._fits(table, row)
 
-    def _reference_problem(self, table: str, row: Row) -> str:
-        seq = row["seq"]
-        if not _is_between(seq, _HIGHEST_SEQ) or seq in self._seqs:
-            return f"its number {seq!r:.40} cannot be used"
+    def _reference_problem(self, table: str, seq: int, row: Row) -> str:
+        if not 0 < seq < _HIGHEST_SEQ or seq in self._seqs:
+            return f"its number {seq} cannot be used"
         if row["branch_id"] not in self._branches:
             return f"its branch {row['branch_id']!r:.40} does not exist"
         earlier = row.get(_EARLIER.get(table, ""), 0)
-        if not (isinstance(earlier, int) and isinstance(seq, int) and earlier < seq):
+        if not (isinstance(earlier, int) and earlier < seq):
             return "it refers to a later row"
         if table == "events" and row["repeats"] is not None and row["repeats"] not in self._events:
             return "it repeats an event that does not exist"
@@ -259,19 +255,13 @@ class _Copy:
             self.result.remade.append(f"round {seq}")
 
 
-def _named_branches(tables: Mapping[str, TableRows]) -> set[object]:
+def _named_branches(tables: Mapping[str, TableRows]) -> set[int]:
     """Return the numbers of branches that rows belong to."""
     rows: Iterable[Row] = (
         row for table in _NUMBERED if table in tables for row in tables[table].rows.values()
     )
-    found = Counter(row["branch_id"] for row in rows)
-    return {number for number in found if _is_between(number, _HIGHEST_BRANCH)}
+    return {number for row in rows if _is_branch(number := row["branch_id"])}
 
 
-def _order(key: object) -> tuple[bool, int, str]:
-    """Return the sort key for keys of one table, whatever damage made of them."""
-    return isinstance(key, int), key if isinstance(key, int) else 0, str(key)
-
-
-def _is_between(value: object, most: int) -> bool:
-    return isinstance(value, int) and 0 < value < most
+def _is_branch(number: object) -> TypeGuard[int]:
+    return isinstance(number, int) and 0 < number < _HIGHEST_BRANCH

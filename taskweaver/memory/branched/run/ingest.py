@@ -19,8 +19,11 @@ from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.values import file_path, paths
 
 IDEA_TAG, ROOT_IDEA_TAG, PHASE0_TAG = "IDEA_MD", "ROOT_IDEA", "PHASE0_INTERNAL"
+ENVIRONMENT_TAG = "ENVIRONMENT"
 NOT_PROVIDED = "(not provided)"
-_IDEA_HASH, _PHASE0_HASH = "idea_md_hash", "phase0_hash"
+_IDEA_HASH, _PHASE0_HASH, _ENVIRONMENT_HASH = "idea_md_hash", "phase0_hash", "environment_hash"
+_PASSING_FACTS = frozenset({"load", "memory_copy"})
+"""Names of facts that differ from look to look: a memory that keeps them would soon be untrue."""
 _ARTIFACT_CHARS = 5000
 _HEADING = re.compile(r"^##\s+(.+?)\s*#*\s*$", re.MULTILINE)
 _BULLETS: Mapping[str, tuple[str, ...]] = {
@@ -137,6 +140,43 @@ def _flat(payload: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, s
                 yield name, ", ".join(map(str, value))
         elif value is not None and value != "":
             yield name, " ".join(str(value).split())
+
+
+def ingest_environment(branch: BranchHandle, facts: Mapping[str, Any]) -> bool:
+    """Keep facts about a machine in a record, the main ones in core memory; return if new.
+
+    Of a run, the branch is its root. The main facts are ``cpu``, ``cpus``, ``memory_mib``,
+    ``gpus``, ``os``, ``kernel``, ``compilers`` and ``tools``.
+
+    Raises:
+        BranchSealed: If the branch takes no writes.
+    """
+    facts = {name: value for name, value in facts.items() if name not in _PASSING_FACTS}
+    text = json.dumps(facts, ensure_ascii=False, indent=2, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if branch.core.get(_ENVIRONMENT_HASH) == digest:
+        return False
+    keep_record(branch, text, [ENVIRONMENT_TAG], {})
+    cpu = [str(facts.get("cpu", "")), f"{facts['cpus']} usable" if "cpus" in facts else ""]
+    memory_gib = facts.get("memory_mib")
+    if isinstance(memory_gib, int):
+        cpu.append(f"{memory_gib / 1024:.0f} GiB")
+    core = {
+        "hardware_cpu": ", ".join(filter(None, cpu)),
+        "hardware_gpu": _joined(facts.get("gpus")),
+        "hardware_os": " ".join(str(facts[key]) for key in ("os", "kernel") if key in facts),
+        "hardware_compiler": _joined(facts.get("compilers")),
+        "hardware_tools": _joined(facts.get("tools")),
+    }
+    for key, value in core.items():
+        if value:
+            branch.core.set(key, value, importance=4)
+    branch.core.set(_ENVIRONMENT_HASH, digest, importance=5)
+    return True
+
+
+def _joined(value: object) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value or "")
 
 
 def keep_record(branch: BranchHandle, text: str, tags: list[str], meta: Mapping[str, Any]) -> int:

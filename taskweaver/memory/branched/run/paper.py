@@ -7,15 +7,15 @@ a model, so the same memory gives the same files to the last byte.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.memory.branched.run import paper_nodes
 from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger
-from taskweaver.memory.branched.run.paper_sections import WHY_NOT, fill
-from taskweaver.memory.branched.run.paper_view import read_view
+from taskweaver.memory.branched.run.paper_sections import fill
+from taskweaver.memory.branched.run.paper_view import RunView, read_view
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.values import folder_path
 from taskweaver.utils.files import write_text
@@ -30,20 +30,36 @@ from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 from taskweaver.utils.text import fenced, shorten
 
 _BLOCK_CHARS = 8000
-_HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "Executive Summary": ("executive_summary",),
-    "Best Node Details": ("best_node_details",),
-    "VLM Analysis & Visual Feedback": ("vlm_analysis",),
-    "Top Nodes Comparison": ("top_nodes_comparison",),
-    "Memory-Based Analysis": (
-        "title_candidates", "abstract_material", "problem_statement", "hypothesis", "method",
-        "experimental_setup", "phase0_internal_info_summary", "results", "threats_to_validity",
-        "reproducibility_checklist", "narrative_bullets",
-    ),
-    "Resources Used": ("resources_used",),
-    "Execution Feedback": ("execution_feedback",),
-    "Negative Results & Lessons Learned": ("failure_modes_timeline", "ablations_negative"),
-}  # fmt: skip
+_HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "Executive Summary": {"executive_summary": "no result was noted"},
+    "Best Node Details": {
+        "best_node_details": "no node measured anything, and the branch holds no key of its own",
+    },
+    "VLM Analysis & Visual Feedback": {"vlm_analysis": "no plot was analysed"},
+    "Top Nodes Comparison": {"top_nodes_comparison": "the search passed no nodes to compare"},
+    "Memory-Based Analysis": {
+        "title_candidates": "no idea.md with a title was ingested",
+        "abstract_material": "the idea has no abstract, task goal or introduction",
+        "problem_statement": "the idea has no task goal, purpose, abstract or introduction",
+        "hypothesis": "the idea states no hypothesis",
+        "method": "the idea describes no experiments, and no node was created",
+        "experimental_setup": "no facts about the machine were ingested",
+        "phase0_internal_info_summary": "no Phase 0 took place",
+        "results": "no node reached a result",
+        "threats_to_validity": "the idea names no risk factors or limitations",
+        "reproducibility_checklist": "no hash of an input was kept",
+        "narrative_bullets": "no insight, finding or summary was recorded",
+    },
+    "Resources Used": {
+        "resources_used": "no resource file was given, and no use of a resource was noted",
+    },
+    "Execution Feedback": {"execution_feedback": "no phase of the best node was noted"},
+    "Negative Results & Lessons Learned": {
+        "failure_modes_timeline": "no branch of the run noted a failure",
+        "ablations_negative": "no ablation ran, and no attempt fell behind the node it came from",
+    },
+}
+"""Headings with their sections, and the reason why a section shows no fact."""
 _TOP_HEADER = (
     "Rank", "Node", "Metric", "Gain over parent", "Changed from parent", "Plan and parameters",
     "Findings", "Sources",
@@ -86,10 +102,10 @@ def generate_final_memory(
         return {}
     folder = folder_path("run_dir", run_dir) / "memory"
     best = best_branch_id or root_branch_id
-    view = read_view(memory, root_branch_id, best, is_limited=is_limited)
     index = paper_nodes.checked_index(artifacts_index or {})
-    ledger = FactLedger()
-    fill(ledger, view, index)
+    parts = paper_nodes.parts(index)
+    view = read_view(memory, root_branch_id, best, parts, is_limited=is_limited)
+    ledger = fill(view)
     names = list(_PLACES)
     sections = {name: _plain(ledger, name) for name in names}
     data = {
@@ -104,7 +120,7 @@ def generate_final_memory(
     }
     config = memory.config
     # Shown to others: programs and models may have written a key.
-    text = redact_secrets(_markdown(ledger, index, view.chain))
+    text = redact_secrets(_markdown(ledger, view))
     _write(folder / config.final_memory_filename_md, text)
     masked = redact_secrets_in(data)
     text = json.dumps(masked, ensure_ascii=False, indent=2, sort_keys=True, default=str)
@@ -132,7 +148,7 @@ def _absent(ledger: FactLedger, name: str) -> str:
     places = dict.fromkeys(_title(other) for other in ledger.elsewhere(name))
     if places:
         return f"See {', '.join(places)}."
-    return f"(not found in memory: {WHY_NOT[name]})"
+    return f"(not found in memory: {_HEADINGS[_PLACES[name]][name]})"
 
 
 def _title(name: str) -> str:
@@ -143,15 +159,15 @@ def _title(name: str) -> str:
     return _TITLES.get(name, name.replace("_", " ").title())
 
 
-def _markdown(ledger: FactLedger, index: Mapping[str, Any], chain: Sequence[str]) -> str:
+def _markdown(ledger: FactLedger, view: RunView) -> str:
     parts = []
     for title, names in _HEADINGS.items():
         parts.append(f"## {title}")
         for name in names:
             parts += [f"### {_title(name)}"] if len(names) > 1 else []
             is_table = name == "top_nodes_comparison" and ledger.facts(name)
-            parts.append(_table(ledger, index) if is_table else _section(ledger, name))
-    parts += ["## Provenance Chain", inert_text(" -> ".join(chain))]
+            parts.append(_table(ledger, view.index) if is_table else _section(ledger, name))
+    parts += ["## Provenance Chain", inert_text(" -> ".join(view.chain))]
     body = "\n\n".join(parts)
     return f"# Final Memory For Paper\n\n{body}\n"
 
@@ -169,7 +185,7 @@ def _section(ledger: FactLedger, name: str) -> str:
 
 
 def _table(ledger: FactLedger, index: Mapping[str, Any]) -> str:
-    best = (index.get("best_node_data") or {}).get("id")
+    best = index["best_node_data"].get("id")
     rows = [f"| {' | '.join(_TOP_HEADER)} |", f"|{' --- |' * len(_TOP_HEADER)}"]
     facts = ledger.facts("top_nodes_comparison")
     for rank, (node, fact) in enumerate(zip(index["top_nodes_data"], facts, strict=True), start=1):

@@ -70,12 +70,6 @@ class FactLedger:
             own.facts.append(fact)
             self._know(fact, (section, fact))
 
-    def cite(self, text: str, source: str) -> None:
-        """Add a source to the fact that says the same as a text, if there is one."""
-        found = self._by_words.get(normal(text))
-        if found is not None:
-            found[1].sources = list(dict.fromkeys([*found[1].sources, source]))
-
     def _know(self, fact: Fact, place: tuple[str, Fact]) -> None:
         if fact.key:
             self._by_key.setdefault(fact.key, place)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
 
 from taskweaver.memory.branched.run import paper_nodes as nodes
-from taskweaver.memory.branched.run.environment import ENVIRONMENT_TAG
+from taskweaver.memory.branched.run.ingest import ENVIRONMENT_TAG
 from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger, is_telling
 from taskweaver.memory.branched.run.paper_view import PREAMBLE, RunView
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
@@ -36,139 +35,50 @@ _PHASES = {
     "run_complete": "run",
 }
 
-WHY_NOT: Mapping[str, str] = {
-    "executive_summary": "no result was noted",
-    "best_node_details": "no node measured anything, and the branch holds no key of its own",
-    "vlm_analysis": "no plot was analysed",
-    "top_nodes_comparison": "the search passed no nodes to compare",
-    "title_candidates": "no idea.md with a title was ingested",
-    "abstract_material": "the idea has no abstract, task goal or introduction",
-    "problem_statement": "the idea has no task goal, purpose, abstract or introduction",
-    "hypothesis": "the idea states no hypothesis",
-    "method": "the idea describes no experiments, and no node was created",
-    "experimental_setup": "no facts about the machine were ingested",
-    "phase0_internal_info_summary": "no Phase 0 took place",
-    "results": "no node reached a result",
-    "threats_to_validity": "the idea names no risk factors or limitations",
-    "reproducibility_checklist": "no hash of an input was kept",
-    "narrative_bullets": "no insight, finding or summary was recorded",
-    "resources_used": "no resource file was given, and no use of a resource was noted",
-    "execution_feedback": "no phase of the best node was noted",
-    "failure_modes_timeline": "no branch of the run noted a failure",
-    "ablations_negative": "no ablation ran, and no attempt fell behind the node it came from",
-}
 
-
-def fill(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) -> None:
-    """Add all facts to a ledger; of facts in several sections, the first one added shows them.
-
-    `index` has the search's facts about its nodes; see docs/memory.md.
-    """
-    best = index.get("best_node_data") or {}
-    top = index.get("top_nodes_data") or []
-    baseline = index.get("baseline_data") or {}
-    ids = {nodes.plain(node.get("id", "")) for node in (best, baseline, *top)}
-    sources = {id_: view.result_sources(id_) for id_ in ids}
-    ledger.add("executive_summary", nodes.summary_facts(index, sources) or _summary(view))
-    ledger.add("executive_summary", _counted(view))
-    ledger.add("best_node_details", nodes.best_facts(best) or _best(view))
-    ledger.add("best_node_details", _parameters(view))
-    ledger.add("vlm_analysis", nodes.plot_facts(best))
-    ledger.add("vlm_analysis", view.happened("vlm_analysis_complete"))
-    ledger.add("vlm_analysis", view.tagged("VLM_ANALYSIS"))
-    ledger.show("top_nodes_comparison", nodes.top_facts(top, best.get("id"), sources))
-    _fill_negative(ledger, view, index)
-    _fill_idea(ledger, view)
-    results = view.result_facts(index.get("repeated_data") or {})
-    ledger.add("results", view.newest(results))
-    _fill_run(ledger, view, best)
-
-
-def _fill_negative(ledger: FactLedger, view: RunView, index: Mapping[str, Any]) -> None:
-    failed = index.get("failed_nodes_data") or []
-    failures = view.failure_facts(nodes.fixes(failed))
-    ledger.add("failure_modes_timeline", failures)
-    noted = {view.node_of(row) for row in view.failures}
-    unknown = [node for node in failed if nodes.plain(node.get("id", "")) not in noted]
-    ledger.add("failure_modes_timeline", nodes.failed_facts(unknown))
-    attempts = index.get("attempts_data") or []
-    compared = [node.get("id") for node in index.get("top_nodes_data") or [] if node.get("id")]
-    shown = [node for node in attempts if node.get("id") in compared]
-    others = [node for node in attempts if node not in shown]
-    ledger.add("ablations_negative", nodes.attempt_facts(others))
-    if shown:
-        names = ", ".join(nodes.plain(node["id"]) for node in shown)
-        text = f"See Top Nodes Comparison too: {names}"
-        ledger.add("ablations_negative", [Fact(text, [nodes.source_of(node) for node in shown])])
-    ledger.add(
-        "ablations_negative", _tested(view, "ABLATIONS", "stage4_complete", "Ablations tested")
-    )
-    ledger.add("ablations_negative", view.tagged("ABLATION", "ABLATIONS"))
-
-
-def _fill_idea(ledger: FactLedger, view: RunView) -> None:
-    title = [Fact(view.title, ["idea.md"])] if view.title else []
-    ledger.add("title_candidates", title)
-    ledger.add("abstract_material", view.idea_lines("abstract", "task goal", PREAMBLE))
-    ledger.add("problem_statement", view.idea_lines("task goal", "purpose", "abstract", PREAMBLE))
-    ledger.add("hypothesis", view.idea_lines("short hypothesis", "hypothesis"))
-    ledger.add("method", view.idea_lines("experiments", "code", "method"))
-    ledger.add("method", _created(view))
-    ledger.add("experimental_setup", view.keys(*_HARDWARE))
-    _fill_environment(ledger, view)
-    ledger.add("experimental_setup", view.idea_lines("evaluation", "task evaluation"))
-    ledger.add("experimental_setup", _tested(view, "DATASETS_TESTED", "stage2_complete", "Tested"))
-    ledger.add("phase0_internal_info_summary", _phase0(view))
-    ledger.add(
-        "threats_to_validity", view.idea_lines("risk factors and limitations", "limitations")
-    )
-
-
-def _fill_run(ledger: FactLedger, view: RunView, best: Mapping[str, Any]) -> None:
-    ledger.add("reproducibility_checklist", view.keys(*_CHECKLIST))
-    ledger.add("narrative_bullets", view.tagged("LLM_INSIGHT", "FINDINGS", "SUMMARY"))
-    ledger.add("narrative_bullets", _split(view, "NODE_SUMMARY"))
-    ledger.add("narrative_bullets", _findings(view))
-    ledger.add("narrative_bullets", view.happened("stage_summary"))
-    ledger.add("narrative_bullets", view.tagged("BEST_NODE"))
-    ledger.add("resources_used", [*_resources(view), *_listed_resources(view)])
-    ledger.add("resources_used", view.happened("resource_used"))
-    ledger.add("execution_feedback", nodes.execution_facts(best))
-    own = [event for event in view.events if view.names[event.branch] == view.chain[0]]
-    ledger.add("execution_feedback", [
-        Fact(view.cut(f"Phase {_PHASES[event.kind]}: {event.text}"), [view.source(event)],
-             key=f"phase {_PHASES[event.kind]}")
-        for event in own if event.kind in _PHASES
-    ])  # fmt: skip
+def fill(view: RunView) -> FactLedger:
+    """Return all facts; of facts in several sections, the first one added shows them."""
+    ledger = FactLedger()
+    for section, read, *arguments in _SECTIONS:
+        # The table has a row for each top node, also for a node that stands elsewhere.
+        add = ledger.show if read is nodes.top_facts else ledger.add
+        add(section, read(view, *arguments))
+    return ledger
 
 
 def _summary(view: RunView) -> list[Fact]:
-    """Return best and baseline as the memory alone knows them: the last and the first result."""
+    """Return the facts of a search, or best and baseline as the last and the first result."""
+    given = nodes.summary_facts(view)
+    if given:
+        return given
     results = view.result_facts()
-    if not results:
-        return []
-    named = [("Best", results[-1]), ("Baseline", results[0])][: len(results)]
-    for title, fact in named:
+    best_and_baseline = [*results[-1:], *results[:-1][:1]]
+    for title, fact in zip(("Best", "Baseline"), best_and_baseline, strict=False):
         fact.text = f"{title}: {fact.text}"
-    return [fact for _, fact in named]
+    return best_and_baseline
 
 
 def _counted(view: RunView) -> list[Fact]:
-    found = [event for event in view.events if event.kind == "journal_summary"][-1:]
-    return [Fact(view.cut(event.text), [view.source(event)], key="counts") for event in found]
+    found = [event for event in view.events if event.kind == "journal_summary"]
+    return [view.fact(event, event.text, key="counts") for event in found[-1:]]
 
 
 def _best(view: RunView) -> list[Fact]:
-    """Return the best branch as the memory alone knows it."""
-    if len(view.chain) < 2:
-        return []
-    text = f"Branch: {view.chain[0]}, from {view.chain[1]}"
-    return [Fact(text, [f"branch {view.chain[0]}"])]
+    """Return the best node, or the best branch as the memory alone knows it."""
+    given = nodes.best_facts(view)
+    if given or len(view.chain) < 2:
+        return given
+    branch, parent, *_ = view.chain
+    return [Fact(f"Branch: {branch}, from {parent}", [f"branch {branch}"])]
 
 
 def _parameters(view: RunView) -> list[Fact]:
     """Return the keys the branches of the chain set, but for those of the run as a whole."""
     return view.keys(*sorted(set(view.core) - _OF_THE_RUN))
+
+
+def _title(view: RunView) -> list[Fact]:
+    return [Fact(view.title, ["idea.md"])] if view.title else []
 
 
 def _created(view: RunView) -> list[Fact]:
@@ -178,35 +88,33 @@ def _created(view: RunView) -> list[Fact]:
             match = _CREATED.match(event.text)
             head = f"{match[2]}: {match[3]} of stage {match[1]}" if match else ""
             rest = event.text[match.end() :] if match else event.text
-            facts.append(Fact(view.cut(f"{head} {rest}"), [view.source(event)]))
+            facts.append(view.fact(event, f"{head} {rest}"))
     return facts
 
 
-def _fill_environment(ledger: FactLedger, view: RunView) -> None:
-    """Add facts about the machine, one line each; those core memory holds are there already."""
+def _environment(view: RunView) -> list[Fact]:
+    """Return facts about the machine: those of core memory, and the rest of the records."""
+    known = view.keys(*_HARDWARE)
     held = {name for key, names in _HARDWARE.items() if key in view.core for name in names}
-    shown = view.keys(*_HARDWARE)
+    facts = []
     for record in view.records:
         if ENVIRONMENT_TAG not in record.tags:
             continue
-        source = view.source(record)
-        data = _mapping(record.text)
-        for fact in shown if data is not None else ():
-            ledger.cite(fact.text, source)
-        parts = {"": record.text} if data is None else data
-        ledger.add("experimental_setup", [
-            Fact(view.cut(f"{name}: {_listed(value)}".removeprefix(": ")), [source])
-            for name, value in parts.items()
+        try:
+            data = json.loads(record.text)
+        except (ValueError, RecursionError):  # another record with this tag, in words
+            data = None
+        if not isinstance(data, Mapping):
+            facts.append(view.fact(record, record.text))
+            continue
+        for fact in known:
+            fact.sources = [*fact.sources, view.source(record)]
+        facts += [
+            view.fact(record, f"{name}: {_listed(value)}")
+            for name, value in data.items()
             if name not in held
-        ])  # fmt: skip
-
-
-def _mapping(text: str) -> Mapping[str, Any] | None:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):  # another record with this tag, in words
-        return None
-    return data if isinstance(data, Mapping) else None
+        ]
+    return [*known, *facts]
 
 
 def _listed(value: object) -> str:
@@ -229,26 +137,16 @@ def _tested(view: RunView, tag: str, kind: str, title: str) -> list[Fact]:
     ]
     rows += [row for row in view.events if row.kind == kind]
     return [
-        Fact(
-            view.cut(f"{title}: {row.text}"),
-            [view.source(row)],
-            key=f"{title} {row.text}",
-            same=row.text,
-        )
-        for row in rows
+        view.fact(row, f"{title}: {row.text}", row.text, key=f"{title} {row.text}") for row in rows
     ]
 
 
-def _split(view: RunView, tag: str) -> list[Fact]:
-    """Return records with a tag, a fact for each of their lines."""
+def _node_summaries(view: RunView) -> list[Fact]:
+    """Return summaries of nodes, a fact for each line of a record."""
     return [
-        Fact(
-            view.cut(f"{view.node_of(record)}: {line}"),
-            [view.source(record)],
-            same=_unlabelled(line),
-        )
+        view.fact(record, f"{view.node_of(record)}: {line}", _unlabelled(line))
         for record in view.records
-        if tag in record.tags
+        if "NODE_SUMMARY" in record.tags
         for line in record.text.splitlines()
         if line.strip()
     ]
@@ -267,18 +165,16 @@ def _findings(view: RunView) -> list[Fact]:
         if event.kind == "node_summary" and event.text.strip():
             whole = event.text.rpartition(" ")[0] if len(event.text) >= _FINDING_CHARS else ""
             same = _unlabelled(f"findings: {whole or event.text}")
-            text = view.cut(f"{view.node_of(event)}: findings: {event.text}")
-            facts.append(Fact(text, [view.source(event)], same=same))
+            facts.append(view.fact(event, f"{view.node_of(event)}: findings: {event.text}", same))
     return facts
 
 
 def _listed_resources(view: RunView) -> list[Fact]:
     """Return the resources of the run's file, used or not, as the index lists them."""
     entry = view.core.get(INDEX_KEY)
-    lines = entry.value.splitlines() if entry else []
     return [
-        Fact(view.cut(f"Listed: {line.removeprefix('- ')}"), [view.source(entry)])
-        for line in lines
+        view.fact(entry, f"Listed: {line.removeprefix('- ')}")
+        for line in (entry.value.splitlines() if entry else ())
         if entry and line.startswith("- ")
     ]
 
@@ -299,3 +195,53 @@ def _resources(view: RunView) -> list[Fact]:
         sources = [view.source(entry), *map(view.source, records[-1:])]
         facts.append(Fact(view.cut(f"{item}: {text}".rstrip(": ")), sources))
     return facts
+
+
+def _phases(view: RunView) -> list[Fact]:
+    """Return the phases of the best branch as its events give them."""
+    return [
+        view.fact(event, f"Phase {phase}: {event.text}", key=f"phase {phase}")
+        for event in view.events
+        if view.names[event.branch] == view.chain[0] and (phase := _PHASES.get(event.kind))
+    ]
+
+
+_SECTIONS: tuple[tuple[str, Callable[..., Iterable[Fact]], *tuple[str, ...]], ...] = (
+    ("executive_summary", _summary),
+    ("executive_summary", _counted),
+    ("best_node_details", _best),
+    ("best_node_details", _parameters),
+    ("vlm_analysis", nodes.fields_of_best, *nodes.PLOTS),
+    ("vlm_analysis", RunView.happened, "vlm_analysis_complete"),
+    ("vlm_analysis", RunView.tagged, "VLM_ANALYSIS"),
+    ("top_nodes_comparison", nodes.top_facts),
+    ("failure_modes_timeline", nodes.failure_facts),
+    ("ablations_negative", nodes.attempt_facts),
+    ("ablations_negative", _tested, "ABLATIONS", "stage4_complete", "Ablations tested"),
+    ("ablations_negative", RunView.tagged, "ABLATION", "ABLATIONS"),
+    ("title_candidates", _title),
+    ("abstract_material", RunView.idea_lines, "abstract", "task goal", PREAMBLE),
+    ("problem_statement", RunView.idea_lines, "task goal", "purpose", "abstract", PREAMBLE),
+    ("hypothesis", RunView.idea_lines, "short hypothesis", "hypothesis"),
+    ("method", RunView.idea_lines, "experiments", "code", "method"),
+    ("method", _created),
+    ("experimental_setup", _environment),
+    ("experimental_setup", RunView.idea_lines, "evaluation", "task evaluation"),
+    ("experimental_setup", _tested, "DATASETS_TESTED", "stage2_complete", "Tested"),
+    ("phase0_internal_info_summary", _phase0),
+    ("threats_to_validity", RunView.idea_lines, "risk factors and limitations", "limitations"),
+    ("results", RunView.result_facts),
+    ("reproducibility_checklist", RunView.keys, *_CHECKLIST),
+    ("narrative_bullets", RunView.tagged, "LLM_INSIGHT", "FINDINGS", "SUMMARY"),
+    ("narrative_bullets", _node_summaries),
+    ("narrative_bullets", _findings),
+    ("narrative_bullets", RunView.happened, "stage_summary"),
+    ("narrative_bullets", RunView.tagged, "BEST_NODE"),
+    ("resources_used", _resources),
+    ("resources_used", _listed_resources),
+    ("resources_used", RunView.happened, "resource_used"),
+    ("execution_feedback", nodes.phase_facts),
+    ("execution_feedback", nodes.fields_of_best, "exec_time_feedback"),
+    ("execution_feedback", _phases),
+)
+"""Sections, each with a reader of its facts and the reader's arguments."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.run.ingest import IDEA_TAG, idea_sections
@@ -22,18 +23,18 @@ _RESULT_KINDS = frozenset({"metrics_extracted", "node_result"})
 _RESULT_TAGS = frozenset({"SUCCESS", "METRICS"})
 _ERROR_TAG = "ERROR"
 _FAILED_RESULT = "is_buggy=True"
-_FAILURE_HEAD = re.compile(r"^(?:[\w =.-]{0,120}? failed: )+")
+_FAILURE_HEAD = re.compile(r"^(?:[\w =.-]{0,120}? failed: )*(?:[A-Z]\w*: )?")
+"""Part before the message of a failure: the steps that failed, and the kind of the error."""
 _FOR_THE_SEARCH = re.compile(r"\W*built-in proposer\b", re.IGNORECASE)
 """A line of an idea that chooses the program which proposes, and says nothing of the matter."""
-
-_ERROR_KIND = re.compile(r"^[A-Z]\w*: ")
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Rows that a paper is made of, oldest first.
+    """Rows that a paper is made of, oldest first, and the search's facts about its nodes.
 
     Attributes:
+        index: The search's facts; see docs/memory.md.
         core: Core memory as the best branch sees it.
         events: Events the best branch sees.
         records: Records the best branch sees.
@@ -43,10 +44,10 @@ class RunView:
         title: Title of the idea.
         chain: Ids of the best branch and its ancestors, the root last.
         names: Ids of all branches by number.
-        most_chars: Longest line; None for no limit.
-        most_rows: Most lines of a kind; None for no limit.
+        is_limited: Whether lines and lists are cut.
     """
 
+    index: Mapping[str, Any]
     core: Mapping[str, CoreEntry]
     events: Sequence[Event]
     records: Sequence[Record]
@@ -56,8 +57,7 @@ class RunView:
     title: str
     chain: Sequence[str]
     names: Mapping[int, str]
-    most_chars: int | None
-    most_rows: int | None
+    is_limited: bool
 
     def source(self, row: CoreEntry | Event | Record) -> str:
         """Return the place of a row as the document names it."""
@@ -70,36 +70,40 @@ class RunView:
     def cut(self, text: str) -> str:
         """Return a text on one line, cut where there is a limit."""
         line = " ".join(text.split())
-        return line if self.most_chars is None else Compressor.cut(line, self.most_chars)
+        return Compressor.cut(line, _LIMIT_CHARS) if self.is_limited else line
 
     def newest(self, facts: Sequence[Fact]) -> Sequence[Fact]:
         """Return facts, only the last of them where there is a limit."""
-        return facts if self.most_rows is None else facts[-self.most_rows :]
+        return facts[-_LIMIT_ROWS:] if self.is_limited else facts
 
     def keys(self, *names: str) -> list[Fact]:
         """Return core values, a line each."""
-        facts = []
-        for entry in (self.core[name] for name in names if name in self.core):
-            text = self.cut(f"{entry.key}: {entry.value}")
-            same = entry.value if is_telling(entry.value) else ""
-            facts.append(Fact(text, [self.source(entry)], same=same))
-        return facts
+        entries = [self.core[name] for name in names if name in self.core]
+        return [
+            self.fact(entry, f"{entry.key}: {entry.value}", _telling(entry.value))
+            for entry in entries
+        ]
 
     def happened(self, *kinds: str) -> Sequence[Fact]:
         """Return events of some kinds, a line each."""
-        found = [event for event in self.events if event.kind in kinds]
-        return self.newest([self._event(event) for event in found])
-
-    def _event(self, event: Event) -> Fact:
-        text = self.cut(f"{event.kind}{_times(event)}: {event.text}")
-        same = event.text if is_telling(event.text) else ""
-        return Fact(text, [self.source(event)], same=same)
+        return self.newest(
+            [
+                self.fact(event, f"{event.kind}{_times(event)}: {event.text}", _telling(event.text))
+                for event in self.events
+                if event.kind in kinds
+            ]
+        )
 
     def tagged(self, *tags: str) -> Sequence[Fact]:
         """Return records with any of some tags, a line each."""
-        found = [record for record in self.records if set(tags) & set(record.tags)]
-        facts = [Fact(self.cut(row.text), [self.source(row)], same=row.text) for row in found]
-        return self.newest(facts)
+        found = [row for row in self.records if set(tags) & set(row.tags)]
+        return self.newest([self.fact(row, row.text, row.text) for row in found])
+
+    def fact(
+        self, row: CoreEntry | Event | Record, text: str, same: str = "", key: str = ""
+    ) -> Fact:
+        """Return a line about a row; `same` is the part that identifies it."""
+        return Fact(self.cut(text), [self.source(row)], key=key, same=same)
 
     def idea_lines(self, *sections: str) -> list[Fact]:
         """Return the first of some sections of the idea, a line for each paragraph or bullet."""
@@ -121,11 +125,12 @@ class RunView:
         rows += [row for row in self.records if _RESULT_TAGS & set(row.tags)]
         return [self.source(row) for row in rows if self.node_of(row) == node]
 
-    def result_facts(self, repeated: Mapping[str, str] = {}) -> list[Fact]:
+    def result_facts(self) -> list[Fact]:
         """Return the results the best branch sees, a line for each node.
 
-        Of nodes that were `repeated`, by id, the line ends with all measurements together.
+        The line of a node that was repeated ends with all its measurements.
         """
+        repeated = self.index.get("repeated_data") or {}
         rows: list[Event | Record] = [row for row in self.events if _is_result(row)]
         rows += [row for row in self.records if _RESULT_TAGS & set(row.tags)]
         facts = []
@@ -138,39 +143,51 @@ class RunView:
             facts.append(Fact(self.cut(text), sources, key=f"result {node}"))
         return facts
 
-    def failure_facts(self, fixed: Mapping[str, str] | None = None) -> Sequence[Fact]:
+    def failure_facts(self, fixed: Mapping[str, str]) -> Sequence[Fact]:
         """Return the failures of all branches, a line each, with the nodes that `fixed` them."""
         facts: list[Fact] = []
         for node, group in _grouped(self.failures, self.node_of).items():
             found = self._failures_of(node, sorted(group, key=_failure_order))
-            repaired = (fixed or {}).get(node)
-            if repaired:
-                found[0].text += f" (fixed by {repaired})"
+            if node in fixed:
+                found[0].text += f" (fixed by {fixed[node]})"
             facts += found
         return self.newest(facts)
 
     def _failures_of(self, node: str, rows: Iterable[Event | Record]) -> list[Fact]:
-        """Return the failures of a node; rows about the same one are one line."""
+        """Return the failures of a node; rows of which one begins like another are one line."""
         found: list[tuple[str, Fact]] = []
         for row in rows:
-            is_result = isinstance(row, Event) and row.kind == "node_result"
-            shown = next((fact for text, fact in found if _is_same_failure(text, row.text)), None)
-            shown = shown or (found[0][1] if is_result and found else None)
+            words = normal(_FAILURE_HEAD.sub("", row.text, count=1))
+            same = (fact for known, fact in found if _begin_alike(known, words))
+            shown = next(same, None)
+            if isinstance(row, Event) and row.kind == "node_result" and found:
+                shown = found[0][1]
             if shown is not None:
                 shown.sources = [*shown.sources, self.source(row)]
                 continue
             head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
             text = f"{node}: {head}{row.text}"
-            found.append((row.text, Fact(self.cut(text), [self.source(row)], same=text)))
+            found.append((words, Fact(self.cut(text), [self.source(row)], same=text)))
         return [fact for _, fact in found]
 
 
+def _begin_alike(one: str, other: str) -> bool:
+    """Return whether one of two messages, which may be cut off, is the beginning of the other."""
+    return one.startswith(other) or other.startswith(one)
+
+
 def read_view(
-    memory: BranchedMemory, root_id: str, best_id: str, *, is_limited: bool = False
+    memory: BranchedMemory,
+    root_id: str,
+    best_id: str,
+    index: Mapping[str, Any],
+    *,
+    is_limited: bool = False,
 ) -> RunView:
     """Read the memory of a run: its root, and the branch of its best node.
 
-    With `is_limited`, texts are cut at 400 characters and lists at 50 lines.
+    With `is_limited`, texts are cut at 400 characters and lists at 50 lines. `index` has the
+    search's facts about its nodes.
 
     Raises:
         UnknownBranch: If a branch does not exist, or the best does not descend from the root.
@@ -184,12 +201,16 @@ def read_view(
     records = list(reversed(memory[best.id].records()))
     idea = next((row.text for row in reversed(records) if IDEA_TAG in row.tags), "")
     heading = re.search(r"^# +(.+)$", idea, re.MULTILINE)
-    written = [event for branch in run for event in _own_events(memory, branch)]
-    failures: list[Event | Record] = [event for event in written if _is_failure(event)]
+    written: list[Event] = []
+    failures: list[Event | Record] = []
     for branch in run:
-        errors = memory[branch.id].records(tags=[_ERROR_TAG])
-        failures += [record for record in errors if record.branch == branch.number]
+        handle, number = memory[branch.id], branch.number
+        written += [event for event in handle.events() if event.branch == number]
+        errors = handle.records(tags=[_ERROR_TAG])
+        failures += [record for record in errors if record.branch == number]
+    failures += [event for event in written if _is_failure(event)]
     return RunView(
+        index=index,
         core=memory[best.id].core.entries(),
         events=list(reversed(memory[best.id].events())),
         records=records,
@@ -199,8 +220,7 @@ def read_view(
         title=heading[1].strip() if heading else "",
         chain=[branch.id for branch in chain],
         names={number: branch.id for number, branch in branches.items()},
-        most_chars=_LIMIT_CHARS if is_limited else None,
-        most_rows=_LIMIT_ROWS if is_limited else None,
+        is_limited=is_limited,
     )
 
 
@@ -216,10 +236,6 @@ def _ancestors(branch: Branch, branches: Mapping[int, Branch]) -> list[Branch]:
     return line
 
 
-def _own_events(memory: BranchedMemory, branch: Branch) -> Iterator[Event]:
-    return (event for event in memory[branch.id].events() if event.branch == branch.number)
-
-
 def _is_failure(event: Event) -> bool:
     is_failed_result = event.kind == "node_result" and _FAILED_RESULT in event.text
     return event.kind.endswith("_failed") or event.kind == "error_encountered" or is_failed_result
@@ -229,24 +245,9 @@ def _is_result(event: Event) -> bool:
     return event.kind in _RESULT_KINDS and not _is_failure(event)
 
 
-def _is_same_failure(one: str, other: str) -> bool:
-    """Return whether of two accounts of a failure one is the beginning of the other."""
-    pairs = ((a, b) for a in _messages(one) for b in _messages(other))
-    return any(_is_beginning(*sorted(pair, key=len)) for pair in pairs)
-
-
-def _messages(text: str) -> list[list[str]]:
-    """Return the words of an account without its head, with and without the kind of the error."""
-    message, heads = _FAILURE_HEAD.subn("", text)
-    texts = [message, _ERROR_KIND.sub("", message)] if heads else [message]
-    return [normal(text).split() for text in texts]
-
-
-def _is_beginning(short: list[str], long: list[str]) -> bool:
-    if len(short) < 2:
-        return short == long
-    last = len(short) - 1  # the last word may be cut
-    return short[:last] == long[:last] and long[last].startswith(short[last])
+def _telling(text: str) -> str:
+    """Return a text that identifies a fact wherever it stands, or nothing."""
+    return text if is_telling(text) else ""
 
 
 def _seq(row: Event | Record) -> int:

@@ -159,19 +159,15 @@ class Database:
         except BranchedMemoryError:
             raise
         except UNEXPECTED as error:
-            found = self._problems()
+            with translated(self.path), closing(connect(self.path)) as connection:
+                connection.execute("PRAGMA query_only = ON")
+                found = problems(connection)
             if not found:
                 raise
             raise StoreCorrupt(
                 f"{self.path} is damaged: {found[0]}. Restore a backup;"
                 " `taskweaver sessions repair` saves the readable part of a session."
             ) from error
-
-    def _problems(self) -> list[str]:
-        """Return the problems of the file, found by a connection of its own."""
-        with translated(self.path), closing(connect(self.path)) as connection:
-            connection.execute("PRAGMA query_only = ON")
-            return problems(connection)
 
     @property
     def _writing(self) -> sqlite3.Connection:

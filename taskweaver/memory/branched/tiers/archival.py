@@ -134,21 +134,14 @@ class Archival:
         self._insert(writer, branch, ("", "[]"), "{}", old.id, is_deleted=True)
         return old.id
 
-    def get(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        record_id: object,
-        *,
-        at: int | None = None,
-    ) -> Record:
+    def get(self, connection: sqlite3.Connection, branch: Branch, record_id: object) -> Record:
         """Return the version of a record that a branch sees.
 
         Raises:
             RecordNotVisible: If it sees none.
         """
         number = _number(record_id)
-        path = self._branches.path(connection, branch, "archival", at)
+        path = self._branches.path(connection, branch, "archival")
         versions = connection.execute(
             f"SELECT {COLUMNS}, is_deleted FROM archival WHERE record = ? ORDER BY seq DESC",
             (number,),

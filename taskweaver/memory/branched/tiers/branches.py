@@ -223,7 +223,7 @@ class Branches:
             at: Newest sequence number that is seen; None for the present.
         """
         path = (
-            self._line(connection, branch)
+            _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
             if tier is None
             else self._tier_path(connection, branch, tier)
         )
@@ -236,9 +236,6 @@ class Branches:
         """Return whether this is the very path that is kept: its branch is committed, and there."""
         with self._lock:
             return self._paths.get((number, tier)) is path
-
-    def _line(self, connection: sqlite3.Connection, branch: Branch) -> Path:
-        return _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
 
     def common(self, connection: sqlite3.Connection, one: Branch, two: Branch) -> int:
         """Return the newest row both branches inherited when they parted; 0 for strangers."""

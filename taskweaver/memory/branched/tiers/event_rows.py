@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from taskweaver.memory.branched.tiers.branches import Branches, newest_first
@@ -15,7 +14,6 @@ Row = tuple[Any, ...]
 """A row of `events`: `NUMBERS`, or all of `COLUMNS`."""
 NUMBERS = "seq, repeats"
 COLUMNS = f"{NUMBERS}, branch_id, kind, text, tags, data, created_at"
-_AT_ONCE = 64
 
 
 class EventRows:
@@ -77,38 +75,28 @@ class EventRows:
                     hidden[event] = max(seq, hidden.get(event, 0))
         return hidden
 
-    def iterate(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        *,
-        at: int | None = None,
-        words: Sequence[str] = (),
+    def with_words(
+        self, connection: sqlite3.Connection, branch: Branch, words: Sequence[str]
     ) -> Iterator[Event]:
-        """Iterate over all events in view, newest first, each with the number of its occurrences.
-
-        Numbers are read at once, so that later writes change nothing; texts and fields are read
-        and decoded as the iteration comes to them. An event that is erased meanwhile is left out.
-
-        Args:
-            connection: Open on the file; used until the iteration ends.
-            branch: The branch.
-            at: See the state at this sequence number; None for the present.
-            words: Only events with any of these lower-case words in kind, text or tags.
-        """
-        newest: dict[int, int] = {}
-        counts: dict[int, int] = {}
-        for seq, repeats in self.rows(connection, branch, at=at, columns=NUMBERS):
-            origin = repeats or seq
-            newest.setdefault(origin, seq)
-            counts[origin] = counts.get(origin, 0) + 1
-        return _events(connection, newest, counts, words)
+        """Yield the events in view with any of some lower-case words in kind, text or tags."""
+        for row, count in _gathered(connection, self.rows(connection, branch)):
+            _, _, _, kind, text, tags, *_ = row
+            content = f"{kind} {text} {tags}".lower()
+            if any(word in content for word in words):
+                yield event(row, count)
 
 
 def grouped(
     connection: sqlite3.Connection, rows: Iterable[Row], limit: int | None = None
 ) -> list[Event]:
     """Gather the occurrences of each event, until one more event than `limit` shows up."""
+    return [event(row, count) for row, count in _gathered(connection, rows, limit)]
+
+
+def _gathered(
+    connection: sqlite3.Connection, rows: Iterable[Row], limit: int | None = None
+) -> Iterator[tuple[Row, int]]:
+    """Yield the newest occurrence of each event, with its text, and the number of all."""
     newest: dict[int, Row] = {}
     counts: dict[int, int] = {}
     for row in rows:
@@ -117,7 +105,8 @@ def grouped(
             break
         newest.setdefault(origin, row)
         counts[origin] = counts.get(origin, 0) + 1
-    return [event(_whole(connection, row), counts[origin]) for origin, row in newest.items()]
+    for origin, row in newest.items():
+        yield _whole(connection, row), counts[origin]
 
 
 def event(row: Row, count: int = 1) -> Event:
@@ -126,36 +115,6 @@ def event(row: Row, count: int = 1) -> Event:
     marks = () if tags == "[]" else tuple(json.loads(tags))
     fields = {} if data == "{}" else dict(json.loads(data))
     return Event(seq, branch, kind, text, marks, fields, count, created)
-
-
-def _events(
-    connection: sqlite3.Connection,
-    newest: dict[int, int],
-    counts: dict[int, int],
-    words: Sequence[str],
-) -> Iterator[Event]:
-    origins = iter(newest)
-    while some := list(islice(origins, _AT_ONCE)):
-        rows = connection.execute(
-            f"SELECT {COLUMNS} FROM events WHERE seq IN (SELECT value FROM json_each(?))",
-            (json.dumps([newest[origin] for origin in some]),),
-        )
-        read = {row[0]: row for row in rows.fetchall()}
-        for origin in some:
-            if newest[origin] in read:
-                row = _whole(connection, read[newest[origin]])
-                if not words or _may_have(row, words):
-                    yield event(row, counts[origin])
-
-
-def _may_have(row: Row, words: Sequence[str]) -> bool:
-    """Return whether any of some words stands in kind, text or tags."""
-    _, _, _, kind, text, tags, *_ = row
-    content = f"{kind} {text} {tags}".lower()
-    if not any(word in content for word in words):
-        return False
-    content = f"{kind} {text} {' '.join(json.loads(tags))}".lower()
-    return any(word in content for word in words)
 
 
 def _whole(connection: sqlite3.Connection, row: Row) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -151,19 +151,11 @@ class Recall:
         rows = self._rows.rows(connection, branch, since=since, at=at)
         return grouped(connection, rows, limit)
 
-    def iterate(
-        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
-    ) -> Iterator[Event]:
-        """Iterate over all events in view, newest first; see `EventRows.iterate`."""
-        return self._rows.iterate(connection, branch, at=at)
-
-    def count(
-        self, connection: sqlite3.Connection, branch: Branch, *, most: int, at: int | None = None
-    ) -> int:
+    def count(self, connection: sqlite3.Connection, branch: Branch, *, most: int) -> int:
         """Return how many occurrences no digest covers, counting no further than `most`."""
-        digest = self._digests.newest(connection, branch, RECALL, at=at)
+        digest = self._digests.newest(connection, branch, RECALL)
         since = 0 if digest is None else digest.up_to
-        rows = self._rows.rows(connection, branch, since=since, at=at, columns=NUMBERS)
+        rows = self._rows.rows(connection, branch, since=since, columns=NUMBERS)
         return sum(1 for _ in zip(range(most), rows, strict=False))
 
     def occurrences(
@@ -195,13 +187,7 @@ class Recall:
         return [only for row in found for only in grouped(connection, [row])]
 
     def search(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        query: object,
-        k: int,
-        *,
-        at: int | None = None,
+        self, connection: sqlite3.Connection, branch: Branch, query: object, k: int
     ) -> list[Event]:
         """Return the newest `k` events in view that have any word of a query; of an empty one, all.
 
@@ -210,8 +196,8 @@ class Recall:
         """
         words = re.findall(r"\w+", checked_text("query", query or "", may_be_empty=True).lower())
         if not words:
-            return self.visible(connection, branch, k, at=at) if k > 0 else []
-        return list(islice(self._rows.iterate(connection, branch, at=at, words=words), max(0, k)))
+            return self.visible(connection, branch, k) if k > 0 else []
+        return list(islice(self._rows.with_words(connection, branch, words), max(0, k)))
 
     def evict(
         self,

@@ -98,27 +98,31 @@ class BranchComparison:
             UnknownBranch: If the branch does not exist.
         """
         with self._database.snapshot() as connection:
-            one, two = (self._branches.find(connection, name) for name in (first, second))
-            cores = [_values(self._core.view(connection, branch)) for branch in (one, two)]
-            events = [
-                {event.seq: event for event in self._recall.visible(connection, branch)}
-                for branch in (one, two)
+            branches = [self._branches.find(connection, name) for name in (first, second)]
+            one, two = (_values(self._core.view(connection, branch)) for branch in branches)
+            texts = [
+                [
+                    f"[{event.kind}] {event.text}"
+                    for event in self._recall.visible(connection, branch)
+                ]
+                for branch in branches
             ]
-            records = [
-                {record.seq: record.id for record in self._archival.visible(connection, branch)}
-                for branch in (one, two)
+            ids = [
+                {item.seq: item.id for item in self._archival.visible(connection, branch)}
+                for branch in branches
             ]
-        keys = sorted(
-            key for key in {*cores[0], *cores[1]} if cores[0].get(key) != cores[1].get(key)
+        only_one, only_two = (
+            sorted(mine[seq] for seq in mine.keys() - others.keys())
+            for mine, others in (ids, reversed(ids))
         )
-        texts = [[f"[{event.kind}] {event.text}" for event in found.values()] for found in events]
         return MemoryDifference(
-            {key: (cores[0].get(key), cores[1].get(key)) for key in keys},
+            {
+                key: (one.get(key), two.get(key))
+                for key in sorted({*one, *two})
+                if one.get(key) != two.get(key)
+            },
             (_without(texts[0], texts[1]), _without(texts[1], texts[0])),
-            (
-                sorted(records[0][seq] for seq in records[0].keys() - records[1].keys()),
-                sorted(records[1][seq] for seq in records[1].keys() - records[0].keys()),
-            ),
+            (only_one, only_two),
         )
 
     def promote(self, writer: Writer, branch_id: str, record: str | int, to: str) -> str:

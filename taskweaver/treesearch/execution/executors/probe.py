@@ -14,10 +14,9 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.limits import half_of_memory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
-from taskweaver.memory.branched.run.environment import Fact, collect_environment
-from taskweaver.memory.branched.run.hardware import copy_rate
 from taskweaver.treesearch.execution.executors import toolchain
 from taskweaver.treesearch.execution.gpus import gpus
+from taskweaver.treesearch.execution.machine import Fact, collect_environment, copy_rate
 
 _KIND = (
     "machine", "cpu", "cpus", "caches", "simd", "numa_nodes", "gpus", "compilers", "python",
