@@ -1,5 +1,7 @@
 """Facts about this machine: asked of the system and its files, never read out of prose.
 
+Any program on the path may compile; a pattern chooses those that prompts show.
+
 Modules that are slow to import are imported by the functions that ask: only runs need them.
 """
 
@@ -7,13 +9,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from time import perf_counter
 
 Fact = str | int | list[str]
-_COMPILERS = ("gcc", "g++", "gfortran", "clang", "icx", "rustc")
+_VERSION = r"(?:-?\d+(?:\.\d+)*)?"
+_COMPILER = re.compile(
+    r"(?:gcc|g\+\+|gfortran|clang|clang\+\+|flang|flang-new|cc|c\+\+|CC|ftn|icx|icpx|ifx|icc|icpc"
+    r"|ifort|dpcpp|nvc|nvc\+\+|nvfortran|hipcc|amdclang|amdclang\+\+|amdflang|armclang|armclang\+\+"
+    r"|armflang|xlc|xlf|pgcc|pgfortran|rustc|go|julia|zig|ghc|javac|swiftc|nim|crystal|dmd|ldc2|gdc"
+    r"|ocamlopt|fpc|gnatmake|mpi(?:cc|cxx|c\+\+|CC|f77|f90|fort|icc|icpc|ifort|icx|icpx|ifx)|h5cc"
+    rf"|mpirun|mpiexec|srun|nvcc){_VERSION}"
+)
+_ALIASES = frozenset({"cc", "c++"})
+_QUESTIONS = ("--version", "version", "-version")
 _TOOLS = ("make", "cmake", "ninja", "git", "mpirun", "perf", "docker", "singularity", "python3")
 _PACKAGES = (
     "numpy", "scipy", "pandas", "scikit-learn", "matplotlib", "seaborn", "statsmodels", "networkx",
@@ -35,8 +47,8 @@ def collect_environment() -> dict[str, Fact]:
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
     ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``huge_pages``, ``load``,
-    ``gpus``, ``compilers`` (``nvcc`` beside a GPU only), ``tools``, ``variables``, ``container``,
-    ``python``, ``python_packages`` (well-known ones).
+    ``gpus``, ``compilers`` (those of MPI too, and ``nvcc`` beside a GPU), ``tools``,
+    ``variables``, ``container``, ``python``, ``python_packages`` (well-known ones).
     """
     import platform
 
@@ -54,7 +66,7 @@ def collect_environment() -> dict[str, Fact]:
         "huge_pages": _huge_pages(),
         "load": _load(),
         "gpus": gpus,
-        "compilers": _versions((*_COMPILERS, "nvcc") if gpus else _COMPILERS),
+        "compilers": _versions(compilers(programs(), has_gpus=bool(gpus))),
         "tools": _versions(_TOOLS),
         "variables": sorted(
             f"{name}={value}" for name, value in os.environ.items() if name.startswith(_VARIABLES)
@@ -81,22 +93,38 @@ def _usable_cpus() -> int | None:
     return os.cpu_count()
 
 
-def _versions(names: tuple[str, ...]) -> list[str]:
+def programs() -> frozenset[str]:
+    """Return the names of all programs on the path."""
+    found: set[str] = set()
+    for folder in os.get_exec_path():
+        with suppress(OSError), os.scandir(folder) as entries:
+            found |= {e.name for e in entries if os.access(e.path, os.X_OK) and e.is_file()}
+    return frozenset(found)
+
+
+def compilers(there: Iterable[str], *, has_gpus: bool) -> tuple[str, ...]:
+    """Return compilers and launchers of MPI among programs, nvcc only beside a card."""
+    names = sorted(name for name in there if _COMPILER.fullmatch(name))
+    return tuple(name for name in names if has_gpus or not name.startswith("nvcc"))
+
+
+def _versions(names: Iterable[str]) -> list[str]:
+    """Return each program with its version; a file of several names has the most telling one."""
     import shutil
 
-    found = []
-    for name in names:
-        program = shutil.which(name)
-        if program:
-            version_line = _version_line(program)
-            found.append(f"{name}: {version_line}" if version_line else name)
-    return found
+    by_file: dict[str, str] = {}
+    for name in sorted(names, key=lambda name: (name in _ALIASES, len(name), name)):
+        path = shutil.which(name)
+        if path is not None:
+            by_file.setdefault(os.path.realpath(path), name)
+    found = sorted(by_file.values())
+    return [f"{name}: {line}" if (line := _version_line(name)) else name for name in found]
 
 
 @cache  # a program stays what it is while this one runs
-def _version_line(program: str) -> str:
+def _version_line(name: str) -> str:
     """Return the line that says a program's version; nvcc has it below its name."""
-    lines = _output(program, "--version")
+    lines = next(filter(None, (_output(name, question) for question in _QUESTIONS)), [])
     return next((line for line in lines if "release" in line), next(iter(lines), ""))
 
 

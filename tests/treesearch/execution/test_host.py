@@ -23,8 +23,7 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.bwrap import bwrap_command
 from taskweaver.treesearch.engine.node_executor import check_room
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.execution import host_load
-from taskweaver.treesearch.execution.executors import toolchain
+from taskweaver.treesearch.execution import host_load, machine
 from taskweaver.treesearch.execution.executors.host_turn import host_turn
 from taskweaver.treesearch.execution.gpus import devices_of, gpus
 from taskweaver.treesearch.execution.host_settings import host_variables, named_files
@@ -148,10 +147,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("tools")
 def test_compilers_and_mpi_are_those_on_the_path_with_their_versions() -> None:
-    there = toolchain.programs()
-    found = toolchain.compilers(there, has_gpus=False)
+    there = machine.programs()
+    found = machine.compilers(there, has_gpus=False)
     assert "notes" not in there
-    assert toolchain.versions(found) == [
+    assert machine.collect_environment()["compilers"] == [
         "ftn: ftn 4.2", "gcc-13: gcc-13 4.2", "go: go 1.22", "hipcc: hipcc 4.2",
         "icpx: icpx 4.2", "ifx: ifx 4.2", "julia: julia 4.2", "mpicc: mpicc 4.2",
         "mpirun: mpirun 4.2", "nvc++: nvc++ 4.2", "nvfortran: nvfortran 4.2",
@@ -247,7 +246,7 @@ EVERY = ["dri/renderD128", "kfd", "nvidia0", "nvidia1", "nvidia2"]
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> tuple[Path, Path]:
+def cards(tmp_path: Path) -> tuple[Path, Path]:
     """Three GPUs, numbered by the driver in another order than by their place; one more is away."""
     dev, driver = tmp_path / "dev", tmp_path / "driver"
     (dev / "dri").mkdir(parents=True)
@@ -271,7 +270,7 @@ def machine(tmp_path: Path) -> tuple[Path, Path]:
     ],
 )
 def test_gpus_are_known_by_name(
-    machine: tuple[Path, Path],
+    cards: tuple[Path, Path],
     monkeypatch: pytest.MonkeyPatch,
     named: str | None,
     found: tuple[str, ...],
@@ -279,7 +278,7 @@ def test_gpus_are_known_by_name(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if named is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    assert gpus(*machine) == found
+    assert gpus(*cards) == found
 
 
 @pytest.mark.parametrize(
@@ -292,9 +291,9 @@ def test_gpus_are_known_by_name(
     ],
 )
 def test_a_job_is_given_the_devices_of_its_gpus(
-    machine: tuple[Path, Path], named: str, own: list[str] | None
+    cards: tuple[Path, Path], named: str, own: list[str] | None
 ) -> None:
-    dev, driver = machine
+    dev, driver = cards
     given = devices_of(named, dev, driver)
     assert [str(path.relative_to(dev)) for path in given] == (own + SHARED if own else [])
 

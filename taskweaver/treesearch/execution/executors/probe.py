@@ -14,9 +14,14 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.limits import half_of_memory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
-from taskweaver.treesearch.execution.executors import toolchain
 from taskweaver.treesearch.execution.gpus import gpus
-from taskweaver.treesearch.execution.machine import Fact, collect_environment, copy_rate
+from taskweaver.treesearch.execution.machine import (
+    Fact,
+    collect_environment,
+    compilers,
+    copy_rate,
+    programs,
+)
 
 _KIND = (
     "machine", "cpu", "cpus", "caches", "simd", "numa_nodes", "gpus", "compilers", "python",
@@ -54,7 +59,7 @@ class WorkerFacts:
     @property
     def compilers(self) -> tuple[str, ...]:
         """Names of its compilers, those of MPI too."""
-        return toolchain.compilers(self.programs, has_gpus=bool(self.gpus))
+        return compilers(self.programs, has_gpus=bool(self.gpus))
 
     @property
     def kind(self) -> str:
@@ -92,18 +97,14 @@ def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> Worke
         policy, warning = choice.policy, choice.warning
     if run_dir is not None and not run_dir.is_dir():
         problem = f"it does not see {run_dir}: hosts of a search share its file system"
-    cards = gpus()
-    programs = toolchain.programs()
-    compilers = toolchain.compilers(programs, has_gpus=bool(cards))
-    environment: dict[str, Fact | list[str]] = {**collect_environment()}
-    environment |= {"memory_copy": copy_rate(), "compilers": toolchain.versions(compilers)}
+    environment = collect_environment() | {"memory_copy": copy_rate()}
     return WorkerFacts(
         host=socket.gethostname(),
         environment={name: fact for name, fact in environment.items() if fact},
-        gpus=cards,
+        gpus=gpus(),
         memory_bytes=half_of_memory(),
         sandbox=policy,
         warning=warning,
         problem=problem,
-        programs=programs,
+        programs=programs(),
     )
