@@ -275,20 +275,6 @@ def kernelspec(*, sys_prefix: bool) -> None:
     click.echo(str(install_spec(sys.prefix if sys_prefix else None)))
 
 
-@commands.command()
-@click.option("--stdio", is_flag=True, required=True, help="End with standard input.")
-@click.option("--socket", "path", required=True, type=PATH, help="Local socket, in a new folder.")
-@click.pass_obj
-def worker(project: Path | None, *, stdio: bool, path: Path) -> None:
-    """Run code for another machine, whose ssh starts this: see execution.server."""
-    require_folder(project)
-    from taskweaver.cli.serving.run_worker import run_worker
-
-    if not (stdio and path.is_absolute()):
-        raise click.UsageError("--socket must be an absolute path.")
-    run_worker(project, path)
-
-
 commands.add_command(eval_command)
 commands.add_command(memory)
 commands.add_command(role)
