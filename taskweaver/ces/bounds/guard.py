@@ -1,4 +1,4 @@
-"""The bounds of one session: its processes, folders and log, whichever kernel uses them."""
+"""The bounds of one session: its processes and folders, whichever kernel uses them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
-from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
-from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.bounds.processes import (
     Process,
     end,
@@ -31,6 +29,8 @@ SLICE_S = 0.25
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
 _MEBIBYTE = 1 << 20
 _FREE_PROCESSES = 4
+_PAUSE_S = 0.5
+"""Time between two looks at processes that cells left behind."""
 
 
 class CellWatch:
@@ -84,11 +84,10 @@ class SessionGuard:
         group: The control group of the newest sandbox; empty where there can be none.
     """
 
-    def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
+    def __init__(self, limits: KernelLimits, tier: str) -> None:
         """Prepare; nothing is limited yet."""
         self.limits = limits
         self._tier = tier
-        self._log_path = log_path
         self._lock = threading.RLock()
         self.group = ControlGroup()
         self._has_group = False
@@ -99,7 +98,7 @@ class SessionGuard:
         self._own: dict[int, int] = {}
         self._cells: list[CellWatch] = []
         self._late: list[Breach] = []
-        self._leftovers = LeftoverWatch(self._look_between)
+        self._is_over = threading.Event()  # ends the watch of leftovers
         self._renew()
 
     @property
@@ -186,7 +185,7 @@ class SessionGuard:
     @contextmanager
     def cell(self) -> Iterator[CellWatch]:
         """Keep the bounds while a cell runs in the block."""
-        self._leftovers.stop()
+        self._is_over.set()
         watch = CellWatch(self)
         with self._lock:
             watch.late, self._late = self._late, []
@@ -200,12 +199,12 @@ class SessionGuard:
                 self._cells.remove(watch)
                 is_idle = not self._cells
             if is_idle and (self.left_behind() if watch.left is None else watch.left):
-                self._leftovers.start()
+                self._watch_leftovers()
 
     def look(self) -> None:
         """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
         with self._lock:
-            breaches = self._trim_log() + self._take_events()
+            breaches = self._take_events()
             if self.needs_processes or self.limits.folder_limit_bytes:
                 breaches += self._watcher.look(self._family(), self._own)
             self._report(breaches)
@@ -214,7 +213,7 @@ class SessionGuard:
         """Measure when a cell is over; return its leftovers in a sentence, empty for none."""
         with self._lock:
             found = self._family()
-            breaches = self._trim_log() + self._take_events()
+            breaches = self._take_events()
             left = self._strangers(found)
             if left and self._is_crowded(found, breaches):
                 end(left)
@@ -239,15 +238,6 @@ class SessionGuard:
             cell.breaches += breaches
         if not self._cells:
             self._late += breaches
-
-    def _trim_log(self) -> list[Breach]:
-        limit_bytes = self.limits.log_limit_bytes
-        size = trim_log(self._log_path, limit_bytes)
-        if not size:
-            return []
-        key, limit = KEYS["kernel.log"], limit_bytes // _MEBIBYTE
-        text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
-        return [Breach("kernel.log", f"{text} Its beginning was removed.")]
 
     def _take_events(self) -> list[Breach]:
         """Return the control group's limits that the system enforced since the last look."""
@@ -296,10 +286,20 @@ class SessionGuard:
                 return ""  # nothing has run
             return _left_sentence(self._strangers(self._family()))
 
-    def _look_between(self) -> bool:
+    def _watch_leftovers(self) -> None:
+        """Watch the processes that cells left behind, in a thread that ends with them."""
+        is_over = self._is_over = threading.Event()
+
+        def watch() -> None:
+            while not is_over.wait(_PAUSE_S) and self._look_between(is_over):
+                pass
+
+        threading.Thread(target=watch, name="leftovers", daemon=True).start()
+
+    def _look_between(self, is_over: threading.Event) -> bool:
         """Measure between cells; return whether a process is left that a cell started."""
         with self._lock:
-            if self._cells:
+            if is_over.is_set():  # by the next cell, or the end, while this waited for the lock
                 return False
             left = self._strangers(self._family())
             self.look()  # also after their end: they may have written until then
@@ -309,8 +309,8 @@ class SessionGuard:
 
     def close(self) -> None:
         """End the processes that cells left behind, and the watch."""
-        self._leftovers.stop()
         with self._lock:
+            self._is_over.set()
             self._watcher.close()
             end(one for one in self._family().values() if not is_owned(one.pid))
             self.group.remove()
