@@ -41,7 +41,7 @@ def result_from(exec_id: str, code: str, answer: Any, details: Any) -> Execution
         is_state_lost=more.get("is_state_lost") is True,
         is_truncated=more.get("is_truncated") is True,
         duration_s=_number(more.get("duration_s")),
-        calls=[_call(row) for row in items(more.get("calls")) if _is_call(row)],
+        calls=[_call(*row) for row in items(more.get("calls")) if _is_call(row)],
         tables=reads_of(more.get("tables")),
     )
 
@@ -67,8 +67,7 @@ def _is_call(row: Any) -> bool:
     return isinstance(row, list) and len(row) == len(PluginCall.__slots__)
 
 
-def _call(row: list[Any]) -> PluginCall:
-    name, began_s, duration_s, error = row
+def _call(name: Any, began_s: Any, duration_s: Any, error: Any) -> PluginCall:
     return PluginCall(text(name, 200), _number(began_s), _number(duration_s), text(error, 200))
 
 

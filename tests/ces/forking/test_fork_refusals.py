@@ -64,7 +64,7 @@ REFUSED = {
         engine = sqlalchemy.create_engine("sqlite:///d.db")
         busy = engine.connect(); _ = busy.execute(sqlalchemy.text("create table t (a)"))
         """,
-        r"d.db is open for writing: close the connections of the engine `engine`",
+        r"d.db is open for writing",
         "busy.close()",
     ),
     "requests, an open answer": (
@@ -73,7 +73,7 @@ REFUSED = {
         listener = socket.create_server(("127.0.0.1", 0))
         session = requests.Session(); session.headers["X"] = "y"
         """,
-        r"a network connection or socket is open: close the session `session`",
+        r"a network connection or socket is open",
         "listener.close()",
     ),
     "pyarrow, a reader whose source is slow": (
