@@ -80,23 +80,6 @@ def test_a_cell_that_waits_for_its_kernel_does_not_begin(
     assert answers(client)
 
 
-def test_an_interrupt_at_any_moment_of_a_start_ends_the_cell(
-    manager: Callable[[], KernelManager], tmp_path: Path
-) -> None:
-    owner = manager()
-    later = threading.Event()
-    for number in range(6):
-        client = owner.get_session_client(str(number), session_dir=tmp_path / "s")
-        cell = Background(lambda client=client: run(client, ENDLESS))  # type: ignore[misc]
-        starts(client)
-        later.wait(0.12 * number)
-        client.interrupt()
-        result = cell.end()
-        assert isinstance(result, ExecutionResult)
-        assert result.status == "interrupted"
-        client.stop()
-
-
 def test_loading_plugins_ends_as_well_and_is_done_the_next_time(
     manager: Callable[[], KernelManager],
 ) -> None:

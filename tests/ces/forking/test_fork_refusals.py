@@ -125,18 +125,3 @@ def test_a_refusal_names_library_variable_and_remedy(
         child = forked(warm, fresh, tmp_path.name)
         assert answers(child)
         child.stop()
-
-
-def test_polars_works_in_a_fork_of_a_kernel_that_ran_no_query(
-    warm: Manager, fresh: Client, tmp_path: Path
-) -> None:
-    if importlib.util.find_spec("polars") is None:
-        pytest.skip("polars is not installed")
-    run(fresh, "import polars; f = polars.DataFrame({'a': range(1000)})")
-    child = forked(warm, fresh, tmp_path.name)
-    query = "f.lazy().select(polars.col('a').sum()).collect().item()"
-    assert run(child, query).output == 499_500
-    with pytest.raises(ForkRefused, match="polars ran a query"):
-        child.snapshot()
-    assert run(fresh, query).output == 499_500
-    child.stop()

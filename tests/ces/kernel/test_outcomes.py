@@ -73,11 +73,6 @@ def test_frames_of_libraries_are_counted_and_those_of_the_user_are_shown(
     assert error.count("Traceback") == 1
 
 
-def test_scalars_are_shown_as_numbers(table: Client) -> None:
-    code = "import numpy as np\n(np.float64(3.5), [np.int64(3)])"
-    assert run(table, code).output == "(3.5, [3])"
-
-
 def test_a_warning_names_the_line_of_the_cell(table: Client) -> None:
     code = "import warnings\nwarnings.warn('careful')"
     assert "Cell, line 2: UserWarning: careful" in "".join(run(table, code).stderr)

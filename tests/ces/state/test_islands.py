@@ -138,17 +138,6 @@ def test_variables_that_cannot_be_pickled_together_are_kept_apart() -> None:
     assert "it and box no longer share memory" in problems[0].reason
 
 
-def test_reading_back_may_need_variables_of_other_islands(tmp_path: Path) -> None:
-    cells = """
-class Needs:
-    def __init__(self): self.v = 1
-    def __setstate__(self, state): self.__dict__ = {**state, 'limit': LIMIT}
-needs = Needs()
-LIMIT = {'x': 5}
-"""
-    trips.checked(trips.save(tmp_path, cells), "assert needs.limit == {'x': 5} and needs.v == 1")
-
-
 def test_objects_read_back_to_prove_them_are_not_destroyed(tmp_path: Path) -> None:
     cells = """
 import os

@@ -17,7 +17,6 @@ import pytest
 from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
 from cloudpickle import cloudpickle
-from sizes import some
 
 from taskweaver.ces.inkernel.namespace import add_usual_names
 from taskweaver.ces.inkernel.state import save as saving
@@ -58,14 +57,6 @@ def test_placeholders_are_listed_again_by_the_next_save() -> None:
     second = save(found, kept, made_by={"con": "c-9"})
     assert second["lost"] == first["lost"]
     assert second["islands"] == first["islands"]
-
-
-def test_variables_that_changed_after_the_state_are_marked() -> None:
-    namespace = {"kept": 1, "changed": 2}
-    mark_missing(namespace, {"changed": "round 3 was not stored", "new": "round 3 was not stored"})
-    assert namespace["kept"] == 1
-    assert "round 3" in repr(namespace["changed"])
-    assert list(namespace) == ["kept", "changed", "new"]
 
 
 def test_limits_and_skipped_names_are_listed() -> None:
@@ -206,21 +197,6 @@ def test_no_secret_reaches_a_chunk(process_results: tuple[trips.Saved, trips.Loa
     assert "sk-secret" not in json.dumps(saved.manifest)
 
 
-def test_hundreds_of_thousands_of_small_objects(tmp_path: Path) -> None:
-    rows, words = some([(5_000, 100_000), (30_000, 300_000)], 1)[-1]
-    cells = f"""
-rows = [{{'id': n, 'name': f'n{{n}}', 'tags': [n]}} for n in range({rows})]
-head = rows[:10]
-words = [f'w{{n}}' for n in range({words})]
-"""
-    saved = trips.save(tmp_path, cells)
-    assert {"rows", "head"} in saved.islands
-    assert {"words"} in saved.islands
-    assert saved.again["written"] == {}
-    check = f"assert head[3] is rows[3] and rows[-1]['tags'] == [{rows - 1}]; words[-1]"
-    trips.checked(saved, check)
-
-
 def test_structures_that_are_too_deep_are_listed(tmp_path: Path) -> None:
     cells = """
 deep = []
@@ -305,3 +281,11 @@ def test_private_parts_of_cloudpickle_are_as_we_know_them() -> None:
 
     Probe(io.BytesIO()).dump(local)
     assert calls == [local]
+
+
+def test_variables_that_changed_after_the_state_are_marked() -> None:
+    namespace = {"kept": 1, "changed": 2}
+    mark_missing(namespace, {"changed": "round 3 was not stored", "new": "round 3 was not stored"})
+    assert namespace["kept"] == 1
+    assert "round 3" in repr(namespace["changed"])
+    assert list(namespace) == ["kept", "changed", "new"]
