@@ -73,7 +73,16 @@ class RemoteManager:
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
             return kept
-        return self._add(session_id, session_dir, cwd)
+        folder = Path(session_dir or self._env_dir / "sessions" / session_id)
+        where = Path(cwd) if cwd else folder / "cwd"
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise KernelStartFailed(f"{where} cannot be used: {error.strerror}.") from error
+        client = RemoteKernel(self._server, session_id, where.resolve(), self._release)
+        with self._lock:
+            self._clients[session_id] = client
+        return client
 
     def fork_session_client(
         self,
@@ -86,24 +95,6 @@ class RemoteManager:
         """Refuse: remote kernels are not forked."""
         del snapshot, session_id, env_id, session_dir, cwd
         raise ForkRefused(["it runs on another machine"])
-
-    def _add(
-        self,
-        session_id: str,
-        session_dir: Path | str | None,
-        cwd: Path | str | None,
-    ) -> RemoteKernel:
-        folder = Path(session_dir or self._env_dir / "sessions" / session_id)
-        where = Path(cwd) if cwd else folder / "cwd"
-        try:
-            where.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise KernelStartFailed(f"{where} cannot be used: {error.strerror}.") from error
-        place = where.resolve()
-        client = RemoteKernel(self._server, session_id, place, self._release)
-        with self._lock:
-            self._clients[session_id] = client
-        return client
 
     def _release(self, client: RemoteKernel) -> None:
         """Forget a kernel that was stopped."""
