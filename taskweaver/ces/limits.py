@@ -22,6 +22,7 @@ LIMIT_KEYS = (
     "open_file_limit",
     "file_limit_mb",
     "folder_limit_mb",
+    "log_limit_mb",
     "cpu_limit_s",
 )
 """Keys under ``execution.`` that `KernelLimits.read` asks for."""
@@ -43,6 +44,7 @@ class KernelLimits:
         cpu_limit_s: Processor time of each process.
         open_file_limit: Open files of each process.
         folder_limit_bytes: Size of the working folders of a session together.
+        log_limit_bytes: Size of a session's ``kernel.log``.
     """
 
     start_timeout_s: float
@@ -55,6 +57,7 @@ class KernelLimits:
     cpu_limit_s: int = 0
     open_file_limit: int = 0
     folder_limit_bytes: int = 0
+    log_limit_bytes: int = 0
 
     @classmethod
     def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
@@ -72,6 +75,7 @@ class KernelLimits:
             cpu_limit_s=values["cpu_limit_s"],
             open_file_limit=values["open_file_limit"],
             folder_limit_bytes=values["folder_limit_mb"] << 20,
+            log_limit_bytes=values["log_limit_mb"] << 20,
         )
 
     @classmethod

@@ -214,7 +214,7 @@ class KernelManager:
             return use
 
     def _guard(self, folder: Path) -> SessionGuard:
-        guard = SessionGuard(self._limits, self.get_kernel_mode())
+        guard = SessionGuard(self._limits, self.get_kernel_mode(), folder / LOG_FILE)
         if self._boxes is None:
             guard.new_group()
         for name in WORKING_FOLDERS:

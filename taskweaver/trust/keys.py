@@ -46,7 +46,7 @@ _RISKS: dict[Risk, str] = {
     "limit": """
         execution.start_timeout_s execution.cell_timeout_s execution.process_limit
         execution.file_limit_mb execution.cpu_limit_s execution.memory_limit_mb
-        execution.open_file_limit execution.folder_limit_mb
+        execution.open_file_limit execution.folder_limit_mb execution.log_limit_mb
         execution.output_limit_kb execution.artifact_limit_mb session.fork_limit_mb
         session.snapshot_memory_mb session.state_limit_mb
         """,

@@ -72,6 +72,7 @@ ELSEWHERE = {
     "execution.sandbox": "ces/sandbox/test_sandbox.py",
     "execution.allowed_hosts": "ces/sandbox/test_egress.py",
     "execution.cpu_limit_s": "ces/sandbox/test_sandbox.py",
+    "execution.log_limit_mb": "app/test_switches.py",
     "execution.output_limit_kb": "app/test_switches.py",
     "execution.artifact_limit_mb": "app/test_switches.py",
     "execution.pass_environment": "treesearch/execution/test_host_as_it_is.py",
@@ -150,12 +151,21 @@ def test_what_a_key_forbids_fails(tmp_path: Path, keys: tuple[str, ...]) -> None
     assert (outside / "a.txt").read_text() == "keep"
 
 
-def test_output_and_artifacts_beyond_a_limit_are_left_out(tmp_path: Path) -> None:
+def test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out(tmp_path: Path) -> None:
+    log = (
+        "import sys\n"
+        "log = open(sys.stdout._original_stdstream_copy, 'wb', closefd=False)\n"
+        "for n in range(4): log.write(b'x' * (1 << 20)); log.flush()"
+    )
     files = "open('small.bin', 'wb').write(b'1')\nopen('large.bin', 'wb').write(b'1' * (2 << 20))"
-    config = {"execution.output_limit_kb": 1, "execution.artifact_limit_mb": 1}
-    output, listed = run(tmp_path, config, "print('y' * 3000)", files)
+    limits = ("output_limit_kb", "log_limit_mb", "artifact_limit_mb")
+    config = {f"execution.{name}": 1 for name in limits}
+    output, logged, listed = run(tmp_path, config, "print('y' * 3000)", log, files)
     assert "left out" in output
     assert "y" * 2000 not in output
+    assert "execution.log_limit_mb" in logged
+    logs = list(tmp_path.rglob("kernel.log"))
+    assert [path.stat().st_size <= 1 << 20 for path in logs] == [True]
     assert "small.bin" in listed
     assert "file: large.bin" not in listed
 

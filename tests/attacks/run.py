@@ -33,7 +33,7 @@ _CELL_TIMEOUT_S = 30.0
 _UNBOUNDED = dict.fromkeys(
     (
         "execution.process_limit", "execution.open_file_limit", "execution.file_limit_mb",
-        "execution.folder_limit_mb", "execution.memory_limit_mb",
+        "execution.folder_limit_mb", "execution.log_limit_mb", "execution.memory_limit_mb",
     ),
     0,
 )  # fmt: skip

@@ -77,8 +77,6 @@ def test_a_text_is_for_bash_and_words_are_for_themselves(
     [
         ("exit 3", 3, ""),
         ("kill -9 $$", 137, "SIGKILL"),
-        ("kill -SEGV $$", 139, "SIGSEGV"),
-        ("exit 200", 200, ""),
         (("there-is-no-such",), 127, ""),
     ],
 )
@@ -244,12 +242,8 @@ def test_memory_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -
     assert (done.is_ok, "execution.memory_limit_mb" in done.ending) == (False, True)
 
 
-# In the sandbox its limit is set with that of files, which is tried above.
-@pytest.mark.parametrize(
-    "policy", [None, pytest.param("bwrap", marks=pytest.mark.long)], indirect=True
-)
-def test_processor_time_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    done = run("while :; do :; done", tmp_path, policy, cpu_s=1)
+def test_processor_time_that_is_too_much(tmp_path: Path) -> None:
+    done = run("while :; do :; done", tmp_path, cpu_s=1)
     assert done.signal == "SIGXCPU"
 
 

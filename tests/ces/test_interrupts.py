@@ -20,13 +20,9 @@ ENDLESS = "open('began', 'w').close()\nimport time\ntime.sleep(600)"
 """Only an interrupt ends it in time: a dropped one leaves the result ``timeout``."""
 
 
-@pytest.fixture(
-    params=["bwrap", pytest.param("plain", marks=[pytest.mark.long] if has_bwrap() else [])]
-)
+@pytest.fixture
 def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], KernelManager]:
-    if request.param == "bwrap" and not has_bwrap():
-        pytest.skip("bubblewrap does not work here")
-    policy = SandboxPolicy() if request.param == "bwrap" else None
+    policy = SandboxPolicy() if has_bwrap() else None
 
     def make() -> KernelManager:
         made = code_execution_service_factory(tmp_path, limits=LIMITS, sandbox=policy)

@@ -103,6 +103,8 @@ app/test_switches.py::test_what_a_key_forbids_fails
   execution.cell_timeout_s execution.memory_limit_mb execution.process_limit
   execution.file_limit_mb execution.network execution.read_only_paths execution.writable_paths
   execution.open_file_limit execution.folder_limit_mb
+app/test_switches.py::test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out
+  execution.log_limit_mb
 app/test_policy.py::test_where_nobody_can_be_asked_nothing_runs
   code_interpreter.require_confirmation
 app/test_project_keys.py::test_a_person_has_the_configured_time
@@ -204,9 +206,9 @@ treesearch/execution/test_host_as_it_is.py::test_a_search_passes_the_variables_o
   execution.pass_environment
 ces/sandbox/test_sandbox.py::test_a_kernel_that_computes_too_long_ends
   execution.cpu_limit_s
-app/test_switches.py::test_output_and_artifacts_beyond_a_limit_are_left_out
+app/test_switches.py::test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out
   execution.output_limit_kb
-app/test_switches.py::test_output_and_artifacts_beyond_a_limit_are_left_out
+app/test_switches.py::test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out
   execution.artifact_limit_mb
 ext_role/test_web_explorer.py::test_a_browser_that_does_not_start_is_told
   web_explorer.browser_path

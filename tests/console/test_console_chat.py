@@ -158,7 +158,7 @@ def silent_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLin
         ("/save", "nothing to save yet"),
         ("/plugins", "no plugins"),
         ("/info", "roles    Planner, CodeInterpreter"),
-        ("/info", "limit    kernel.log 2,048 MiB: limit of each process"),
+        ("/info", "limit    kernel.log 16 MiB: watched while a cell or a process it left runs"),
         ("/clear", ""),
     ],
 )

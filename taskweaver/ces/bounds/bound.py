@@ -83,7 +83,7 @@ def bounds_of(
         _bound("open files", limits.open_file_limit, "", _RLIMIT),
         _bound("one file", limits.file_limit_bytes // mebibyte, "MiB", _RLIMIT),
         _bound("working folder", limits.folder_limit_bytes // mebibyte, "MiB", _WATCHER),
-        _bound("kernel.log", limits.file_limit_bytes // mebibyte, "MiB", _RLIMIT),
+        _bound("kernel.log", limits.log_limit_bytes // mebibyte, "MiB", _WATCHER),
         _bound("processor time", limits.cpu_limit_s, "s", _RLIMIT),
     )
 
@@ -98,7 +98,7 @@ KEYS: Mapping[str, str] = {
     "open files": "execution.open_file_limit",
     "one file": "execution.file_limit_mb",
     "working folder": "execution.folder_limit_mb",
-    "kernel.log": "execution.file_limit_mb",
+    "kernel.log": "execution.log_limit_mb",
     "processor time": "execution.cpu_limit_s",
 }
 """Configuration key of each bound."""

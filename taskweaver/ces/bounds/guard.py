@@ -1,4 +1,4 @@
-"""The bounds of one session: its processes and folders, whichever kernel uses them."""
+"""The bounds of one session: its processes, folders and log, whichever kernel uses them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
+from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.bounds.processes import (
     Process,
     end,
@@ -84,10 +85,11 @@ class SessionGuard:
         group: The control group of the newest sandbox; empty where there can be none.
     """
 
-    def __init__(self, limits: KernelLimits, tier: str) -> None:
+    def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
         """Prepare; nothing is limited yet."""
         self.limits = limits
         self._tier = tier
+        self._log_path = log_path
         self._lock = threading.RLock()
         self.group = ControlGroup()
         self._has_group = False
@@ -204,7 +206,7 @@ class SessionGuard:
     def look(self) -> None:
         """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
         with self._lock:
-            breaches = self._take_events()
+            breaches = self._trim_log() + self._take_events()
             if self.needs_processes or self.limits.folder_limit_bytes:
                 breaches += self._watcher.look(self._family(), self._own)
             self._report(breaches)
@@ -213,7 +215,7 @@ class SessionGuard:
         """Measure when a cell is over; return its leftovers in a sentence, empty for none."""
         with self._lock:
             found = self._family()
-            breaches = self._take_events()
+            breaches = self._trim_log() + self._take_events()
             left = self._strangers(found)
             if left and self._is_crowded(found, breaches):
                 end(left)
@@ -238,6 +240,15 @@ class SessionGuard:
             cell.breaches += breaches
         if not self._cells:
             self._late += breaches
+
+    def _trim_log(self) -> list[Breach]:
+        limit_bytes = self.limits.log_limit_bytes
+        size = trim_log(self._log_path, limit_bytes)
+        if not size:
+            return []
+        key, limit = KEYS["kernel.log"], limit_bytes // _MEBIBYTE
+        text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
+        return [Breach("kernel.log", f"{text} Its beginning was removed.")]
 
     def _take_events(self) -> list[Breach]:
         """Return the control group's limits that the system enforced since the last look."""

@@ -56,6 +56,11 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "them larger is stopped.",
     ),
     key(
+        "execution.log_limit_mb",
+        16,
+        "Size in MiB of a session's `kernel.log`; the oldest lines are removed. 0 sets no limit.",
+    ),
+    key(
         "execution.cpu_limit_s",
         0,
         "Processor time in seconds of each process, the kernel too; 0 sets no limit.",

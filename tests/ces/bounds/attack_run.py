@@ -24,11 +24,11 @@ from taskweaver.session.states.snapshots import Snapshots
 
 OFF = replace(
     KernelLimits.default(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,
-    file_limit_bytes=0, open_file_limit=0, folder_limit_bytes=0,
+    file_limit_bytes=0, open_file_limit=0, folder_limit_bytes=0, log_limit_bytes=0,
 )  # fmt: skip
 ON = replace(
     OFF, memory_limit_bytes=300 << 20, process_limit=60, file_limit_bytes=8 << 20,
-    open_file_limit=200, folder_limit_bytes=24 << 20,
+    open_file_limit=200, folder_limit_bytes=24 << 20, log_limit_bytes=1 << 20,
 )  # fmt: skip
 # Bounds that are watched are measured every quarter of a second, later on a busy machine. Until
 # then an attack holds what it has; without bounds nobody has to see it.
@@ -79,7 +79,7 @@ ATTACKS = {
     ),
     "kernel.log": (
         "import os, sys\nfd = sys.stdout._original_stdstream_copy\n"
-        "sum(os.write(fd, b'x' * (1 << 20)) for _ in range(12)) >> 20"
+        "sum(os.write(fd, b'x' * (1 << 20)) for _ in range(6)) >> 20"
     ),
     "left behind": (
         "import subprocess\n"

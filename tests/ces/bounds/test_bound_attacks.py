@@ -36,7 +36,7 @@ WANTED = {
     "one file": (16, "execution.file_limit_mb"),
     "working folder": (60, "execution.folder_limit_mb"),
     "deleted files": (60, "execution.folder_limit_mb"),
-    "kernel.log": (12, "execution.file_limit_mb"),
+    "kernel.log": (6, "execution.log_limit_mb"),
 }
 IS_LONG = os.environ.get("ATTACKS") == "all"
 """Whether each way of holding a bound is tried with each sandbox, as `make long` does."""
@@ -126,7 +126,7 @@ def test_without_bounds_the_attacks_succeed(tier: str) -> None:
     found = attacked(tier, who, "watched", "off")
     made = {name: found[name]["output"] for name in WANTED}
     assert made == {name: figure for name, (figure, _) in WANTED.items()}
-    assert found["log bytes"] >= 12 << 20
+    assert found["log bytes"] >= 6 << 20
     assert all(bound["limit"] == 0 for bound in found["bounds"])
 
 
@@ -138,7 +138,7 @@ def test_with_bounds_each_attack_ends_and_its_key_is_named(
     for name, (_, key) in WANTED.items():
         assert key in found[name]["said"], name
         assert found[name]["after"] == 21, f"no cell runs after {name}"
-    assert found["log bytes"] <= 8 << 20
+    assert found["log bytes"] <= 1 << 20
     # 120 MiB in a kernel and in its snapshot, which the ordinary user may not look into.
     assert found["shared"] == {"output": 120, "error": None}
     # 48 MiB in eight snapshots count once after the kernel deleted them.

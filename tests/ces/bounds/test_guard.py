@@ -20,6 +20,7 @@ from taskweaver.ces.common import Client, Manager
 
 BOUNDED = replace(
     LIMITS, memory_limit_bytes=300 << 20, process_limit=200, folder_limit_bytes=24 << 20,
+    log_limit_bytes=1 << 20,
 )  # fmt: skip
 LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '60']) for _ in range(2)]"
 
@@ -90,6 +91,19 @@ def test_a_process_that_grows_after_its_cell_is_ended(client: Client) -> None:
     result = run(client, "20 + 1")
     assert result.output == 21
     assert "execution.memory_limit_mb" in str(result.log)
+
+
+def test_a_log_that_grows_after_its_cell_is_cut(client: Client, tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "subprocess.Popen('sleep 1; head -c 5000000 /dev/zero; sleep 60', shell=True,\n"
+        "    stdout=sys.stdout._original_stdstream_copy)"
+    )
+    run(client, code)
+    wait_for_the_watch()
+    assert client.left_behind() == ""
+    assert (tmp_path / "kernel.log").stat().st_size <= 1 << 20
+    assert "execution.log_limit_mb" in str(run(client, "1").log)
 
 
 def test_forks_and_snapshots_share_the_bound_and_count_shared_pages_once(

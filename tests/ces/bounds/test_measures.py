@@ -14,6 +14,7 @@ from taskweaver.ces import cgroup_tree
 from taskweaver.ces.bounds.bound import Held, bounds_of, held_here
 from taskweaver.ces.bounds.cgroup import ControlGroup, sweep_groups
 from taskweaver.ces.bounds.folder_size import FolderSize
+from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
 from taskweaver.config.config_mgt import AppConfigSource
 
@@ -92,6 +93,29 @@ def test_a_folder_is_measured_a_little_at_a_time(tmp_path: Path) -> None:
     assert first < size.bytes
     assert size.bytes >= 50 * 8192
     size.close()
+
+
+def test_a_log_keeps_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.log"
+    assert trim_log(path, 1000) == 0
+    path.write_text("a" * 2000 + "the end\n")
+    assert trim_log(path, 1000) == 2008
+    assert path.read_text().endswith("the end\n")
+    assert path.read_text().startswith("[1,508 bytes were removed here]\n")
+    assert trim_log(path, 1000) == 0
+    assert trim_log(path, 0) == 0
+
+
+def test_a_log_that_became_a_link_or_a_pipe_is_left_alone(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("v" * 5000)
+    path = tmp_path / "kernel.log"
+    path.symlink_to(victim)
+    assert trim_log(path, 10) == 0
+    assert victim.read_text() == "v" * 5000
+    path.unlink()
+    os.mkfifo(path)
+    assert trim_log(path, 0) == 0
 
 
 def test_the_default_limits_are_those_of_a_configuration_that_sets_none(tmp_path: Path) -> None:
