@@ -114,6 +114,17 @@ def _set_numpy_numbers(state: Any) -> None:
     np.random.set_state(state)
 
 
+def _numpy_errors() -> Any:
+    numpy: Any = sys.modules.get("numpy")
+    return None if numpy is None else numpy.geterr()
+
+
+def _set_numpy_errors(kinds: Mapping[str, Any]) -> None:
+    import numpy as np
+
+    np.seterr(**kinds)
+
+
 def _numpy_printing() -> Any:
     numpy: Any = sys.modules.get("numpy")
     return None if numpy is None else numpy.get_printoptions()
@@ -168,6 +179,7 @@ _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "import path": (_import_path, _set_import_path),
     "random": (_numbers.read, random.setstate),
     "numpy.random": (_numpy_numbers, _set_numpy_numbers),
+    "numpy errors": (_numpy_errors, _set_numpy_errors),
     "numpy print options": (_numpy_printing, _set_numpy_printing),
     "pandas options": (_pandas_options, _set_pandas_options),
     "files of tables": (_known_files, _set_known_files),
