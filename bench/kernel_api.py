@@ -1,7 +1,7 @@
 """A trivial cell over the kernel API, beside the same cell in process.
 
 Both kernels run at once and are asked in turn, over one connection that stays open; the remote
-client, which also keeps the files alike, is a third. Run with ``python -m bench.kernel_api``.
+client, which also copies new files both ways, is a third. Run with ``python -m bench.kernel_api``.
 """
 
 from __future__ import annotations

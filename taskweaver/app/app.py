@@ -27,6 +27,7 @@ from taskweaver.config.plain_folder import prepare_place
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.memory.plugin import PluginModule, PluginRegistry
 from taskweaver.role.in_force import without_effect
@@ -38,6 +39,11 @@ from taskweaver.utils.app_utils import CONFIG_FILE, config_file_of, discover_app
 from taskweaver.utils.system.forks import bind_to_process
 from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.system.platform import restrictions
+
+_NO_TOOLS = (
+    "mcp.servers is left out: code runs on another machine (execution.server), which calls no"
+    " tools here."
+)
 
 
 def _reason(app_dir: str | Path | None, path: Path) -> str:
@@ -123,6 +129,9 @@ class TaskWeaverApp:
         _ = self.mcp_servers  # a mistake in their configuration is told now
         self.warnings += check(self.config, extra_prefixes=self.roles.get_role_name_list())
         self.warnings += without_effect(self.config)
+        is_remote = bool(self.app_injector.get(ExecutionConfig).server)
+        if is_remote and self.app_injector.get(MCPConfig).servers:
+            self.warnings.append(_NO_TOOLS)
         self.warnings += filter(None, [self.app_injector.get(SandboxChoice).warning])
         self.warnings += filter(None, [self._tracing.problem])
         self.warnings += [str(error) for error in self.roles.broken]

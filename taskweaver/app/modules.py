@@ -62,7 +62,6 @@ class ExecutionConfig(ModuleConfig):
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
         self.server = self._get_str("server")
         self.server_token = self._get_str("server_token")
-        self.server_command = self._get_str("server_command")
         self.limits = KernelLimits.from_source(self.src)
 
 
@@ -129,12 +128,7 @@ class AppModule(Module):
         if self._kernels is not None:
             return self._kernels
         if execution.server:
-            return RemoteManager(
-                execution.server,
-                execution.server_token,
-                folders.env_dir,
-                program=execution.server_command,
-            )
+            return RemoteManager(execution.server, execution.server_token, folders.env_dir)
         return code_execution_service_factory(
             folders.env_dir,
             limits=execution.limits,
@@ -152,11 +146,15 @@ class AppModule(Module):
     @singleton
     @provider
     def mcp_servers(
-        self, config: MCPConfig, logger: TelemetryLogger, tracing: Tracing
+        self,
+        config: MCPConfig,
+        execution: ExecutionConfig,
+        logger: TelemetryLogger,
+        tracing: Tracing,
     ) -> MCPServers:
-        """The MCP servers of the project."""
+        """The MCP servers of the project; none where code runs on another machine."""
         folder = logger.path.parent if logger.path else None
-        return MCPServers(config.servers, folder, tracing)
+        return MCPServers(() if execution.server else config.servers, folder, tracing)
 
     @singleton
     @provider

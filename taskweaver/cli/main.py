@@ -224,19 +224,6 @@ def chat(
     sys.exit(status)
 
 
-@commands.command()
-@click.option("--stdio", is_flag=True, required=True, help="End with standard input.")
-@click.option("--socket", "path", required=True, type=PATH, help="Local socket, in a new folder.")
-@click.pass_obj
-def worker(project: Path | None, *, stdio: bool, path: Path) -> None:
-    """Run code for another machine, whose ssh starts this: see execution.server."""
-    from taskweaver.cli.serving.run_worker import run_worker
-
-    if not (stdio and path.is_absolute()):
-        raise click.UsageError("--socket must be an absolute path.")
-    run_worker(project, path)
-
-
 def _piped_text() -> str | None:
     """Return the piped input, or None at a terminal."""
     if sys.stdin is None or sys.stdin.closed:

@@ -263,17 +263,17 @@ class Accounts:
         ]
 
 
-def open_accounts(config: SharedDatabaseConfig | None, workspace: Path) -> Accounts:
+def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
     """Return the accounts of a project: in the database that it names, else in its workspace.
 
     Args:
-        config: The database; None for a server without users, which shares none.
+        config: The database.
         workspace: The project's workspace.
 
     Raises:
         ServerError: If they cannot be used.
     """
-    if config is None or config.address is None:
+    if config.address is None:
         return Accounts.at(accounts_file(workspace))
     from taskweaver.server.databases.postgresql import PostgresDatabase
 

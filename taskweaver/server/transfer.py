@@ -8,7 +8,7 @@ import mimetypes
 import os
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
 from taskweaver.server.errors import RequestRefused, not_found
-from taskweaver.utils.file_system.safe_fs import Folder, digest_of
+from taskweaver.utils.file_system.safe_fs import Folder
 
 _CHUNK_BYTES = 1 << 18
 _MOST_LISTED = 10_000
@@ -33,7 +33,6 @@ class FileFacts(BaseModel):
     path: str
     size: int
     mtime_ns: int
-    digest: str | None = None
 
 
 @contextmanager
@@ -55,8 +54,8 @@ def explained(path: str) -> Iterator[None]:
         raise not_found(f"{path[:200]!r} is no name of a file.") from error
 
 
-def list_files(folder: Folder, *, has_digests: bool = False) -> list[FileFacts]:
-    """Return the ordinary files of a working directory, on demand with their digests.
+def list_files(folder: Folder) -> list[FileFacts]:
+    """Return the ordinary files of a working directory.
 
     Raises:
         RequestRefused: If there are too many.
@@ -66,11 +65,7 @@ def list_files(folder: Folder, *, has_digests: bool = False) -> list[FileFacts]:
         if len(found) == _MOST_LISTED:
             detail = f"The working directory has more than {_MOST_LISTED} files."
             raise RequestRefused(409, "too-many-files", detail)
-        item = FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)
-        if has_digests:
-            with suppress(OSError), folder.open_file(path) as file:
-                item.digest = digest_of(file)
-        found.append(item)
+        found.append(FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns))
     return found
 
 

@@ -54,7 +54,7 @@ _RISKS: dict[Risk, str] = {
     "address": """
         llm.api_base llm.embedding_api_base llm.aad_tenant_id llm.aad_client_id
         llm.aad_api_resource llm.aad_api_scope web_search.searxng_url tracing.endpoint
-        execution.server execution.server_command server.database
+        execution.server server.database
         """,
     "provider": """
         llm.api_type llm.recorded.api_type llm.embedding_api_type web_search.api_provider

@@ -102,7 +102,6 @@ NO_SWITCHES = {
     "code_interpreter.code_prefix",
     "execution.server",
     "execution.server_token",
-    "execution.server_command",
 }
 
 

@@ -77,8 +77,6 @@ def test_a_text_is_for_bash_and_words_are_for_themselves(
     [
         ("exit 3", 3, ""),
         ("kill -9 $$", 137, "SIGKILL"),
-        ("kill -SEGV $$", 139, "SIGSEGV"),
-        ("exit 200", 200, ""),
         (("there-is-no-such",), 127, ""),
     ],
 )
@@ -101,12 +99,6 @@ def test_the_environment_is_built(
     assert not any("SOME_API_KEY" in line for line in lines)
     which = run(("python", "-c", "import sys; print(sys.prefix)"), tmp_path, policy)
     assert which.tail.strip() == sys.prefix
-
-
-def test_temporary_files_go_with_it(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    done = run('echo x > "$TMPDIR/f" && echo "$TMPDIR"', tmp_path, policy)
-    assert done.is_ok
-    assert not Path(done.tail.strip()).exists()
 
 
 def test_the_working_directory(tmp_path: Path, policy: SandboxPolicy | None) -> None:
@@ -182,14 +174,6 @@ def test_a_flood_is_counted_and_dropped(tmp_path: Path, policy: SandboxPolicy | 
     assert len(done.tail) == 100
 
 
-def test_bytes_that_are_no_text_survive(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    with (tmp_path / "log").open("ab", buffering=0) as log:
-        command = Command(r"printf '\377\376 \0 ok'", tmp_path, sandbox=policy)
-        done = run_command(command, log=log)
-    assert (tmp_path / "log").read_bytes() == b"\xff\xfe \0 ok"
-    assert done.tail == "\\xff\\xfe \0 ok"
-
-
 def test_a_character_is_not_cut(tmp_path: Path) -> None:
     done = run_command(Command("printf 'aéé'", tmp_path, limits=CommandLimits(tail_bytes=3)))
     assert done.tail == "é"
@@ -246,17 +230,6 @@ def test_what_forks_on_and_on_ends(tmp_path: Path) -> None:
         assert not any(still_there(f"chain {n}") for _ in range(3))
 
 
-def test_it_may_close_its_output(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    assert run("exec >&- 2>&-; sleep 0.1; exit 4", tmp_path, policy).exit_code == 4
-
-
-@needs_bwrap
-def test_a_bomb_of_processes_is_contained(tmp_path: Path) -> None:
-    done = run(":(){ :|:& };: ; sleep 600.34", tmp_path, SandboxPolicy(), timeout_s=1)
-    assert done.status in {"timeout", "failed"}
-    assert still_there("600.34") == []
-
-
 def test_a_file_that_is_too_large(tmp_path: Path, policy: SandboxPolicy | None) -> None:
     done = run("head -c 5000000 /dev/zero > big", tmp_path, policy, file_bytes=1 << 20)
     assert (done.status, done.signal) == ("failed", "SIGXFSZ")
@@ -269,12 +242,8 @@ def test_memory_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -
     assert (done.is_ok, "execution.memory_limit_mb" in done.ending) == (False, True)
 
 
-# In the sandbox its limit is set with that of files, which is tried above.
-@pytest.mark.parametrize(
-    "policy", [None, pytest.param("bwrap", marks=pytest.mark.long)], indirect=True
-)
-def test_processor_time_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    done = run("while :; do :; done", tmp_path, policy, cpu_s=1)
+def test_processor_time_that_is_too_much(tmp_path: Path) -> None:
+    done = run("while :; do :; done", tmp_path, cpu_s=1)
     assert done.signal == "SIGXCPU"
 
 
@@ -285,10 +254,6 @@ def test_what_cannot_be_started_is_refused(
     done = run(command, tmp_path, policy)
     assert (done.status, done.exit_code) == ("refused", None)
     assert done.reason
-
-
-def test_a_folder_that_is_missing_is_refused(tmp_path: Path, policy: SandboxPolicy | None) -> None:
-    assert run("true", tmp_path / "none", policy).status == "refused"
 
 
 def test_without_its_sandbox_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,3 +308,10 @@ def test_it_ends_with_its_owner(tmp_path: Path) -> None:
         owner.kill()
     _, alive = psutil.wait_procs(still_there("600.36"), timeout=PATIENCE_S)
     assert [process for process in alive if cmdline(process)] == []
+
+
+@needs_bwrap
+def test_a_bomb_of_processes_is_contained(tmp_path: Path) -> None:
+    done = run(":(){ :|:& };: ; sleep 600.34", tmp_path, SandboxPolicy(), timeout_s=1)
+    assert done.status in {"timeout", "failed"}
+    assert still_there("600.34") == []

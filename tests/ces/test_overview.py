@@ -40,32 +40,6 @@ def test_rows_of_a_beginning_are_estimated_without_the_line_that_is_cut(encoding
     assert abs(table["rows"] - 500) < 5
 
 
-def test_columns_say_how_many_values_are_missing() -> None:
-    text = "name,n,day\nA,1,2024-01-02\n,n/a,\n" + "B,2,2024-01-03\n" * 40
-    (table,) = overview_of("t.csv", text.encode())["tables"]
-    assert table["columns"] == [
-        ["name", "text, A|B, 1 missing"], ["n", "integer, 1 to 2, 1 missing"],
-        ["day", "time, 2024-01-02 to 2024-01-03, 1 missing"],
-    ]  # fmt: skip
-    (part,) = overview_of("t.csv", text.encode(), len(text) * 2)["tables"]
-    assert dict(part["columns"])["n"] == "integer, some missing"
-
-
-def test_a_view_that_cannot_be_read_hides_no_other_table(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(
-            'CREATE TABLE "a b" (n INTEGER); INSERT INTO "a b" VALUES (1), (2);'
-            "CREATE VIEW lost AS SELECT * FROM missing;"
-        )
-    (table,) = overview_of(path.name, path.read_bytes())["tables"]
-    assert (table["name"], table["rows"], table["columns"]) == (
-        "a b",
-        2,
-        [["n", "integer, 1 to 2"]],
-    )
-
-
 def test_a_view_that_computes_for_ever_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

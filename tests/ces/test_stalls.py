@@ -32,7 +32,6 @@ OTHERS = (
     "others = {int(p) for p in os.listdir('/proc') if p.isdigit()} - {1, os.getpid()}\n"
 )
 STOP_OTHERS = OTHERS + "for pid in others: os.kill(pid, signal.SIGSTOP)"
-KILL_OTHERS = OTHERS + "for pid in others: os.kill(pid, signal.SIGKILL)"
 # Holds all processes but itself, again and again, from a process that outlives the cell.
 HOLD_ALL = """
 import subprocess, sys
@@ -88,19 +87,9 @@ def result(session: Session, code: str) -> str:
     return session.run_code(code).post_list[-1].message
 
 
-@pytest.mark.parametrize(
-    "attack",
-    [
-        pytest.param(STOP_OTHERS, id="stopped"),
-        pytest.param(KILL_OTHERS, id="killed", marks=pytest.mark.long),
-    ],
-)
-def test_a_kernel_is_replaced_where_its_template_was_held(
-    manager: KernelManager, attack: str
-) -> None:
+def test_a_kernel_is_replaced_where_its_template_was_held(manager: KernelManager) -> None:
     client = manager.get_session_client("s")
-    is_alive = run(client, attack).is_success
-    assert is_alive or attack == KILL_OTHERS  # the kernel may end with its template
+    assert run(client, STOP_OTHERS).is_success
     assert not run(client, "os._exit(1)").is_success
     assert answers(client)
 

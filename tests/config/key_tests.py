@@ -8,8 +8,6 @@ from __future__ import annotations
 _ROWS = """
 doors/test_remote_kernels.py::test_a_project_runs_its_code_on_a_server
   execution.server execution.server_token
-doors/test_ssh_worker.py::test_code_and_files_are_on_the_other_side
-  execution.server_command
 doors/test_several_servers.py::test_a_token_is_good_at_all_servers_until_it_is_revoked
   server.database server.database_password
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
-from taskweaver.ces.bounds.leftover_watch import LeftoverWatch
 from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.bounds.processes import (
     Process,
@@ -31,6 +30,8 @@ SLICE_S = 0.25
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
 _MEBIBYTE = 1 << 20
 _FREE_PROCESSES = 4
+_PAUSE_S = 0.5
+"""Time between two looks at processes that cells left behind."""
 
 
 class CellWatch:
@@ -99,7 +100,7 @@ class SessionGuard:
         self._own: dict[int, int] = {}
         self._cells: list[CellWatch] = []
         self._late: list[Breach] = []
-        self._leftovers = LeftoverWatch(self._look_between)
+        self._is_over = threading.Event()  # ends the watch of leftovers
         self._renew()
 
     @property
@@ -186,7 +187,7 @@ class SessionGuard:
     @contextmanager
     def cell(self) -> Iterator[CellWatch]:
         """Keep the bounds while a cell runs in the block."""
-        self._leftovers.stop()
+        self._is_over.set()
         watch = CellWatch(self)
         with self._lock:
             watch.late, self._late = self._late, []
@@ -200,7 +201,7 @@ class SessionGuard:
                 self._cells.remove(watch)
                 is_idle = not self._cells
             if is_idle and (self.left_behind() if watch.left is None else watch.left):
-                self._leftovers.start()
+                self._watch_leftovers()
 
     def look(self) -> None:
         """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
@@ -296,10 +297,20 @@ class SessionGuard:
                 return ""  # nothing has run
             return _left_sentence(self._strangers(self._family()))
 
-    def _look_between(self) -> bool:
+    def _watch_leftovers(self) -> None:
+        """Watch the processes that cells left behind, in a thread that ends with them."""
+        is_over = self._is_over = threading.Event()
+
+        def watch() -> None:
+            while not is_over.wait(_PAUSE_S) and self._look_between(is_over):
+                pass
+
+        threading.Thread(target=watch, name="leftovers", daemon=True).start()
+
+    def _look_between(self, is_over: threading.Event) -> bool:
         """Measure between cells; return whether a process is left that a cell started."""
         with self._lock:
-            if self._cells:
+            if is_over.is_set():  # by the next cell, or the end, while this waited for the lock
                 return False
             left = self._strangers(self._family())
             self.look()  # also after their end: they may have written until then
@@ -309,8 +320,8 @@ class SessionGuard:
 
     def close(self) -> None:
         """End the processes that cells left behind, and the watch."""
-        self._leftovers.stop()
         with self._lock:
+            self._is_over.set()
             self._watcher.close()
             end(one for one in self._family().values() if not is_owned(one.pid))
             self.group.remove()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS
 from taskweaver.ces.bounds.folder_size import FolderSize
-from taskweaver.ces.bounds.memory import memory_uses
+from taskweaver.ces.bounds.memory import memory_use
 from taskweaver.ces.bounds.processes import Process, end, hidden_bytes, names_of
 
 _HIDDEN_EVERY_S = 1.0
@@ -97,7 +97,7 @@ class Watcher:
             self._measure_hidden(living)
         found = [
             self._look_at_processes(living, own),
-            self._look_at_memory(living, own),
+            self._look_at_memory(living),
             self._look_at_folders(living, own, is_last=is_last),
         ]
         return [breach for breach in found if breach is not None]
@@ -122,7 +122,7 @@ class Watcher:
         text = f"Processes and threads reached {count:,}; {KEYS['processes']} allows {limit:,}."
         return Breach("processes", f"{text} Ended: {names_of(ended)}.", stops=True)
 
-    def _look_at_memory(self, family: Mapping[int, Process], own: Collection[int]) -> Breach | None:
+    def _look_at_memory(self, family: Mapping[int, Process]) -> Breach | None:
         limit = self.limits.memory_bytes
         if not limit:
             return None
@@ -131,7 +131,7 @@ class Watcher:
             return None  # counted once, it is less still
         self._measure_hidden(family)  # a process that held a file may have ended since
         in_files = self._hidden[0]
-        uses = memory_uses(family, own)
+        uses = {pid: memory_use(one) for pid, one in family.items()}
         shared = sum(use.in_files for use in uses.values())
         size = sum(use.bytes for use in uses.values()) - shared + max(shared, in_files)
         if size <= limit:

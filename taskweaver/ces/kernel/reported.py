@@ -76,8 +76,12 @@ def answer(operation: str, reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_report(reply: Mapping[str, Any]) -> Report:
-    """Return the report on a cell."""
-    found = fields(reply)
+    """Return the report on a cell in a reply."""
+    return report_of(fields(reply))
+
+
+def report_of(found: Mapping[str, Any]) -> Report:
+    """Return the report on a cell that some fields make up."""
     output = found.get("output", "")
     dropped = found.get("dropped_chars")
     return Report(

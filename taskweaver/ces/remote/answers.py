@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, get_args
 
-from taskweaver.ces.claims import items, rows, text, texts
-from taskweaver.ces.common import CellStatus, ExecutionArtifact, ExecutionResult, PluginCall
-from taskweaver.tables.plans.plan import reads_of
+from taskweaver.ces.claims import items, mapping, text, texts
+from taskweaver.ces.common import CellStatus, ExecutionArtifact, ExecutionResult
+from taskweaver.ces.kernel.reported import report_of
 
 _OUTPUT_CHARS = 1 << 20
 
@@ -21,28 +20,28 @@ def result_from(exec_id: str, code: str, answer: Any, details: Any) -> Execution
         answer: The result, in the shape of the original.
         details: The facts for which that has no place.
     """
-    found: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
-    more: Mapping[str, Any] = details if isinstance(details, dict) else {}
+    found, more = mapping(answer), mapping(details)
     is_success = found.get("is_success") is True
     error = text(found.get("error"), _OUTPUT_CHARS)
     status = next((name for name in get_args(CellStatus) if name == more.get("status")), None)
+    report = report_of({**found, "calls": more.get("calls"), "tables": more.get("tables")})
     return ExecutionResult(
         execution_id=exec_id,
         code=code,
         is_success=is_success,
         error=None if is_success else error or "The server gave no result.",
-        output="" if found.get("output") is None else found["output"],
+        output="" if report.output is None else report.output,
         stdout=_output(found.get("stdout")),
         stderr=_output(found.get("stderr")),
-        log=[(level, tag, line) for level, tag, line in rows(found.get("log"), 3)],
+        log=report.log,
         artifact=[_artifact(item) for item in items(found.get("artifact"))],
-        variables=[(name, value) for name, value in rows(found.get("variables"), 2)],
+        variables=report.variables,
         status=status or ("ok" if is_success else "error"),
         is_state_lost=more.get("is_state_lost") is True,
         is_truncated=more.get("is_truncated") is True,
         duration_s=_number(more.get("duration_s")),
-        calls=[_call(row) for row in items(more.get("calls")) if _is_call(row)],
-        tables=reads_of(more.get("tables")),
+        calls=report.calls,
+        tables=report.tables,
     )
 
 
@@ -52,7 +51,7 @@ def _output(value: Any) -> list[str]:
 
 
 def _artifact(item: Any) -> ExecutionArtifact:
-    found = item if isinstance(item, dict) else {}
+    found = mapping(item)
     names = ("name", "type", "mime_type", "original_name", "file_name", "preview")
     facts = dict(zip(names, texts([found.get(name) for name in names]), strict=True))
     content = found.get("file_content")
@@ -61,15 +60,6 @@ def _artifact(item: Any) -> ExecutionArtifact:
         file_content=content if isinstance(content, str) else "",
         file_content_encoding=text(found.get("file_content_encoding")) or "str",
     )
-
-
-def _is_call(row: Any) -> bool:
-    return isinstance(row, list) and len(row) == len(PluginCall.__slots__)
-
-
-def _call(row: list[Any]) -> PluginCall:
-    name, began_s, duration_s, error = row
-    return PluginCall(text(name, 200), _number(began_s), _number(duration_s), text(error, 200))
 
 
 def _number(value: Any) -> float:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.bounds.bound import ResourceBound
-from taskweaver.ces.claims import items, rows, text
+from taskweaver.ces.claims import text
 from taskweaver.ces.common import (
     ExecutionResult,
     ForkedWriter,
     OutputHandler,
     PluginCode,
     PluginTestResult,
+    Snapshot,
     Stream,
 )
 from taskweaver.ces.errors import (
@@ -32,26 +33,28 @@ from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.remote.answers import result_from
 from taskweaver.ces.remote.connection import KernelServer, ServerRefused, ServerUnreachable, quoted
-from taskweaver.ces.remote.functions import OfferedFunctions
-from taskweaver.ces.remote.mirror import FolderMirror
+from taskweaver.ces.remote.files import RemoteFiles
 from taskweaver.ces.remote.reading import ExecutionReader
-from taskweaver.ces.remote.snapshot import RemoteSnapshot
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 from taskweaver.utils.system.forks import bind_to_process
 
 _NOT_FOUND, _CONFLICT = 404, 409
+_NO_FORK = "it runs on another machine"
+_RUN_HERE = "Remove execution.server from the project to run code here."
 _LOST = "The server of the kernels has lost the session: it was restarted, or ended the session."
 
 
 class RemoteKernel:
-    """A kernel on another machine. Its working directory is mirrored here.
+    """A kernel on another machine. Its files go there before a cell and come back after it.
 
     Attributes:
         state: ``not started``, ``ready``, ``busy`` or ``stopped``.
-        is_forked: Whether it began with the variables of another.
+        is_forked: False: remote kernels are not forked.
         path: Path of its session at the server.
     """
+
+    is_forked = False
 
     def __init__(
         self,
@@ -59,28 +62,21 @@ class RemoteKernel:
         session_id: str,
         cwd: Path,
         on_stop: Callable[[RemoteKernel], None],
-        origin: RemoteSnapshot | None = None,
     ) -> None:
-        """Prepare a kernel; its session is made when it is needed, or was forked off `origin`.
-
-        `on_stop` is called once.
-        """
-        is_forked = origin is not None
-        self.state = "ready" if is_forked else "not started"
-        self.is_forked = is_forked
+        """Prepare a kernel. Its session is made when it is needed, and `on_stop` is called once."""
+        self.state = "not started"
         self.session_id = session_id
         self.path = f"/sessions/{quoted(session_id)}"
         self._server = server
         self._cwd = cwd
-        self._mirror = FolderMirror(server, self.path, cwd)
+        self._files = RemoteFiles(server, self.path, cwd)
         self._on_stop: Callable[[RemoteKernel], None] | None = on_stop
         self._interrupts = Interrupts()
         self._one_cell = threading.RLock()
-        self._plugins = dict(origin.plugins) if origin is not None else {}
-        self._variables = dict(origin.variables) if origin is not None else {}
-        self._functions = OfferedFunctions(server, self.path)
+        self._plugins: dict[str, PluginCode] = {}
+        self._variables: dict[str, str] = {}
         bind_to_process(self)
-        self._is_there = self._has_run = is_forked
+        self._is_there = self._has_run = False
         self._is_lost = False
         self._is_closed = False
 
@@ -119,7 +115,7 @@ class RemoteKernel:
         """Do nothing: no states of remote kernels are stored."""
 
     def stop(self) -> None:
-        """End the kernel; the files that are mirrored here stay."""
+        """End the kernel; the files that came here stay."""
         self._is_closed = True
         self.interrupt()
         with self._one_cell:
@@ -153,14 +149,14 @@ class RemoteKernel:
         with self.operation():
             try:
                 self._ready()
-                self._mirror.push()
+                self._files.upload()
                 self._interrupts.check()
             except KernelInterrupted as error:
                 return ExecutionResult(exec_id, code, error=str(error), status="interrupted")
             is_lost, self._is_lost = self._is_lost, False
             try:
                 result = self._run(exec_id, code, on_output)
-                self._mirror.pull()
+                self._files.download()
             except (ServerUnreachable, ServerRefused) as error:
                 result = self._failed(exec_id, code, error)
             result.is_state_lost |= is_lost
@@ -173,8 +169,6 @@ class RemoteKernel:
             if kind == "output" and on_output is not None and isinstance(data, dict):
                 stream: Stream = "stderr" if data.get("type") == "stderr" else "stdout"
                 on_output(stream, text(data.get("text"), 1 << 20))
-            elif kind == "call" and isinstance(data, dict):
-                self._functions.carry_out(data)
             elif kind in {"result", "details"}:
                 ended[kind] = data
 
@@ -224,15 +218,14 @@ class RemoteKernel:
                 return
             self._is_lost = self._has_run
         self._is_there = self._has_run = False
-        self._mirror.forget()
+        self._files.forget()
         self._create()
         self._is_there = True
         self.state = "ready"
         if self._variables:
             self._set_variables()
-        self._functions.announce()
-        if self._plugins:
-            self._send_plugins(list(self._plugins.values()), ())
+        for plugin in self._plugins.values():
+            self._send_plugin(plugin)
 
     def _is_known(self) -> bool:
         try:
@@ -261,32 +254,34 @@ class RemoteKernel:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins, and remove others; see `Client`."""
+        """Load plugins; see `Client`. Those that are removed stay until the kernel restarts."""
         with self.operation():
             self._ready()
-            kept, gone = self._plugins, list(removed)
-            new = [plugin for plugin in plugins if kept.get(plugin.name) != plugin]
-            gone = [name for name in gone if kept.pop(name, None) is not None]
-            left_out = self._send_plugins(new, gone) if new or gone else {}
-            kept.update({item.name: item for item in new if item.name not in left_out})
-            return left_out
+            for name in removed:
+                self._plugins.pop(name, None)
+            problems = {}
+            for plugin in plugins:
+                if self._plugins.get(plugin.name) == plugin:
+                    continue
+                if problem := self._send_plugin(plugin):
+                    problems[plugin.name] = problem
+                else:
+                    self._plugins[plugin.name] = plugin
+            return problems
 
-    def _send_plugins(self, plugins: list[PluginCode], removed: Iterable[str]) -> dict[str, str]:
-        sent = [{"name": p.name, "code": p.source, "config": dict(p.config)} for p in plugins]
-        body = {"plugins": sent, "removed": list(removed)}
-        answer = self._server.ask("PUT", f"{self.path}/plugins", json=body)
-        left_out = answer.get("left_out") if isinstance(answer, dict) else None
-        found = left_out if isinstance(left_out, dict) else {}
-        return {text(name): text(reason) for name, reason in found.items()}
+    def _send_plugin(self, plugin: PluginCode) -> str:
+        """Load a plugin at the server; return why it cannot be loaded, empty if it was."""
+        body = {"name": plugin.name, "code": plugin.source, "config": dict(plugin.config)}
+        try:
+            self._server.ask("POST", f"{self.path}/plugins", json=body)
+        except PluginLoadFailed as error:
+            return error.detail
+        return ""
 
     def test_plugin(self, name: str) -> list[PluginTestResult]:
-        """Run the tests that came with a plugin."""
-        with self.operation():
-            self._ready()
-            answer = self._server.ask("POST", f"{self.path}/plugins/{quoted(name)}/test")
-            found = items(answer.get("results")) if isinstance(answer, dict) else []
-            results = [[item.get("name"), item.get("failure")] for item in found]
-            return [PluginTestResult(a, b) for a, b in rows(results, 2)]
+        """Refuse: plugins are tested on this machine."""
+        del name
+        raise KernelError("Plugins are not tested on another machine.", _RUN_HERE)
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables that plugins read, now or when the session is made."""
@@ -301,12 +296,7 @@ class RemoteKernel:
         self._server.ask("POST", f"{self.path}/variables", json=body)
 
     def offer(self, functions: HostFunctions) -> None:
-        """Let cells call functions of this process; see `Client`."""
-        with self.operation():
-            is_new = self._functions.functions is None
-            self._functions.functions = functions
-            if is_new and self._is_there:
-                self._functions.announce()
+        """Do nothing: cells of another machine call no functions of this process."""
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a first impression of data files; see `Client`."""
@@ -322,23 +312,14 @@ class RemoteKernel:
         del wanted
         raise KernelError("The kernel runs on another machine, which shows no variables.")
 
-    def snapshot(self) -> RemoteSnapshot:
-        """Keep the state of this moment at the server; see `Client`."""
-        with self.operation():
-            if not self._is_there:
-                raise ForkRefused(["it is not running"])
-            answer = self._server.ask("POST", f"{self.path}/snapshots")
-            found = answer if isinstance(answer, dict) else {}
-            sizes = [found.get(name) for name in ("resident_bytes", "shared_bytes")]
-            footprint = Footprint(*(size if isinstance(size, int) else 0 for size in sizes))
-            kept = (dict(self._plugins), dict(self._variables))
-            id_ = text(found.get("snapshot_id"), 64)
-            return RemoteSnapshot(self._server, self.path, id_, footprint, *kept)
+    def snapshot(self) -> Snapshot:
+        """Refuse: remote kernels are not forked."""
+        raise ForkRefused([_NO_FORK])
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
         """Refuse: no states of remote kernels are stored."""
         del skip, limit_bytes
-        raise ForkRefused(["it runs on another machine, and its state is not stored here"])
+        raise ForkRefused([_NO_FORK])
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; the next cell finds it."""

@@ -10,8 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from taskweaver.ces.claims import text
-from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, PluginLoadFailed
-from taskweaver.ces.remote.ssh import SCHEME, SshAddress, SshTunnel, TunnelLost
+from taskweaver.ces.errors import (
+    KernelClosed,
+    KernelError,
+    KernelStartFailed,
+    PluginLoadFailed,
+)
 from taskweaver.utils.redact import register_secret
 from taskweaver.utils.system.tls import tls_context
 
@@ -45,46 +49,38 @@ class KernelServer:
         url: Its address.
     """
 
-    def __init__(
-        self, url: str, token: str, *, program: str = "taskweaver", try_s: float = _TRY_S
-    ) -> None:
+    def __init__(self, url: str, token: str, *, try_s: float = _TRY_S) -> None:
         """Prepare to send requests; nothing is sent yet.
 
         Args:
-            url: Address of the server; with ``ssh://`` a worker is started there.
-            token: Token for it; a worker has its own.
-            program: Command of TaskWeaver on the machine of a worker.
+            url: Address of the server.
+            token: Token for it.
             try_s: Time in seconds for which a request is repeated when the connection fails.
 
         Raises:
-            KernelStartFailed: If the address is none.
+            KernelStartFailed: If the address is none of HTTP.
         """
         import httpx2
 
+        if not url.startswith(("http://", "https://")):
+            raise KernelStartFailed(
+                f"execution.server must begin with http:// or https://, not {url}.",
+                "A server that ssh alone reaches needs a tunnel: see docs/server.md.",
+            )
         register_secret(token)
         self.url = url.rstrip("/")
         self._try_s = try_s
         self._is_closed = threading.Event()
         limits = httpx2.Timeout(_ANSWER_S, connect=_CONNECT_S)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._tunnel: SshTunnel | None = None
-        if self.url.startswith(SCHEME):
-            self._tunnel = SshTunnel(SshAddress.parse(self.url), program)
-            way = httpx2.HTTPTransport(uds=str(self._tunnel.socket))
-            self._http = httpx2.Client(
-                transport=way, base_url="http://localhost", headers=headers, timeout=limits
-            )
-        else:
-            self._http = httpx2.Client(
-                base_url=self.url, headers=headers, timeout=limits, verify=tls_context()
-            )
+        self._http = httpx2.Client(
+            base_url=self.url, headers=headers, timeout=limits, verify=tls_context()
+        )
 
     def close(self) -> None:
         """End the connections; requests that wait end with an error."""
         self._is_closed.set()
         self._http.close()
-        if self._tunnel is not None:
-            self._tunnel.close()
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
         """Return the answer to a request, from JSON; None for an empty one.
@@ -105,7 +101,6 @@ class KernelServer:
             if source is not None:
                 content |= {"content": source()}
             with self._explained(is_last=is_last):
-                self._open_tunnel()
                 response = self._http.request(method, f"/api/v1{path}", **content)
                 if response.status_code in _LATER and not is_last:
                     continue
@@ -124,8 +119,6 @@ class KernelServer:
         import httpx2
 
         limits = httpx2.Timeout(_SILENCE_S, connect=_CONNECT_S)
-        with self._explained(is_last=True):
-            self._open_tunnel()
         with (
             self._explained(is_last=True),
             self._http.stream("GET", f"/api/v1{path}", headers=headers, timeout=limits) as response,
@@ -134,12 +127,6 @@ class KernelServer:
                 response.read()
                 raise refusal(response)
             yield response
-
-    def _open_tunnel(self) -> None:
-        if self._tunnel is not None:
-            token = self._tunnel.open()
-            register_secret(token)
-            self._http.headers["Authorization"] = f"Bearer {token}"
 
     def _tries(self) -> Iterator[bool]:
         """Yield, with growing pauses, whether the try is the last."""
@@ -158,7 +145,7 @@ class KernelServer:
 
         try:
             yield
-        except (httpx2.TransportError, TunnelLost, RuntimeError) as error:
+        except (httpx2.TransportError, RuntimeError) as error:
             if self._is_closed.is_set():
                 raise ServerUnreachable("The application was stopped.") from error
             if isinstance(error, RuntimeError):
@@ -185,8 +172,6 @@ def refusal(response: Any) -> KernelError:
     found = problem if isinstance(problem, dict) else {}
     detail = text(found.get("detail"), 2000) or f"The server answered {response.status_code}."
     kind = text(found.get("type"), 200).rpartition(":")[2]
-    if kind == "fork-refused":
-        return ForkRefused([detail.removeprefix("The kernel cannot be forked: ").rstrip(".")])
     if kind == "plugin-load-failed":
         return PluginLoadFailed(detail)
     if kind in {"kernel-closed", "stopped"}:

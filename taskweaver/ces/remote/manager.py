@@ -10,11 +10,8 @@ from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.remote.client import RemoteKernel
-from taskweaver.ces.remote.connection import KernelServer, ServerRefused
-from taskweaver.ces.remote.snapshot import RemoteSnapshot
+from taskweaver.ces.remote.connection import KernelServer
 from taskweaver.utils.system.forks import bind_to_process
-
-_NOT_FOUND = 404
 
 
 class RemoteManager:
@@ -29,20 +26,19 @@ class RemoteManager:
     start_problem = ""
     bounds: tuple[ResourceBound, ...] = ()
 
-    def __init__(self, url: str, token: str, env_dir: Path, *, program: str = "taskweaver") -> None:
+    def __init__(self, url: str, token: str, env_dir: Path) -> None:
         """Prepare to use the server at an address.
 
         Args:
-            url: The address; see `KernelServer`.
+            url: The address.
             token: Token for it.
             env_dir: Where sessions without a folder of their own keep their files.
-            program: Command of TaskWeaver on the machine of a worker.
 
         Raises:
             KernelStartFailed: If the address is none.
         """
         self.tables = CellTables()
-        self._server = KernelServer(url, token, program=program)
+        self._server = KernelServer(url, token)
         self._env_dir = env_dir
         self._lock = threading.Lock()
         self._clients: dict[str, RemoteKernel] = {}
@@ -77,7 +73,16 @@ class RemoteManager:
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
             return kept
-        return self._add(session_id, session_dir, cwd, None)
+        folder = Path(session_dir or self._env_dir / "sessions" / session_id)
+        where = Path(cwd) if cwd else folder / "cwd"
+        try:
+            where.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise KernelStartFailed(f"{where} cannot be used: {error.strerror}.") from error
+        client = RemoteKernel(self._server, session_id, where.resolve(), self._release)
+        with self._lock:
+            self._clients[session_id] = client
+        return client
 
     def fork_session_client(
         self,
@@ -87,42 +92,9 @@ class RemoteManager:
         session_dir: Path | str | None = None,
         cwd: Path | str | None = None,
     ) -> RemoteKernel:
-        """Return a client whose kernel has the variables of a snapshot; see `Manager`.
-
-        Raises:
-            ForkRefused: If the snapshot is gone.
-            KernelError: If the server refuses for another reason, or does not answer.
-        """
-        del env_id
-        if not isinstance(snapshot, RemoteSnapshot):
-            raise TypeError(f"{type(snapshot).__name__} is not a snapshot of a remote kernel")
-        body = {"session_id": session_id, "snapshot_id": snapshot.id}
-        try:
-            self._server.ask("POST", f"{snapshot.session_path}/fork", json=body)
-        except ServerRefused as error:
-            if error.status != _NOT_FOUND:
-                raise
-            raise ForkRefused(["the server has lost its state"]) from error
-        return self._add(session_id, session_dir, cwd, snapshot)
-
-    def _add(
-        self,
-        session_id: str,
-        session_dir: Path | str | None,
-        cwd: Path | str | None,
-        origin: RemoteSnapshot | None,
-    ) -> RemoteKernel:
-        folder = Path(session_dir or self._env_dir / "sessions" / session_id)
-        where = Path(cwd) if cwd else folder / "cwd"
-        try:
-            where.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise KernelStartFailed(f"{where} cannot be used: {error.strerror}.") from error
-        place = where.resolve()
-        client = RemoteKernel(self._server, session_id, place, self._release, origin)
-        with self._lock:
-            self._clients[session_id] = client
-        return client
+        """Refuse: remote kernels are not forked."""
+        del snapshot, session_id, env_id, session_dir, cwd
+        raise ForkRefused(["it runs on another machine"])
 
     def _release(self, client: RemoteKernel) -> None:
         """Forget a kernel that was stopped."""

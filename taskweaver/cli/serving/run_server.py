@@ -71,7 +71,7 @@ def run_server(
 
         address = address_of(listener)
 
-        def announce(token: str, _stop: Callable[[], None]) -> None:
+        def announce(token: str) -> None:
             whole = f"{address}/#token={token}" if token else address
             sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
             sys.stdout.flush()
@@ -81,7 +81,7 @@ def run_server(
                 stack.callback(open_page(whole, app.workspace))
 
         names = (host, *hosts)
-        serve_doors(app, listener, names, announce, has_users=True, is_behind_proxy=is_behind_proxy)
+        serve_doors(app, listener, names, announce, is_behind_proxy=is_behind_proxy)
 
 
 def _raise_file_limit() -> None:
@@ -101,9 +101,8 @@ def serve_doors(
     app: TaskWeaverApp,
     listener: socket.socket,
     hosts: tuple[str, ...],
-    on_start: Callable[[str, Callable[[], None]], None],
+    on_start: Callable[[str], None],
     *,
-    has_users: bool,
     is_behind_proxy: bool = False,
 ) -> None:
     """Serve an application on a listening socket, until a signal or the end that is asked for.
@@ -113,9 +112,7 @@ def serve_doors(
         listener: The socket.
         hosts: Names by which clients may call the server, besides those of loopback.
         on_start: Called when requests are answered, with the token of the person who started the
-            server, empty where users have their own, and a function that stops it.
-        has_users: Whether the users of the project's accounts may use it, and sessions of theirs;
-            else it serves kernels alone.
+            server, empty where users have their own.
         is_behind_proxy: Whether a proxy on this machine names the clients.
 
     Raises:
@@ -132,20 +129,21 @@ def serve_doors(
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
     with ExitStack() as stack:
-        shared = SharedDatabaseConfig(app.config) if has_users else None
+        shared = SharedDatabaseConfig(app.config)
         accounts = stack.enter_context(open_accounts(shared, app.workspace))
-        users = accounts.users() if has_users else []
+        users = accounts.users()
         require_walls(len(users), app.sandbox_tier)
         local = None if users else new_token()
         only_user = users[0].name if users else LOCAL_USER
         gate = Gate(accounts, local, app.log, "" if has_walls(app.sandbox_tier) else only_user)
         folder = server_folder(app.workspace)
-        doors: list[Door] = [KernelApi(app.kernels, folder / "users")]
-        if shared is not None:
-            doors += _user_doors(app, accounts, stack, shared)
+        doors: list[Door] = [
+            KernelApi(app.kernels, folder / "users"),
+            *_user_doors(app, accounts, stack, shared),
+        ]
 
         def begin() -> None:
-            on_start(local.text if local else "", stop)
+            on_start(local.text if local else "")
 
         def stop() -> None:
             server.should_exit = True

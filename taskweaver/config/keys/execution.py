@@ -23,14 +23,9 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "execution.server",
         "",
         "Address of a server whose kernels run the code, as `taskweaver serve` prints it without "
-        "its token, or `ssh://user@host/project/folder`; empty runs code here. See docs/server.md.",
+        "its token; empty runs code here. See docs/server.md.",
     ),
-    key("execution.server_token", "", "Token for `execution.server`; not for `ssh://`."),
-    key(
-        "execution.server_command",
-        "taskweaver",
-        "Command of TaskWeaver on the machine of an `ssh://` address, as a shell takes it.",
-    ),
+    key("execution.server_token", "", "Token for `execution.server`."),
     key("execution.network", False, "Whether code in the sandbox may use the network."),
     key(
         "execution.allowed_hosts",

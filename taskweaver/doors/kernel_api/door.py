@@ -127,7 +127,5 @@ class KernelApi:
     async def _fork(self, call: Call) -> BaseModel:
         wanted, source = call.read(models.NewFork), found(self._sessions, call)
         await self._sessions.check_quotas(call.user)
-        session = await self._sessions.fork(
-            call.user, source, wanted.session_id, wanted.snapshot_id
-        )
+        session = await self._sessions.fork(call.user, source, wanted.session_id)
         return models.CreatedSession(session_id=session.id, cwd=session.facts.cwd)

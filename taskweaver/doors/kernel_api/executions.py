@@ -107,10 +107,6 @@ class Execution:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def on_call(self, data: str) -> None:
-        """Take a call of a function of the client, as JSON, in any thread."""
-        self._loop.call_soon_threadsafe(self._add, "call", data)
-
     def end(self, ending: Ending, result: ExecutionResult | None, error: Exception | None) -> None:
         """End it with the last events for its readers."""
         self._flush()

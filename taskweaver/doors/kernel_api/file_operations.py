@@ -38,7 +38,6 @@ class FileOperations:
                 f"{ONE}/files",
                 self._list_files,
                 "Files of the working directory",
-                query={"digests": "1 adds the SHA-256 of each file"},
                 answer=models.FileList,
             ),
             ApiOperation(
@@ -82,8 +81,7 @@ class FileOperations:
         ]
 
     async def _list_files(self, call: Call) -> BaseModel:
-        folder, has_digests = found(self._sessions, call).files, call.query("digests") == "1"
-        files = await asyncio.to_thread(list_files, folder, has_digests=has_digests)
+        files = await asyncio.to_thread(list_files, found(self._sessions, call).files)
         return models.FileList(files=files)
 
     async def _write_file(self, call: Call) -> BaseModel:

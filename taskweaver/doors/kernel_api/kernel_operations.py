@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from pydantic import BaseModel
 from starlette.responses import JSONResponse, Response
 
@@ -21,7 +19,7 @@ from taskweaver.server.operations import (
     plain_name,
 )
 
-_OVERVIEW_BYTES, _CALL_BYTES = 64 << 20, 9 << 20
+_OVERVIEW_BYTES = 64 << 20
 
 
 class KernelOperations:
@@ -33,7 +31,7 @@ class KernelOperations:
 
     def __init__(self, sessions: KernelSessions) -> None:
         self._sessions = sessions
-        self.operations = [*self._of_cells(), *self._of_plugins(), *self._of_clients()]
+        self.operations = [*self._of_cells(), *self._of_plugins()]
 
     def _of_cells(self) -> list[ApiOperation]:
         stream = f"{ONE}/execute/{{exec_id}}/stream"
@@ -83,23 +81,6 @@ class KernelOperations:
                 problems=(404,),
             ),
             ApiOperation(
-                "PUT",
-                f"{ONE}/plugins",
-                self._update_plugins,
-                "Load and remove plugins in one request",
-                body=models.PluginUpdate,
-                answer=models.PluginsLeftOut,
-                problems=(404,),
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/plugins/{{name}}/test",
-                self._test_plugin,
-                "Run the tests of a plugin",
-                answer=models.PluginTests,
-                problems=(404,),
-            ),
-            ApiOperation(
                 "POST",
                 f"{ONE}/variables",
                 self._set_variables,
@@ -107,28 +88,6 @@ class KernelOperations:
                 body=models.NewVariables,
                 answer=models.UpdatedVariables,
                 problems=(404,),
-            ),
-        ]
-
-    def _of_clients(self) -> list[ApiOperation]:
-        return [
-            ApiOperation(
-                "PUT",
-                f"{ONE}/functions",
-                self._offer,
-                "Let code call functions of the client, by events `call` of the execution",
-                status=204,
-                problems=(404,),
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/calls/{{call_id}}",
-                self._answer_call,
-                "Answer a call of a function of the client",
-                body=models.CallAnswer,
-                status=204,
-                problems=(404,),
-                body_limit=_CALL_BYTES,
             ),
             ApiOperation(
                 "POST",
@@ -139,22 +98,6 @@ class KernelOperations:
                 answer=models.OverviewAnswer,
                 problems=(404,),
                 body_limit=_OVERVIEW_BYTES,
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/snapshots",
-                self._snapshot,
-                "Keep the state of this moment",
-                answer=models.KeptSnapshot,
-                status=201,
-            ),
-            ApiOperation(
-                "DELETE",
-                f"{ONE}/snapshots/{{snapshot_id}}",
-                self._discard,
-                "Discard a snapshot",
-                status=204,
-                problems=(404,),
             ),
         ]
 
@@ -212,54 +155,7 @@ class KernelOperations:
         session.loaded.variables |= wanted.variables
         return models.UpdatedVariables(variables=wanted.variables)
 
-    async def _update_plugins(self, call: Call) -> BaseModel:
-        wanted, session = call.read(models.PluginUpdate), found(self._sessions, call)
-        plugins = [PluginCode(item.name, item.code, item.config) for item in wanted.plugins]
-
-        def update(kernel: Client) -> dict[str, str]:
-            return kernel.load_plugins(plugins, wanted.removed)
-
-        left_out = await session.run(update)
-        for name in wanted.removed:
-            session.loaded.plugins.pop(name, None)
-        for plugin in plugins:
-            if plugin.name not in left_out:
-                session.loaded.plugins[plugin.name] = plugin
-        return models.PluginsLeftOut(left_out=left_out)
-
-    async def _test_plugin(self, call: Call) -> BaseModel:
-        name = call.path("name")
-        results = await found(self._sessions, call).run(lambda kernel: kernel.test_plugin(name))
-        tests = [models.PluginTestOutcome(name=item.name, failure=item.failure) for item in results]
-        return models.PluginTests(results=tests)
-
-    async def _offer(self, call: Call) -> Response:
-        session = found(self._sessions, call)
-        await session.run(lambda kernel: kernel.offer(session.calls))
-        return Response(status_code=204)
-
-    async def _answer_call(self, call: Call) -> Response:
-        answer, session = call.read(models.CallAnswer), found(self._sessions, call)
-        session.calls.answer(call.path("call_id"), answer.value, answer.error)
-        return Response(status_code=204)
-
     async def _overview(self, call: Call) -> BaseModel:
         wanted, session = call.read(models.Overview), found(self._sessions, call)
         files = await session.run(lambda kernel: kernel.overview(wanted.files))
         return models.OverviewAnswer(files=dict(files))
-
-    async def _snapshot(self, call: Call) -> BaseModel:
-        session = found(self._sessions, call)
-        await self._sessions.check_quotas(call.user)
-        snapshot_id = await session.keep_snapshot()
-        now = await asyncio.to_thread(lambda: session.kernel.footprint)
-        return models.KeptSnapshot(
-            snapshot_id=snapshot_id,
-            resident_bytes=now.resident_bytes,
-            shared_bytes=now.shared_bytes,
-        )
-
-    async def _discard(self, call: Call) -> Response:
-        session, snapshot_id = found(self._sessions, call), call.path("snapshot_id")
-        await asyncio.to_thread(session.take_snapshot(snapshot_id).close)
-        return Response(status_code=204)

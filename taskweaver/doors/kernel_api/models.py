@@ -39,7 +39,6 @@ class NewFork(BaseModel):
     """The id of a session to make from another, as that is now or in a snapshot of it."""
 
     session_id: str
-    snapshot_id: str | None = None
 
 
 class SessionFacts(BaseModel):
@@ -82,32 +81,6 @@ class LoadedPlugin(BaseModel):
     status: Literal["loaded"] = "loaded"
 
 
-class PluginUpdate(BaseModel):
-    """Plugins to load, and names of those to remove."""
-
-    plugins: list[NewPlugin] = Field(default_factory=list)
-    removed: list[str] = Field(default_factory=list)
-
-
-class PluginsLeftOut(BaseModel):
-    """Reasons that plugins were not loaded, by their names."""
-
-    left_out: dict[str, str]
-
-
-class PluginTestOutcome(BaseModel):
-    """A test of a plugin; `failure` is empty if it passed."""
-
-    name: str
-    failure: str
-
-
-class PluginTests(BaseModel):
-    """The tests of a plugin."""
-
-    results: list[PluginTestOutcome]
-
-
 class Overview(BaseModel):
     """Name, size and the beginning of data files, as the kernel reads them."""
 
@@ -118,21 +91,6 @@ class OverviewAnswer(BaseModel):
     """Tables of each file, a smaller picture, or the problem, by its name."""
 
     files: dict[str, Any]
-
-
-class KeptSnapshot(BaseModel):
-    """A snapshot that is kept until it is discarded, or its session is stopped."""
-
-    snapshot_id: str
-    resident_bytes: int
-    shared_bytes: int
-
-
-class CallAnswer(BaseModel):
-    """Answer to a call of a function of the client: its value, or the text of an error."""
-
-    value: Any = None
-    error: str | None = None
 
 
 class NewExecution(BaseModel):

@@ -69,12 +69,8 @@ class KernelSessions:
             kernel = await asyncio.to_thread(self._client, user, session_id, place)
             return await self._add(user, session_id, place, kernel)
 
-    async def fork(
-        self, user: User, source: KernelSession, session_id: str, snapshot_id: str | None = None
-    ) -> KernelSession:
+    async def fork(self, user: User, source: KernelSession, session_id: str) -> KernelSession:
         """Make a session with the variables and a copy of the files of another.
-
-        With the id of a snapshot, the variables are those of its moment.
 
         Raises:
             RequestRefused: If the user has a session of this id, or as many as allowed.
@@ -85,10 +81,8 @@ class KernelSessions:
             branch = PurePosixPath("branches", session_id)
             place = Place(source.place.root, source.place.root / branch / "cwd")
 
-            kept = source.snapshot(snapshot_id) if snapshot_id is not None else None
-
             def work(kernel: Client) -> Client:
-                snapshot = kept or kernel.snapshot()
+                snapshot = kernel.snapshot()
                 try:
                     with Folder.at(place.root.resolve()) as root:
                         for name in (STAGING_FOLDER, branch.parent):
@@ -101,8 +95,7 @@ class KernelSessions:
                         cwd=place.cwd,
                     )
                 finally:
-                    if kept is None:
-                        snapshot.close()
+                    snapshot.close()
 
             kernel = await source.run(work)
             fork = await self._add(user, session_id, place, kernel)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -12,18 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from taskweaver.ces.common import Client, ExecutionResult, PluginCode, Snapshot
-from taskweaver.doors.kernel_api.client_calls import ClientCalls
+from taskweaver.ces.common import Client, ExecutionResult, PluginCode
 from taskweaver.doors.kernel_api.executions import Ending, Execution, Executions
 from taskweaver.doors.kernel_api.models import SessionFacts
 from taskweaver.server.admission import Admission
-from taskweaver.server.errors import RequestRefused, conflict, stopping
-from taskweaver.server.operations import missing
+from taskweaver.server.errors import RequestRefused, stopping
 from taskweaver.utils.file_system.safe_fs import Folder
 
 T = TypeVar("T")
 _MOST_WAITING = 32
-_MOST_SNAPSHOTS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,6 @@ class KernelSession:
         executions: Its executions.
         kernel: The kernel.
         loaded: Plugins and session variables, which a restart brings back.
-        calls: Calls of functions of the client.
     """
 
     def __init__(
@@ -87,13 +82,11 @@ class KernelSession:
         self.executions = Executions()
         self.kernel = kernel
         self.loaded = _Loaded()
-        self.calls = ClientCalls()
         self._created_at = self._last_activity = datetime.now(UTC)
         self._workers = workers
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._snapshots: dict[str, Snapshot] = {}
         self._is_stopped = False
 
     @property
@@ -166,7 +159,7 @@ class KernelSession:
 
     async def _execute(self, execution: Execution, describe: Describe) -> None:
         def work(kernel: Client) -> ExecutionResult:
-            with kernel.operation(), self.calls.going_to(execution):
+            with kernel.operation():
                 if execution.is_interrupted:
                     return _not_begun(execution)
                 return kernel.execute_code(execution.id, execution.code, execution.on_output)
@@ -192,40 +185,6 @@ class KernelSession:
             await stopped
             self.kernel = await asyncio.to_thread(make)
 
-    async def keep_snapshot(self) -> str:
-        """Keep the state of this moment; return its id.
-
-        Raises:
-            ForkRefused: If something in the kernel does not survive a fork.
-            RequestRefused: If there are as many as are kept.
-        """
-        if len(self._snapshots) >= _MOST_SNAPSHOTS:
-            raise conflict(f"{_MOST_SNAPSHOTS} snapshots are kept; discard one.")
-        snapshot = await self.run(lambda kernel: kernel.snapshot())
-        snapshot_id = secrets.token_hex(8)
-        self._snapshots[snapshot_id] = snapshot
-        return snapshot_id
-
-    def snapshot(self, snapshot_id: str) -> Snapshot:
-        """Return a snapshot.
-
-        Raises:
-            RequestRefused: If there is none of this id.
-        """
-        if snapshot_id not in self._snapshots:
-            raise missing("Snapshot", snapshot_id[:64])
-        return self._snapshots[snapshot_id]
-
-    def take_snapshot(self, snapshot_id: str) -> Snapshot:
-        """Return a snapshot, which the caller closes, and forget it.
-
-        Raises:
-            RequestRefused: If there is none of this id.
-        """
-        snapshot = self.snapshot(snapshot_id)
-        del self._snapshots[snapshot_id]
-        return snapshot
-
     async def settle(self) -> None:
         """Wait until no execution runs."""
         while self._tasks:
@@ -238,8 +197,6 @@ class KernelSession:
         await self.settle()
         async with self._turn:  # an operation of another kind may hold the kernel
             pass
-        while self._snapshots:
-            await asyncio.to_thread(self._snapshots.popitem()[1].close)
         self.files.close()
 
 

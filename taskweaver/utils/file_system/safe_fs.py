@@ -261,16 +261,6 @@ def copy_content(source: BinaryIO, target: BinaryIO) -> None:
         left -= len(data)
 
 
-def digest_of(file: BinaryIO) -> str:
-    """Return the SHA-256 of the rest of an open file."""
-    import hashlib  # needed here alone
-
-    digest = hashlib.sha256()
-    while data := file.read(_CHUNK_BYTES):
-        digest.update(data)
-    return digest.hexdigest()
-
-
 def _parts(path: PurePath | str) -> tuple[str, ...]:
     parts = tuple(path.split("/")) if isinstance(path, str) else path.parts
     if not parts or any(part in {"", ".", "..", "/"} or "\0" in part for part in parts):

@@ -11,8 +11,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from taskweaver.ces.bounds.memory import memory_uses
-from taskweaver.ces.bounds.processes import read_process
 from taskweaver.ces.process.footprint import read_rollup
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.template.template import Rendezvous
@@ -38,7 +36,6 @@ def copied(folder: Path) -> list[int]:
     return [os.open(copy, os.O_RDONLY)]
 
 
-ESTIMATES: list[float] = []
 FILES: dict[str, Callable[[Path], list[int]]] = {
     "own": opened("/proc/self/smaps_rollup"),
     "replaced": opened("/proc/self/smaps_rollup"),
@@ -66,13 +63,6 @@ def announce(name: str, address: str, folder: Path) -> None:
     os._exit(0)
 
 
-def estimated_share(pid: int) -> float:
-    """Return the estimated memory of a forked process, relative to all that is resident of it."""
-    found = [read_process(number) for number in (pid, os.getpid())]
-    family = {one.pid: one for one in found if one is not None}
-    return memory_uses(family, {pid})[pid].bytes / family[pid].resident_bytes
-
-
 def seen_of(name: str, folder: Path) -> int:
     """Return the resident memory that is read of a process, in bytes; 0 where none is."""
     stdin, stdout = os.pipe(), os.pipe()
@@ -88,8 +78,6 @@ def seen_of(name: str, folder: Path) -> int:
         arrival = expected.arrive(own, 20, started=os.getpid())
         os.read(stdout[0], 100)
         size = read_rollup(pid).get("Rss", 0)
-        if name == "none":
-            ESTIMATES.append(estimated_share(pid))
         arrival.handle.close()
         for number in (*stdin, *stdout, own):
             os.close(number)
@@ -103,8 +91,7 @@ def main() -> None:
     """Try each file."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - a count is wanted
     with tempfile.TemporaryDirectory() as folder:
-        found: dict[str, float] = {name: seen_of(name, Path(folder)) for name in FILES}
-    found["estimate"] = ESTIMATES[0]
+        found = {name: seen_of(name, Path(folder)) for name in FILES}
     found["open files more"] = len(os.listdir("/proc/self/fd")) - before  # noqa: PTH208
     print(json.dumps(found))
 

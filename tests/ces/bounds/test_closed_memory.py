@@ -18,5 +18,4 @@ def test_a_process_is_measured_by_its_own_file_and_another_file_is_refused() -> 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found.pop("own") > 1 << 20
-    assert 0.05 < found.pop("estimate") < 0.9, "it shares nearly all pages"
     assert set(found.values()) == {0}, found

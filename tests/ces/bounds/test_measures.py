@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from leftovers import groups_of
 
 from taskweaver.ces import cgroup_tree
-from taskweaver.ces.bounds.bound import Held, bounds_of, explanations, held_here
+from taskweaver.ces.bounds.bound import Held, bounds_of, held_here
 from taskweaver.ces.bounds.cgroup import ControlGroup, sweep_groups
 from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.bounds.log_file import trim_log
-from taskweaver.ces.bounds.processes import Process, names_of
 from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
 from taskweaver.config.config_mgt import AppConfigSource
 
@@ -120,15 +118,6 @@ def test_a_log_that_became_a_link_or_a_pipe_is_left_alone(tmp_path: Path) -> Non
     assert trim_log(path, 0) == 0
 
 
-def process(name: str) -> Process:
-    return Process(1, 0, 0, 1, 0, 0, name, is_ended=False)
-
-
-def test_names_of_processes_are_counted_and_cut() -> None:
-    assert names_of([process("b"), process("a"), process("b")]) == "b (2), a"
-    assert names_of([process(str(n)) for n in range(8)]).endswith("4 and 3 more")
-
-
 def test_the_default_limits_are_those_of_a_configuration_that_sets_none(tmp_path: Path) -> None:
     source = AppConfigSource(app_base_path=str(tmp_path))
     assert KernelLimits.from_source(source) == KernelLimits.default()
@@ -145,14 +134,6 @@ def test_each_limit_follows_its_key(name: str, tmp_path: Path) -> None:
         if getattr(changed, field) != getattr(KernelLimits.default(), field)
     ]
     assert len(fields) == 1
-
-
-def test_an_error_that_speaks_of_a_limit_gets_its_key() -> None:
-    limits = replace(KernelLimits.default(), open_file_limit=100, file_limit_bytes=0)
-    bounds = bounds_of(limits, "none", Held())
-    said = explanations("OSError: [Errno 24] Too many open files: 'x'", bounds)
-    assert said == ["The limit on open files is 100 (execution.open_file_limit)."]
-    assert explanations("OSError: [Errno 27] File too large", bounds) == []
 
 
 def test_each_bound_names_what_holds_it() -> None:

@@ -24,10 +24,6 @@ logger.info("before")
     [
         "logging.FileHandler('run.log')",
         "logging.handlers.WatchedFileHandler('run.log')",
-        pytest.param(
-            "logging.handlers.RotatingFileHandler('run.log', maxBytes=100_000)",
-            marks=pytest.mark.long,
-        ),
     ],
 )
 def test_log_lines_of_both_sides_arrive(

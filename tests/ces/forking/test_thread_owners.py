@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kernels import FORKS, answers, forked, needs_thread_owners, run
+from kernels import answers, forked, needs_thread_owners, run
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.errors import ForkRefused
@@ -146,15 +146,3 @@ def test_without_a_calibration_every_native_thread_is_refused(fresh: Client) -> 
         fresh.snapshot()
     run(fresh, "os.confstr = confstr")
     fresh.snapshot().close()
-
-
-def test_threads_that_are_just_ending_are_no_reason(fresh: Client) -> None:
-    run(
-        fresh,
-        "from taskweaver.ces.inkernel.forking.safety import ForkSafety\n"
-        "safety = ForkSafety(globals())\n"
-        "import numpy as np; a = np.ones((200, 200)); found = []",
-    )
-    for _ in range(FORKS):
-        result = run(fresh, "for _ in range(50): _ = a @ a; found += safety.reasons()\nfound")
-        assert (result.output, result.error) == ([], None)

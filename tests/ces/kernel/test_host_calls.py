@@ -177,23 +177,6 @@ def test_a_call_ends_with_its_cell(tmp_path: Path, tier: str) -> None:
         manager.clean_up()
 
 
-def test_an_interrupt_ends_a_call(manager: KernelManager) -> None:
-    client, functions = manager.get_session_client("s"), Functions()
-    offer(client, functions)
-
-    def interrupt() -> None:
-        assert functions.is_hanging.wait(PATIENCE_S)
-        client.interrupt()
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    result = run(client, "hang()")
-    thread.join()
-    assert result.status == "interrupted"
-    assert is_cancelled(functions.hanging)
-    assert run(client, "add(1, 1)").output == 2
-
-
 def test_an_interrupt_at_the_question_ends_the_cell(manager: KernelManager) -> None:
     client, functions = manager.get_session_client("s"), Functions()
     offer(client, functions)
@@ -277,12 +260,3 @@ def test_many_silent_connections_do_not_keep_others_out_for_ever(tmp_path: Path)
             connection.close()
     finally:
         calls.close()
-
-
-def test_sockets_go_with_the_session(manager: KernelManager) -> None:
-    client = manager.get_session_client("s")
-    offer(client, Functions())
-    folder = client.place.calls
-    assert folder.stat().st_mode & 0o777 == 0o700
-    client.stop()
-    assert not folder.exists()

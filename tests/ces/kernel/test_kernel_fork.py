@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from kernels import FORKS, LIMITS, answers, forked, limited, run, warmed
+from kernels import LIMITS, answers, forked, run, warmed
 from patience import PATIENCE_S
 
 from taskweaver.ces.errors import ForkRefused
@@ -66,90 +65,6 @@ def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
         assert "".join(run(client, said).stdout).splitlines() == ["INFO:root:hello", "shell"]
 
 
-STORM = min(4 * FORKS, 50)
-"""How many forks of a kernel compute at once."""
-# tests/ces/forking tries them, where threads have known owners.
-LIBRARIES = {
-    "numpy": """
-        import numpy as np
-        a = np.random.default_rng(1).random((400, 400)); before = float((a @ a).sum())
-        def probe(): return abs(float((a @ a).sum()) - before) < 1e-6
-    """,
-    "pandas": """
-        import pandas as pd
-        df = pd.DataFrame({"g": list("abc") * 400, "x": range(1200)})
-        df.groupby("g").x.sum(); df.g.str.upper(); df.to_csv("d.csv")
-        def probe(): return int(df.groupby("g").x.sum().sum()) == 719400
-    """,
-    "matplotlib": """
-        import matplotlib.pyplot as plt
-        plt.plot([1, 2]); plt.savefig("one.png")
-        def probe(): plt.figure(); plt.plot([3, 1]); plt.savefig("two.png"); return True
-    """,
-    "sklearn": """
-        from sklearn.cluster import KMeans
-        from sklearn.datasets import load_iris
-        from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-        x, y = load_iris(return_X_y=True)
-        model = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(x, y)
-        KMeans(3, n_init=2, random_state=0).fit(x)
-        def probe():
-            again = HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(x, y)
-            RandomForestClassifier(10, n_jobs=2).fit(x, y); KMeans(3, n_init=2).fit(x)
-            return bool((again.predict(x) == model.predict(x)).all())
-    """,
-    "scipy": """
-        import numpy as np, scipy.linalg, scipy.fft
-        a = np.random.default_rng(1).random((300, 300)); scipy.fft.fft2(a)
-        w = scipy.linalg.inv(a)
-        def probe(): return bool(np.allclose(scipy.linalg.inv(a), w))
-    """,
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_libraries_go_on_working_on_both_sides_after_use(
-    manager: KernelManager, library: str
-) -> None:
-    pytest.importorskip(library)
-    parent = manager.get_session_client("parent")
-    result = run(parent, "\n".join(line[8:] for line in LIBRARIES[library].splitlines()))
-    assert result.is_success, result.error
-    child = forked(manager, parent, "child")
-    for client in (child, parent, forked(manager, child, "grandchild"), child):
-        result = run(client, "probe()")
-        assert (result.output, result.error) == (True, None)
-
-
-THREADED = {
-    "polars": """
-        import polars
-        f = polars.DataFrame({"a": range(100_000)})
-        def probe(): return f.lazy().select(polars.col("a").sum()).collect().item() == 4_999_950_000
-    """,
-    "torch": """
-        import torch
-        t = torch.ones(500, 500)
-        def probe(): return float((t @ t).sum()) == 500.0**3
-    """,
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("library", THREADED)
-def test_a_library_with_threads_is_refused_or_works(manager: KernelManager, library: str) -> None:
-    pytest.importorskip(library)
-    parent = manager.get_session_client("parent")
-    run(parent, "\n".join(line[8:] for line in THREADED[library].splitlines()))
-    assert run(parent, "probe()").output is True
-    sides = [parent]
-    with contextlib.suppress(ForkRefused):
-        sides.append(forked(manager, parent, "child"))
-    for client in sides:
-        assert run(client, "probe()").output is True
-
-
 UNSAFE = [
     ("import threading, time; t = threading.Thread(target=time.sleep, args=(60,), name='clock', "
      "daemon=True); t.start()", "the thread 'clock' is running", "pass"),
@@ -157,18 +72,9 @@ UNSAFE = [
     ("import numpy as np; m = np.memmap('m.bin', 'u1', 'w+', shape=4096)", "mapped for writing",
      "del m"),
 ]  # fmt: skip
-# As tests/ces/forking shows them of libraries.
-UNSAFE_ELSEWHERE = [
-    ("import socket; s = socket.create_server(('127.0.0.1', 0))", "socket is open", "s.close()"),
-    ("import socket; s, r = socket.socketpair()", "socket is open", "s.close(); r.close()"),
-    ("f = open('notes.txt', 'w')", "notes.txt is open for writing", "f.close()"),
-]
 
 
-@pytest.mark.parametrize(
-    ("code", "reason", "mend"),
-    [*UNSAFE, *(pytest.param(*case, marks=pytest.mark.long) for case in UNSAFE_ELSEWHERE)],
-)
+@pytest.mark.parametrize(("code", "reason", "mend"), UNSAFE)
 def test_what_would_be_shared_or_lost_is_refused_and_named(
     manager: KernelManager, code: str, reason: str, mend: str
 ) -> None:
@@ -201,16 +107,6 @@ def test_the_death_of_one_side_does_not_touch_the_others(manager: KernelManager)
     assert answers(parent)
 
 
-def test_a_fork_can_be_interrupted_and_keeps_its_variables(manager: KernelManager) -> None:
-    parent = manager.get_session_client("parent")
-    run(parent, "x = 5")
-    child = forked(manager, parent, "child")
-    timer = threading.Timer(0.5, child.interrupt)
-    timer.start()
-    assert run(child, "import time; time.sleep(600)").status == "interrupted"
-    assert run(child, "x").output == 5
-
-
 def test_plugins_come_with_the_fork_as_they_are(manager: KernelManager) -> None:
     plugin = (
         "from taskweaver.plugin import Plugin, register_plugin\n"
@@ -231,35 +127,6 @@ def test_plugins_come_with_the_fork_as_they_are(manager: KernelManager) -> None:
     assert run(parent, "counter()").output == "(2, 'me')"
     run(child, "import os; os._exit(1)")
     assert run(child, "counter()").output == "(1, 'me')"
-
-
-def test_a_storm_of_forks(tmp_path: Path) -> None:
-    others = {process.pid for process in _of_kernels()}
-    manager = limited(tmp_path)
-    parent = manager.get_session_client("parent")
-    run(parent, "import numpy as np; a = np.arange(1_000_000); hidden = 'kept'")
-    snapshot = parent.snapshot()
-    clients = [manager.fork_session_client(snapshot, f"s{n}") for n in range(STORM)]
-    wrong = []
-
-    def compute(n: int) -> None:
-        result = run(clients[n], f"a += {n}; int(a.sum()), hidden")
-        expected = str((sum(range(1_000_000)) + n * 1_000_000, "kept"))
-        if result.output != expected:
-            wrong.append((n, result))
-
-    threads = [threading.Thread(target=compute, args=(n,)) for n in range(STORM)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert run(parent, "int(a.sum())").output == sum(range(1_000_000))
-    ours = {process.pid for process in _of_kernels()} - others
-    assert len(ours) >= STORM + 2
-    snapshot.close()
-    manager.clean_up()
-    assert not ours & {process.pid for process in _of_kernels()}
 
 
 def _of_kernels(owner: int | None = None) -> list[psutil.Process]:

@@ -1,4 +1,4 @@
-"""The shipped plugins where they are used: in a kernel, in a sandbox and without one."""
+"""The shipped plugins where they are used: in a kernel, in a sandbox where there is one."""
 
 from __future__ import annotations
 
@@ -27,18 +27,9 @@ with duckdb.connect("lake.duckdb") as lake: lake.execute("CREATE TABLE x AS SELE
 """
 
 
-@pytest.fixture(
-    scope="module",
-    params=["boxed", pytest.param("plain", marks=[pytest.mark.long] if has_bwrap() else [])],
-)
-def kernel(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Client]:
-    policy = None
-    if request.param == "boxed":
-        if not has_bwrap():
-            pytest.skip("bubblewrap does not work here")
-        policy = SandboxPolicy()
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    policy = SandboxPolicy() if has_bwrap() else None
     folder = tmp_path_factory.mktemp("gallery")
     manager = code_execution_service_factory(folder, limits=LIMITS, sandbox=policy)
     client = manager.get_session_client("gallery", cwd=folder / "cwd")

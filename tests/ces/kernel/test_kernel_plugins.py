@@ -129,16 +129,6 @@ def test_plugins_that_do_not_load_are_named_and_the_others_work(tmp_path: Path) 
     manager.clean_up()
 
 
-def test_one_that_ends_the_kernel_is_found_among_the_others(fresh: Client) -> None:
-    run(fresh, "x = 1")
-    lethal = "def lethal(): ...\nimport os; os._exit(1)"
-    many = [code(f"p{n}", f"def p{n}(): return {n}") for n in range(3)]
-    problems = fresh.load_plugins([many[0], code("lethal", lethal), *many[1:]])
-    assert list(problems) == ["lethal"]
-    assert "ended the Python session" in problems["lethal"]
-    assert run(fresh, "p0() + p1() + p2()").output == 3
-
-
 def test_one_that_cannot_be_stopped_ends_the_kernel_and_is_found(tmp_path: Path) -> None:
     manager = limited(tmp_path, cell_timeout_s=1.0)
     client = manager.get_session_client("s")
@@ -192,20 +182,6 @@ def test_files_beside_a_plugin_can_be_imported_as_they_are_now(
     (tmp_path / "_words.py").write_text("WORD = 'newer'")
     fresh.load_plugins([replace(plugin, helpers="changed")])
     assert run(fresh, "say()").output == "newer"
-
-
-def test_plugins_load_into_a_kernel_that_was_forked(fresh: Client, tmp_path: Path) -> None:
-    manager = limited(tmp_path)
-    parent = manager.get_session_client("parent")
-    parent.load_plugins([code("a", "def a(): return 1")])
-    run(parent, "a()")
-    snapshot = parent.snapshot()
-    child = manager.fork_session_client(snapshot, "child")
-    assert child.load_plugins([code("b", "def b(): return 2")], removed=["a"]) == {}
-    assert run(child, "(b(), 'a' in dir())").output == "(2, False)"
-    assert run(parent, "a()").output == 1
-    snapshot.close()
-    manager.clean_up()
 
 
 def test_a_file_that_is_too_large_is_told_with_its_plugin(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import psutil
@@ -10,7 +9,7 @@ import pytest
 from kernels import answers, limited, run
 from patience import PATIENCE_S
 
-from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.ces.common import Client
 
 pytestmark = pytest.mark.measured
 
@@ -28,11 +27,6 @@ def test_output_of_both_kinds_and_the_exit_status_come_back(shared: tuple[Client
 
 def test_a_command_that_reads_does_not_eat_the_script(shared: tuple[Client, Path]) -> None:
     assert "".join(run(shared[0], "%%bash\ncat\necho after").stdout) == "after\n"
-
-
-def test_characters_are_whole_where_reads_are_not(shared: tuple[Client, Path]) -> None:
-    result = run(shared[0], "%%bash\nprintf 'a\\xc3'; sleep 0.2; printf '\\xa9\\xff'")
-    assert "".join(result.stdout) == "aé\ufffd"
 
 
 def test_options_are_those_of_ipython(fresh: Client) -> None:
@@ -56,30 +50,5 @@ def test_a_script_without_end_is_stopped_with_all_it_started(tmp_path: Path) -> 
         [psutil.Process(child)] if psutil.pid_exists(child) else [], timeout=PATIENCE_S
     )
     assert not psutil.pid_exists(child)
-    assert answers(client)
-    manager.clean_up()
-
-
-def test_an_interrupt_ends_the_script_and_keeps_the_variables(fresh: Client) -> None:
-    run(fresh, "kept = 3")
-    heard = threading.Event()
-    results: list[ExecutionResult] = []
-    code = "%%bash\necho started\nsleep 1002"
-    thread = threading.Thread(
-        target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
-    )
-    thread.start()
-    assert heard.wait(PATIENCE_S)
-    fresh.interrupt()
-    thread.join(PATIENCE_S)
-    assert results[0].status == "interrupted"
-    assert run(fresh, "kept").output == 3
-
-
-def test_a_kernel_that_ran_a_script_can_be_forked(tmp_path: Path) -> None:
-    manager = limited(tmp_path)
-    client = manager.get_session_client("s")
-    run(client, "%%bash\necho hi")
-    client.snapshot().close()
     assert answers(client)
     manager.clean_up()

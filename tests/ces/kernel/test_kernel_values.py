@@ -8,11 +8,9 @@ from pathlib import Path
 import psutil
 import pytest
 from kernels import LIMITS, answers, limited, run
-from sizes import some
 
 from taskweaver.ces.common import Client, PluginCode, Stream
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.limits import KernelLimits
 
 pytestmark = pytest.mark.measured
 
@@ -22,12 +20,9 @@ pytestmark = pytest.mark.measured
     [
         ("1 + 1", 2),
         ("x = 5", 5),
-        ("'text'", "text"),
         ("[1, None, 2.5, 'é', {'a': [True]}]", [1, None, 2.5, "é", {"a": [True]}]),
         ("None", ""),
         ("1;", ""),
-        ("", ""),
-        ("{1}", "{1}"),
         ("(1, 2)", "(1, 2)"),
         ("b'bytes'", "b'bytes'"),
         ("float('nan')", "nan"),
@@ -77,11 +72,6 @@ def test_a_breakpoint_stops_nobody(shared: tuple[Client, Path]) -> None:
     assert run(shared[0], "x = 1; breakpoint(); x = 2\nx").output == 2
 
 
-def test_a_semicolon_at_the_end_harms_nothing_later(shared: tuple[Client, Path]) -> None:
-    run(shared[0], "a = 1;")
-    assert answers(shared[0])
-
-
 def test_tables_show_whole(shared: tuple[Client, Path]) -> None:
     result = run(shared[0], "pd.DataFrame({f'column_{n}': range(20) for n in range(12)})")
     lines = result.output.splitlines()
@@ -98,32 +88,14 @@ def test_output_arrives_while_the_cell_runs_and_in_order(shared: tuple[Client, P
     assert "".join(result.stderr) == "two\n"
 
 
-def test_an_error_is_told_without_colours(shared: tuple[Client, Path]) -> None:
-    result = run(shared[0], "print('before')\n1 / 0")
-    assert (result.is_success, result.status) == (False, "error")
-    assert "ZeroDivisionError: division by zero" in str(result.error)
-    assert "\x1b" not in str(result.error)
-    assert "".join(result.stdout) == "before\n"
-
-
-@pytest.mark.parametrize(
-    "code", ["def f(:", "raise SystemExit(3)", "exit()", "input()", "import no_such_module"]
-)
-def test_what_fails_leaves_the_kernel_alive(shared: tuple[Client, Path], code: str) -> None:
-    assert run(shared[0], code).status == "error"
-    assert answers(shared[0])
-
-
 @pytest.mark.parametrize(
     "code",
     [
         "import sys; sys.stdout = None",
         "import sys; sys.stdout.close()",
         "import os; os.chdir('/')",
-        "import os; os.write(1, bytes(range(256)))",
         "print('\\ud800')",
         "import threading; threading.Thread(target=lambda: print('late' * 500)).start()",
-        "import sys; sys.stdout.write('no newline')",
     ],
 )
 def test_odd_cells_leave_the_next_one_whole(shared: tuple[Client, Path], code: str) -> None:
@@ -202,8 +174,6 @@ def test_a_value_that_takes_forever_to_show_does_not_hold_the_report(fresh: Clie
         ("for n in range(200_000): print('line', n)", "line 0\n", "line 199999\n"),
         ("for _ in range(1000): print('x' * 100_000)\nprint('end')", "xx", "xx\nend\n"),
         ("print('a' + '☃' * 25_000_000 + 'end')", "a☃", "☃end\n"),
-        ("for n in range(300_000): print(f'\\r{n}', end='')", "\r0\r1", "\r299999"),
-        ("import subprocess; subprocess.run(['seq', '200000'])", "1\n2\n", "199999\n200000\n"),
         ("!seq 200000", "1\n2\n", "199999\n200000\n"),
         (
             "import sys\nfor n in range(200_000): print('line', n, file=sys.stderr)",
@@ -227,19 +197,6 @@ def test_the_beginning_and_the_end_of_a_long_output_are_kept(
     assert LIMITS.output_limit_bytes * 0.8 < len(text.encode()) <= LIMITS.output_limit_bytes + 100
     assert psutil.Process().memory_info().rss - memory < 64 << 20
     assert not run(shared[0], "print('short')").is_truncated
-
-
-def test_the_ends_of_both_streams_and_the_error_come_after_a_long_output(
-    shared: tuple[Client, Path],
-) -> None:
-    code = (
-        "import sys\nfor n in range(200_000): print(n)\n"
-        "print('last', file=sys.stderr)\nprint('end'); 1 / 0"
-    )
-    result = run(shared[0], code)
-    assert "".join(result.stdout).endswith("199999\nend\n")
-    assert "".join(result.stderr) == "last\n"
-    assert "ZeroDivisionError" in str(result.error)
 
 
 FIGURES = [
@@ -307,8 +264,9 @@ def test_a_figure_is_shown_again_when_it_is_asked_for_or_changed(fresh: Client) 
             ['x "region" North, South', "y (no label) 0 to 5", 'bars "count": 2'],
         ),
         (
-            "plt.plot(pd.date_range('2024-01-01', periods=6, freq='MS'), range(6), label='a')",
-            ["2024-01-01 to 2024-06-01", 'line "a" of 6 points'],
+            "plt.plot(pd.date_range('2024-01-01', periods=6, freq='MS'), range(6), label='a')\n"
+            "plt.title('x' * 1000)",
+            ["2024-01-01 to 2024-06-01", 'line "a" of 6 points', '"xxxx'],
         ),
         (
             "months = pd.period_range('2023-01', periods=24, freq='M')\n"
@@ -325,27 +283,15 @@ def test_a_figure_is_shown_again_when_it_is_asked_for_or_changed(fresh: Client) 
             ["image of 1 x 3", "without data", "nothing is drawn", '| "Right"'],
         ),
         ("plt.figure().add_subplot(projection='3d').plot([1], [2], [3])", ["line of 1 point"]),
-        ("plt.plot([1]); plt.title('x' * 1000)", ['"xxxx']),
     ],
 )
 def test_a_figure_is_described_by_its_axes(
     shared: tuple[Client, Path], code: str, parts: list[str]
 ) -> None:
-    # A figure that is left open is described in `test_figures_become_files_once`, too.
-    for ending in some(("plt.savefig('described.png')", "None"), 1):
-        (chart,) = run(shared[0], f"{code}\n{ending}").artifact
-        for part in parts:
-            assert part in chart.preview
-        assert len(chart.preview) < 700
-
-
-def test_a_figure_that_cannot_be_described_is_saved_all_the_same(
-    shared: tuple[Client, Path],
-) -> None:
-    code = "axes = plt.subplots()[1]\naxes.get_title = None\nplt.savefig('odd.png')"
-    (chart,) = run(shared[0], code).artifact
-    assert "cannot be described" in chart.preview
-    assert (shared[1] / "odd.png").stat().st_size > 1000
+    (chart,) = run(shared[0], f"{code}\nplt.savefig('described.png')").artifact
+    for part in parts:
+        assert part in chart.preview
+    assert len(chart.preview) < 700
 
 
 @pytest.mark.parametrize(
@@ -499,12 +445,3 @@ def test_no_key_of_the_host_is_in_the_kernel(
     monkeypatch.setenv("LLM_API_KEY", "sk-canary")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
     assert "canary" not in str(run(fresh, "import os; str(dict(os.environ))").output)
-
-
-def test_limits_are_plain_values() -> None:
-    limits = KernelLimits.default()
-    half = psutil.virtual_memory().total // 2
-    assert 0 < limits.memory_limit_bytes <= half
-    memory = limits.memory_limit_bytes
-    most = (512, 2048 << 20, 0, 4096, 10240 << 20, 16 << 20)
-    assert limits == KernelLimits(60.0, 600.0, memory, 1 << 20, 256 << 20, *most)

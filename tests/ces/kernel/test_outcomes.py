@@ -73,11 +73,6 @@ def test_frames_of_libraries_are_counted_and_those_of_the_user_are_shown(
     assert error.count("Traceback") == 1
 
 
-def test_scalars_are_shown_as_numbers(table: Client) -> None:
-    code = "import numpy as np\n(np.float64(3.5), [np.int64(3)])"
-    assert run(table, code).output == "(3.5, [3])"
-
-
 def test_a_warning_names_the_line_of_the_cell(table: Client) -> None:
     code = "import warnings\nwarnings.warn('careful')"
     assert "Cell, line 2: UserWarning: careful" in "".join(run(table, code).stderr)
@@ -115,30 +110,23 @@ ODD_ERRORS = [
     ("raise ValueError('\\ud800 words')", "ValueError: ? words"),
     ("raise OSError(2, 'no', 'file\\udcff')", "[Errno 2] no: 'file"),
     (ODD_CLASS.format("def __str__(self): raise RuntimeError"), "Odd: "),
-    (ODD_CLASS.format("def __str__(self): raise KeyboardInterrupt"), "Odd: "),
-    (ODD_CLASS.format("def __str__(self): raise SystemExit"), "Odd: "),
     (ODD_CLASS.format("def __str__(self): return 5"), "Odd: "),
     (ODD_CLASS.format("def __repr__(self): raise RuntimeError"), "Odd: words"),
     (ODD_CLASS.format("__notes__ = property(lambda self: 1 / 0)"), "Odd object"),
     (ODD_CLASS.format("__notes__ = 5"), "Odd: words\n5"),
     (ODD_CLASS.format("def _render_traceback_(self): return 5"), "Odd: words"),
-    (ODD_CLASS.format("def _render_traceback_(self): 1 / 0"), "Odd: words"),
     (ODD_CLASS.format("def _render_traceback_(self): return ['\\ud800 own']"), "? own"),
     ("class M(type):\n    __name__ = property(lambda kind: 1 / 0)\n"
      "class Odd(Exception, metaclass=M): pass\nraise Odd('words')", "Odd"),
     ("e = ValueError('words'); e.add_note('a note'); raise e", "words\na note"),
     ("raise ExceptionGroup('all', [ValueError('one'), KeyError('two')])", "KeyError: 'two'"),
-    ("raise ValueError('last') from ExceptionGroup('all', [KeyError()])", "ValueError: last"),
     ("raise ValueError('x' * 80_000_000 + 'END')", "xEND"),
-    ("raise SystemExit('words')", "SystemExit: words"),
     ("import sys; sys.exit(2)", "SystemExit: 2"),
     ("raise KeyboardInterrupt('words')", "KeyboardInterrupt: words"),
-    ("raise BaseException('words')", "BaseException: words"),
     ("def f(): f()\nf()", "RecursionError"),
     ("a = []\nfor _ in range(100_000): a = [a]\nrepr(a)", "RecursionError"),
     ("raise SyntaxError('words', ('\\ud800.py', 99, 3, 'text'))", "words"),
     ("e = SyntaxError('words'); e.lineno, e.filename = 'q', 5; raise e", "words"),
-    ("compile('a b', '\\ud800.py', 'exec')", "SyntaxError"),
     ("exec('a b')", "SyntaxError: invalid syntax"),
     ("x = '\\ud800'; exec(x)", "UnicodeEncodeError"),
     ("e = ValueError('words'); e.__cause__ = e; raise e", "ValueError: words"),

@@ -5,22 +5,20 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import psutil
 import pytest
-from kernels import FORKS, LIMITS, answers, run
+from kernels import LIMITS, answers, run
 from patience import PATIENCE_S
 from warm_kernels import lean_templates
 
@@ -28,7 +26,6 @@ import taskweaver
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
-from taskweaver.ces.process.handles import wait_for_ends
 from taskweaver.ces.process.marked import owned_mark, sweep_marked
 from taskweaver.ces.sandbox import warmth as sandbox_warmth
 from taskweaver.ces.sandbox.sandbox import require
@@ -139,29 +136,6 @@ print(json.dumps(found))
 """
 
 
-def ordinary_user(folder: Path) -> list[str]:
-    """Return the words that run this Python, or the system's, as an ordinary user."""
-    if os.geteuid() or shutil.which("setpriv") is None:
-        pytest.skip("only root can become another user")
-    folder.chmod(0o755)
-    own = folder / "own"
-    own.mkdir()
-    os.chown(own, 1000, 1000)
-    become = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"]
-    check = (
-        "import subprocess, sys, ipykernel, taskweaver\n"
-        f"assert sys.version_info[:2] == {tuple(sys.version_info[:2])}\n"
-        "subprocess.check_call([sys.executable, '-c', ''], env={})"
-    )
-    for python in (sys.executable, "/usr/bin/python3"):
-        words = [*become, python, "-c", check]
-        if not subprocess.run(
-            words, env=variables(own), capture_output=True, check=False
-        ).returncode:
-            return [*become, python]
-    pytest.skip("no Python with the libraries can be started by another user")
-
-
 def variables(folder: Path) -> dict[str, str]:
     path = os.pathsep.join([str(PACKAGE), str(LIBRARIES)])
     return {"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder),
@@ -170,15 +144,7 @@ def variables(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(
     scope="module",
-    params=[
-        *(f"{tier} own {'lean' if tier == 'landlock' else 'whole'}" for tier in TIERS),
-        *(
-            pytest.param(f"{tier} {user} whole", marks=pytest.mark.long)
-            for tier in TIERS
-            for user in ("own", "ordinary")
-            if (tier, user) != ("bwrap", "own")
-        ),
-    ],
+    params=TIERS,
 )
 def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """Facts of a kernel that entered, and of one that was started in the sandbox.
@@ -186,17 +152,17 @@ def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     The warm process has imported the usual libraries, which hold files and memory, unless it is
     lean: it starts faster then.
     """
-    tier, user, start = request.param.split()
-    with tempfile.TemporaryDirectory() as folder:  # where another user may look, too
-        yield comparison(tier, user, start, Path(folder))
+    start = "lean" if request.param == "landlock" else "whole"
+    with tempfile.TemporaryDirectory() as folder:
+        yield comparison(request.param, start, Path(folder))
 
 
-def comparison(tier: str, user: str, start: str, folder: Path) -> dict[str, Any]:
-    words = ordinary_user(folder) if user == "ordinary" else [sys.executable]
+def comparison(tier: str, start: str, folder: Path) -> dict[str, Any]:
     folder = folder / "own"
-    folder.mkdir(exist_ok=True)
+    folder.mkdir()
     done = subprocess.run(
-        [*words, "-c", COMPARE, str(folder), tier, start, str(LIBRARIES), str(PACKAGE), FACTS],
+        [sys.executable, "-c", COMPARE, str(folder), tier, start, str(LIBRARIES), str(PACKAGE),
+         FACTS],
         env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout, done.stderr
@@ -214,17 +180,18 @@ def without_names(value: Any, way: str) -> str:
     return re.sub(r"tw-\d+-\w+", "tw", re.sub(r"taskweaver-\d+[-\w]*", "group", text))
 
 
-@pytest.mark.parametrize(
-    "fact",
-    ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters",
-     "Uid", "Gid", "Groups", "Umask", "SigIgn", "SigBlk", "uid_map", "gid_map", "setgroups",
-     "limits", "oom_score_adj", "cgroup", "prctl", "mounts", "root", "places", "host", "program",
-     "environment"],
-)  # fmt: skip
-def test_a_kernel_that_entered_is_like_one_that_was_started_there(
-    compared: dict[str, Any], fact: str
-) -> None:
-    entered, started = (without_names(compared[way][fact], way) for way in ("entered", "started"))
+SAME = (
+    "CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp Seccomp_filters Uid Gid Groups Umask"
+    " SigIgn SigBlk uid_map gid_map setgroups limits oom_score_adj cgroup prctl mounts root places"
+    " host program environment"
+).split()
+
+
+def test_a_kernel_that_entered_is_like_one_that_was_started_there(compared: dict[str, Any]) -> None:
+    entered, started = (
+        {fact: without_names(compared[way][fact], way) for fact in SAME}
+        for way in ("entered", "started")
+    )
     assert entered == started
 
 
@@ -464,24 +431,6 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 
 @needs_bwrap
-@pytest.mark.long
-def test_a_session_that_does_not_enter_starts_in_a_sandbox_with_the_same_limits(
-    opened: Callable[..., KernelManager],
-) -> None:
-    manager = opened()
-    assert answers(manager.get_session_client("entered"))
-    warm = manager._zygote and manager._zygote.template()
-    assert warm
-    os.kill(warm.pid, signal.SIGSTOP)
-    client = manager.get_session_client("started")
-    assert answers(client)
-    assert "was stopped" in manager.start_problem
-    assert run(client, "import sys; assert 'pandas' in sys.modules").is_success
-    limits = {bound.name: bound.mechanism for bound in client.bounds}
-    assert limits == {bound.name: bound.mechanism for bound in manager.bounds}
-
-
-@needs_bwrap
 @pytest.mark.usefixtures("_lean")
 def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
     opened: Callable[..., KernelManager],
@@ -554,70 +503,3 @@ def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
         for process in (orphan, elsewhere, living):
             process.kill()
             process.wait()
-
-
-STARTING = """
-import os, sys, threading
-from pathlib import Path
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
-from taskweaver.ces.bounds.cgroup import ControlGroup
-from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.process.marked import owned_mark
-def starts(name):
-    place = Path(sys.argv[1], name)
-    place.mkdir()
-    plan = SandboxPlan(SandboxPolicy(), KernelLimits.default(), is_warm=True)
-    with open(place / 'log', 'ab') as log:
-        while True:
-            own = SandboxStart(plan, owned_mark(), [place], place, place, place, ControlGroup(0))
-            own.anchor(log, lambda: True).close()
-            os.write(1, b'started\\n')
-for number in range(4):
-    threading.Thread(target=starts, args=[str(number)]).start()
-"""
-
-
-@needs_bwrap
-def test_an_owner_that_is_killed_while_sandboxes_start_leaves_no_process(tmp_path: Path) -> None:
-    for number in range(3 * FORKS):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        owner = subprocess.Popen(
-            [sys.executable, "-c", STARTING, str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        assert owner.stdout is not None
-        try:
-            for _ in range(random.randrange(1, 20)):
-                assert owner.stdout.readline() == "started\n"
-        finally:
-            owner.kill()
-            owner.wait()
-            owner.stdout.close()
-        sweep_marked()
-        assert not is_left(os.fsencode(folder))
-
-
-def mentioning(name: bytes) -> list[int]:
-    """Return the processes that have a path in their environment."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # it has ended
-            if name in path.read_bytes():
-                found.append(int(path.parent.name))
-    return found
-
-
-def is_left(name: bytes) -> bool:
-    """Return whether a process with a path in its environment does not end by itself."""
-    for _ in range(5):
-        with ExitStack() as handles:
-            ending = []
-            for pid in mentioning(name):
-                with suppress(OSError):  # it has ended
-                    ending.append(os.pidfd_open(pid))
-                    handles.callback(os.close, ending[-1])
-            wait_for_ends(ending)
-        if not mentioning(name):
-            return False
-    return True

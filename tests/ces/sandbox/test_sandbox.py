@@ -1,4 +1,7 @@
-"""What code cannot do in the sandbox. Each attempt is also made without one, where it succeeds."""
+"""Sandboxes: how they start, what they grant, and that a weaker one is noticed.
+
+tests/attacks has what code cannot do in one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any, get_args
@@ -57,308 +60,15 @@ def refused(*call):
     ctypes.set_errno(0)
     return libc.syscall(*call) < 0 and ctypes.get_errno() in {errno.EPERM, errno.ENOSYS}
 """
-ATTEMPTS = {
-    "write a file outside": "open(OUT + '/1', 'w').close(); done = True",
-    "append to a file outside": "open(CANARY, 'a').close(); done = True",
-    "write through a shell": "import os; done = os.system('touch ' + OUT + '/2') == 0",
-    "write through a child": "import subprocess as s; done = s.call(['touch', OUT + '/3']) == 0",
-    "copy a file out": "import shutil; shutil.copy(__import__('sys').executable, OUT); done = True",
-    "write a table outside": "pd.DataFrame({'a': [1]}).to_csv(OUT + '/4.csv'); done = True",
-    "write an array outside": "np.save(OUT + '/5.npy', np.ones(2)); done = True",
-    "make a folder outside": "import os; os.mkdir(OUT + '/6'); done = True",
-    "write with the C library": (
-        "import ctypes\ndone = ctypes.CDLL(None).open((OUT + '/7').encode(), 0o101, 0o600) >= 0"
-    ),
-    "delete a file outside": "import os; os.rename(DELETABLE, DELETABLE + '2'); done = True",
-    "read a file outside": "done = 'secret' in open(CANARY).read()",
-    "read it as a table": "done = 'secret' in str(pd.read_csv(CANARY).columns)",
-    "read it through a shell": "r = !cat $CANARY\ndone = 'secret' in str(r)",
-    "list a folder outside": "import os; done = 'canary' in os.listdir(OUT)",
-    "read through a link": (
-        "import os; os.path.lexists('l') and os.remove('l'); os.symlink(CANARY, 'l')\n"
-        "done = 'secret' in open('l').read()"
-    ),
-    "write through a link": (
-        "import os; os.path.lexists('o') and os.remove('o'); os.symlink(OUT, 'o')\n"
-        "open('o/8', 'w').close(); done = True"
-    ),
-    "link a file in": "import os; os.link(CANARY, 'h'); done = True; os.remove('h')",
-    "read the conversation": "done = 'secret' in open('../memory.sqlite').read()",
-    "change the conversation": "open('../memory.sqlite', 'r+').close(); done = True",
-    "read another session": "done = 'secret' in open('../../other/memory.sqlite').read()",
-    "change an installed library": "open(np.__file__, 'r+').close(); done = True",
-    "change this program": "import taskweaver as t; open(t.__file__, 'r+').close(); done = True",
-    "connect to the machine": (
-        "import socket; socket.create_connection(('127.0.0.1', PORT), 2); done = True"
-    ),
-    "fetch from the machine": (
-        "import urllib.request as u, socket\n"
-        "try: u.urlopen(f'http://127.0.0.1:{PORT}', timeout=1)\n"
-        "except (TimeoutError, socket.timeout): done = True"
-    ),
-    "connect to a local socket": (
-        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(UNIX); done = True"
-    ),
-    "connect to an abstract socket": (
-        "import socket; s = socket.socket(socket.AF_UNIX); s.connect(ABSTRACT); done = True"
-    ),
-    "signal another process": "import os; os.kill(VICTIM, 0); done = True",
-    "see other processes": (
-        "import os; done = any(open(f'/proc/{p}/cmdline').read().startswith('sleep')\n"
-        "    for p in os.listdir('/proc') if p.isdigit() and int(p) != os.getpid())"
-    ),
-    "read another's environment": "done = 'PATH' in open(f'/proc/{VICTIM}/environ').read()",
-    "open another's files": "import os; done = bool(os.readlink(f'/proc/{VICTIM}/fd/0'))",
-    "see the network's devices": "import os; done = len(os.listdir('/sys/class/net')) > 0",
-    "see the machine's devices": "import os; done = os.path.exists('/sys/block')",
-    "see the machine's routes": "done = len(open('/proc/net/route').read().splitlines()) > 1",
-    "leave a file in shared memory": "open('/dev/shm/tw-probe', 'w').close()",
-    "use a vsock": "import socket; socket.socket(40, socket.SOCK_STREAM); done = True",
-    "read the home folder": "import os; done = 'canary-home' in os.listdir(HOME)",
-    "write through the root of a process": (
-        "open('/proc/self/root' + OUT + '/9', 'w').close(); done = os.path.exists(OUT)"
-    ),
-    "write through the root of another": (
-        "open(f'/proc/{VICTIM}/root{OUT}/10', 'w').close(); done = True"
-    ),
-    "read through the folder of another": "done = bool(os.listdir(f'/proc/{VICTIM}/cwd'))",
-    "leave a file in /tmp": "open('/tmp/tw-probe', 'w').close()",
-    "change a shell's startup": "open(HOME + '/.bashrc', 'a').close(); done = True",
-    "leave a hook for git": "os.mkdir(OUT + '/.git'); done = True",
-    "change the users of the machine": "open('/etc/passwd', 'r+').close(); done = True",
-    "leave code for every Python": (
-        # A folder that looks changed would make other tests start their warm process anew.
-        "import site; folder = site.getsitepackages()[0]; path = folder + '/tw_probe.txt'\n"
-        "then = os.stat(folder); open(path, 'w').close(); os.remove(path)\n"
-        "os.utime(folder, ns=(then.st_atime_ns, then.st_mtime_ns)); done = True"
-    ),
-    "make a file outside run as its owner": "os.chmod(CANARY, 0o4755); done = True",
-    "give a file away": "open('mine', 'w').close(); os.chown('mine', 12345, 12345); done = True",
-    "read the passwords": "done = bool(open('/etc/shadow').read())",
-    "read the logs": "done = bool(os.listdir('/var/log'))",
-    "read another's memory": "open(f'/proc/{VICTIM}/mem', 'rb').close(); done = True",
-    "write the memory of its template": (
-        "open(f'/proc/{os.getppid()}/mem', 'r+b').close(); done = True"
-    ),
-    "take a file of another": (
-        "done = libc.syscall(NUMBERS['pidfd_getfd'], os.pidfd_open(VICTIM), 0, 0) >= 0"
-    ),
-    "take a file of its template": (
-        "done = libc.syscall(NUMBERS['pidfd_getfd'], os.pidfd_open(os.getppid()), 0, 0) >= 0"
-    ),
-    "read the memory of its template": (
-        "done = not refused(NUMBERS['process_vm_readv'], os.getppid(), None, 0, None, 0, 0)"
-    ),
-    "change the memory of its template": (
-        "done = not refused(NUMBERS['process_vm_writev'], os.getppid(), None, 0, None, 0, 0)"
-    ),
-    "switch off the protection of addresses": (
-        "done = subprocess.call([sys.executable, '-c', 'import ctypes, sys;'\n"
-        "    'sys.exit(ctypes.CDLL(None).personality(0x0040000) < 0)']) == 0"
-    ),
-    "trace another process": (
-        "done = libc.ptrace(0x4206, VICTIM, 0, 0) == 0\nlibc.ptrace(17, VICTIM, 0, 0)"
-    ),
-    "signal the owner": "os.kill(OWNER, 0); done = True",
-    "become another user": "done = subprocess.call(['setpriv', '--reuid=12345', 'true']) == 0",
-    "enter another's namespace": "done = libc.setns(os.pidfd_open(VICTIM), 0x04000000) == 0",
-    "make a namespace of users": "done = subprocess.call(['unshare', '-U', 'true']) == 0",
-    # In a process with one thread: the interpreter's lock is held in the child, as it needs it.
-    "make one by clone": (
-        "code = '''import ctypes, os, platform, signal\n"
-        "clone = {'x86_64': 56, 'aarch64': 220}[platform.machine()]\n"
-        "pid = ctypes.PyDLL(None).syscall(clone, 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0)\n"
-        "if pid == 0: os._exit(0)\n"
-        "os._exit(0 if pid > 0 and os.waitpid(pid, 0) else 1)'''\n"
-        "done = subprocess.call([sys.executable, '-c', code]) == 0"
-    ),
-    "make one by clone3": "done = not refused(435, None, 0)",
-    "mount a file system": (
-        "os.makedirs('m', exist_ok=True)\n"
-        "done = libc.mount(b'none', b'm', b'tmpfs', 0, None) == 0\n"
-        "libc.umount(b'm')"
-    ),
-    "make a device": (
-        "os.mknod('device', stat.S_IFCHR | 0o600, os.makedev(1, 3)); os.remove('device')\n"
-        "done = True"
-    ),
-    "see the kernel's log device": "done = os.path.exists('/dev/kmsg')",
-    "read the kernel's log": "done = libc.klogctl(3, ctypes.create_string_buffer(64), 64) >= 0",
-    "set the clock": (
-        "time.clock_settime(time.CLOCK_REALTIME, time.clock_gettime(time.CLOCK_REALTIME))\n"
-        "done = True"
-    ),
-    "name the machine": "socket.sethostname(socket.gethostname()); done = True",
-    "change a setting": (
-        "path = '/proc/sys/vm/swappiness'; value = open(path).read()\n"
-        "open(path, 'w').write(value); done = True"
-    ),
-    "choose who handles crashes": "open('/proc/sys/kernel/core_pattern', 'r+'); done = True",
-    "press the system's keys": "open('/proc/sysrq-trigger', 'w'); done = True",
-    "reach kernel programs": "import platform; done = not refused(NUMBERS['bpf'], 99, None, 0)",
-    "reach counters": "done = not refused(NUMBERS['perf_event_open'], None, 0, -1, -1, 0)",
-    "reach io_uring": "done = not refused(NUMBERS['io_uring_setup'], 0, None)",
-    "reach page faults": "done = not refused(NUMBERS['userfaultfd'], 0x7fffffff)",
-    "reach the key ring": "done = not refused(NUMBERS['keyctl'], 0, -3, 0)",
-    "reach files by handle": "done = not refused(NUMBERS['open_by_handle_at'], -1, None, 0)",
-    "load a module": "done = not refused(NUMBERS['finit_module'], -1, b'', 0)",
-    "make a raw socket": "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1).close(); done = True",
-    "make a packet socket": "socket.socket(socket.AF_PACKET, socket.SOCK_RAW).close(); done = True",
-    "reach the crypto sockets": "socket.socket(38, socket.SOCK_SEQPACKET).close(); done = True",
-    "send a datagram": (
-        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.sendto(b'x', ('127.0.0.1', UDP))"
-    ),
-    "listen on the machine": (
-        "port = free_port = socket.create_server(('0.0.0.0', 0)); port = port.getsockname()[1]\n"
-        "open('port', 'w').write(str(port))"
-    ),
-    "lift its limits": (
-        "inf = resource.RLIM_INFINITY; resource.setrlimit(resource.RLIMIT_FSIZE, (inf, inf))\n"
-        "done = True"
-    ),
-    "write a huge file": (
-        "f = open('huge', 'wb'); f.truncate(1 << 30); f.close(); os.remove('huge'); done = True"
-    ),
-    "fill shared memory": (
-        "f = open('/dev/shm/tw-fill', 'wb')\n"
-        "try:\n"
-        "    for _ in range(320): f.write(bytes(1 << 20))\n"
-        "    f.flush(); done = True\n"
-        "finally: os.remove('/dev/shm/tw-fill')"
-    ),
-    "start processes without end": (
-        "pids = []\n"
-        "try:\n"
-        "    for _ in range(400): pids.append(os.posix_spawn('/bin/sleep', ['sleep', '60'], {}))\n"
-        "    done = True\n"
-        "finally:\n"
-        "    for pid in pids: os.kill(pid, 9); os.waitpid(pid, 0)"
-    ),
-}
-# What only namespaces keep away.
-BEYOND_LANDLOCK = {
-    "see other processes", "see the network's devices", "see the machine's devices",
-    "see the machine's routes", "connect to a local socket", "leave a file in shared memory",
-    "see the kernel's log device", "listen on the machine", "make a file outside run as its owner",
-    "write the memory of its template",
-}  # fmt: skip
-# What succeeds without a sandbox for root alone, and what depends on the machine.
-OF_ROOT = {
-    "change an installed library", "change this program", "change the users of the machine",
-    "leave code for every Python", "give a file away", "read the passwords",
-    "become another user", "enter another's namespace", "mount a file system", "make a device",
-    "set the clock", "name the machine", "change a setting", "choose who handles crashes",
-    "make a raw socket", "make a packet socket",
-}  # fmt: skip
-BY_MACHINE = {
-    "see the machine's routes", "use a vsock", "read the kernel's log", "press the system's keys",
-    "reach kernel programs", "reach counters", "reach io_uring", "reach page faults",
-    "reach the key ring", "load a module", "reach the crypto sockets", "lift its limits",
-}  # fmt: skip
-
-
-@dataclass
-class World:
-    """What there is outside."""
-
-    names: str
-    out: Path
-    udp: socket.socket
-
-
-@dataclass
-class Inside:
-    """A kernel to try things in."""
-
-    tier: str
-    client: Client
-    cwd: Path
-    done: list[str]
-    """The attempts that succeeded, of those whose success is told inside."""
-
-
-def has_datagram(world: World, _: Inside) -> bool:
-    try:
-        return world.udp.recv(8) == b"x"
-    except TimeoutError:
-        return False
-
-
-def is_heard(_: World, inside: Inside) -> bool:
-    port = int((inside.cwd / "port").read_text())
-    try:
-        socket.create_connection(("127.0.0.1", port), 2).close()
-    except OSError:
-        return False
-    return True
-
-
-PROBES = (Path("/dev/shm/tw-probe"), Path("/tmp/tw-probe"))
-# Attempts that inside nothing tells the success of.
-EFFECTS: dict[str, Callable[[World, Inside], bool]] = {
-    "leave a file in shared memory": lambda *_: PROBES[0].exists(),
-    "leave a file in /tmp": lambda *_: PROBES[1].exists(),
-    "send a datagram": has_datagram,
-    "listen on the machine": is_heard,
-}
-
-
-TRY_ALL = """
-def try_all(attempts):
-    global done
-    succeeded = []
-    for name, code in attempts.items():
-        done = False
-        try: exec(get_ipython().transform_cell(code), globals())
-        except BaseException: pass
-        if done: succeeded.append(name)
-    return '\\n'.join(succeeded)
-"""
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("world")
-    out, home = folder / "out", folder / "home"
-    out.mkdir()
-    home.mkdir()
-    (out / "canary").write_text("secret\n")
-    (home / "canary-home").write_text("")
-    (out / "deletable").write_text("")
-    abstract = f"\0tw-{os.getpid()}"
-    column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
-    with (
-        socket.create_server(("127.0.0.1", 0)) as tcp,
-        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
-        socket.socket(socket.AF_UNIX) as unix,
-        socket.socket(socket.AF_UNIX) as hidden,
-        subprocess.Popen(["sleep", "600", "0"], cwd=out) as victim,
-    ):
-        unix.bind(str(out / "s"))
-        hidden.bind(abstract)
-        udp.bind(("127.0.0.1", 0))
-        udp.settimeout(1)
-        unix.listen()
-        hidden.listen()
-        values = {
-            "OUT": str(out), "CANARY": str(out / "canary"), "DELETABLE": str(out / "deletable"),
-            "PORT": tcp.getsockname()[1], "UDP": udp.getsockname()[1], "UNIX": str(out / "s"),
-            "ABSTRACT": abstract, "VICTIM": victim.pid, "OWNER": os.getpid(), "HOME": str(home),
-            "NUMBERS": {name: row[column] for name, row in REFUSED.items()},
-        }  # fmt: skip
-        names = "; ".join(f"{name} = {value!r}" for name, value in values.items())
-        yield World(names, out, udp)
-        victim.kill()
 
 
 def opened(
     folder: Path,
-    policy: SandboxPolicy | None,
+    policy: SandboxPolicy,
     *,
     limits: KernelLimits = BOXED,
     is_warm: bool = False,
 ) -> KernelManager:
-    limits = LIMITS if policy is None else limits
     made = code_execution_service_factory(folder, limits=limits, sandbox=policy, is_warm=is_warm)
     assert isinstance(made, KernelManager)
     return made
@@ -401,62 +111,6 @@ def enter(entering: KernelManager) -> Iterator[Callable[..., Client]]:
 def _lean() -> Iterator[None]:
     with lean_templates():
         yield
-
-
-# Most are attacks of tests/attacks, too: the gate runs those in kernels that entered, and some
-# without a sandbox. The calls of the rest are refused by the list, which is tried in both below.
-@pytest.fixture(
-    scope="module",
-    params=[
-        *(f"{tier} started" for tier in TIERS),
-        *(pytest.param(f"{tier} entered", marks=pytest.mark.long) for tier in TIERS),
-        pytest.param("plain", marks=pytest.mark.long),
-    ],
-)
-def inside(
-    request: pytest.FixtureRequest, world: World, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Inside]:
-    folder = tmp_path_factory.mktemp(request.param)
-    for name in ("own", "other"):
-        (folder / "sessions" / name).mkdir(parents=True)
-        (folder / "sessions" / name / "memory.sqlite").write_text("secret")
-    tier, _, way = request.param.partition(" ")
-    policy = None if tier == "plain" else SandboxPolicy(tier=tier)
-    manager = opened(folder, policy, is_warm=way == "entered")
-    client = manager.get_session_client("own")
-    assert run(client, PRELUDE + TRY_ALL + world.names).is_success
-    assert manager.start_problem == ""
-    told_inside = {name: code for name, code in ATTEMPTS.items() if name not in EFFECTS}
-    result = run(client, f"try_all({told_inside})")
-    assert result.is_success, result.error
-    done = str(result.output).splitlines()
-    yield Inside(tier, client, folder / "sessions" / "own" / "cwd", done)
-    manager.clean_up()
-
-
-@pytest.mark.parametrize("attempt", ATTEMPTS)
-def test_nothing_outside_is_reached(inside: Inside, world: World, attempt: str) -> None:
-    if inside.tier == "landlock" and attempt in BEYOND_LANDLOCK:
-        pytest.skip("only namespaces keep this away")
-    has_succeeded = attempt in inside.done
-    if attempt in EFFECTS:
-        for path in PROBES:
-            path.unlink(missing_ok=True)
-        run(inside.client, ATTEMPTS[attempt])
-        assert answers(inside.client)
-        has_succeeded = EFFECTS[attempt](world, inside)
-        for path in PROBES:
-            path.unlink(missing_ok=True)
-    may_fail = BY_MACHINE | OF_ROOT if os.geteuid() else BY_MACHINE
-    if inside.tier == "plain" and not has_succeeded and attempt in may_fail:
-        pytest.skip("this machine does not allow it to this user")
-    assert has_succeeded is (inside.tier == "plain")
-
-
-def test_every_call_of_the_list_is_refused(inside: Inside) -> None:
-    if inside.tier == "plain":
-        pytest.skip("without a sandbox the system alone refuses")
-    assert_calls_are_refused(inside.client)
 
 
 @needs_bwrap
@@ -517,22 +171,14 @@ def test_ordinary_work_goes_on_inside(enter: Callable[..., Client], tmp_path: Pa
     assert_work_goes_on(client, tmp_path / "cwd")
 
 
-WAYS = [f"{tier} {way}" for tier in TIERS for way in ("started", "entered")]
-"""How a kernel comes into a sandbox: started there, or forked off a process that enters it."""
-
-
-@pytest.mark.parametrize(
-    "way",
-    [
-        way if way == "landlock started" else pytest.param(way, marks=pytest.mark.long)
-        for way in WAYS
-    ],
-)
-def test_ordinary_work_goes_on_inside_each_sandbox(tmp_path: Path, way: str) -> None:
-    tier, _, start = way.partition(" ")
-    policy = SandboxPolicy(tier=tier)  # type: ignore[arg-type]
-    manager = opened(tmp_path, policy, is_warm=start == "entered")
-    assert_work_goes_on(manager.get_session_client("s"), tmp_path / "sessions" / "s" / "cwd")
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_kernel_that_is_started_inside_works_and_is_refused_the_same(
+    tmp_path: Path, tier: Tier
+) -> None:
+    manager = opened(tmp_path, SandboxPolicy(tier=tier))
+    client = manager.get_session_client("s")
+    assert_calls_are_refused(client)
+    assert_work_goes_on(client, tmp_path / "sessions" / "s" / "cwd")
     manager.clean_up()
 
 
@@ -577,23 +223,9 @@ def assert_settings_are_inside(client: Client) -> None:
     assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
 
 
-either_way = pytest.mark.parametrize(
-    "limits",
-    [
-        pytest.param(LIMITS, id="entered"),
-        # The shared warm processes have other limits.
-        pytest.param(BOXED, id="started", marks=pytest.mark.long),
-    ],
-)
-"""Kernels that enter a sandbox, and kernels that are started in one."""
-
-
 @pytest.mark.usefixtures("warm_starts")
-@either_way
-def test_a_fork_stays_inside_and_everything_ends_with_the_session(
-    tmp_path: Path, limits: KernelLimits
-) -> None:
-    manager = opened(tmp_path, SandboxPolicy(), limits=limits)
+def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path) -> None:
+    manager = opened(tmp_path, SandboxPolicy(), limits=LIMITS)
     client = manager.get_session_client(
         "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
     )
@@ -618,15 +250,14 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(
 
 
 @pytest.mark.usefixtures("warm_starts")
-@either_way
-def test_what_is_granted_is_there(tmp_path: Path, limits: KernelLimits) -> None:
+def test_what_is_granted_is_there(tmp_path: Path) -> None:
     readable, writable = tmp_path / "readable", tmp_path / "writable"
     for folder in (readable, writable):
         folder.mkdir()
         (folder / "f").write_text("given")
     with socket.create_server(("127.0.0.1", 0)) as server:
         policy = SandboxPolicy(has_network=True, read_only=(readable,), writable=(writable,))
-        manager = opened(tmp_path / "env", policy, limits=limits)
+        manager = opened(tmp_path / "env", policy, limits=LIMITS)
         client = manager.get_session_client("s")
         assert run(client, f"open({str(readable / 'f')!r}).read()").output == "given"
         assert not run(client, f"open({str(readable / 'f')!r}, 'w')").is_success
@@ -675,14 +306,11 @@ def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 @pytest.mark.usefixtures("warm_starts")
 @pytest.mark.parametrize("tier", TIERS)
-@either_way
-def test_a_link_in_place_of_a_working_directory_leads_nowhere(
-    tmp_path: Path, tier: Tier, limits: KernelLimits
-) -> None:
+def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
     outside, session = tmp_path / "outside", tmp_path / "session"
     outside.mkdir()
     policy = SandboxPolicy(tier=tier, read_only=(outside,))
-    manager = opened(tmp_path / "env", policy, limits=limits)
+    manager = opened(tmp_path / "env", policy, limits=LIMITS)
     manager.initialize()
     try:
         first = manager.get_session_client("first", session_dir=session)

@@ -1,8 +1,7 @@
-"""Chunks: cut by address, named by hash, written once, and damaged alone."""
+"""Chunks: named by hash, written once, and damaged alone."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ from ces.state import trips
 from ces.state.kept import Kept, load, namespace_of, save
 from sizes import some
 
-from taskweaver.ces.inkernel.state.chunks import address_of, chunk_name, spans
-from taskweaver.ces.inkernel.state.memory import allocate
+from taskweaver.ces.inkernel.state.chunks import chunk_name, spans
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 pytestmark = pytest.mark.usefixtures("warm_trips")
@@ -22,33 +20,11 @@ MIB = CHUNK_BYTES
 
 @pytest.mark.parametrize("offset", [0, 1, 4096, MIB - 1])
 @pytest.mark.parametrize("length", [0, 1, MIB - 1, MIB, MIB + 1, 3 * MIB])
-def test_a_buffer_is_cut_at_multiples_of_its_address(length: int, offset: int) -> None:
+def test_a_buffer_is_cut_at_multiples_of_an_offset(length: int, offset: int) -> None:
     places = list(spans(length, offset))
     assert sum(end - begin for begin, end in places) == length
     assert all((offset + begin) % MIB == 0 for begin, _ in places[1:])
     assert all(0 < end - begin <= MIB for begin, end in places)
-
-
-def test_memory_is_at_the_address_it_was_saved_from() -> None:
-    places = [(10, 5), (MIB - 1, 77), (3 * MIB, 12_345), (10, 5), (0, 9), (40_000, MIB - 20_000)]
-    views = allocate(places)
-    for number, (view, (length, offset)) in enumerate(zip(views, places, strict=True)):
-        assert view.nbytes == length
-        if length:
-            assert address_of(view) % MIB == offset
-        view[:] = bytes([number + 1]) * length
-    for number, view in enumerate(views):
-        assert set(view) <= {number + 1}
-
-
-def test_restored_memory_is_not_shared_with_a_fork() -> None:
-    view = allocate([(2 * MIB, 0)])[0]
-    child = os.fork()
-    if child == 0:
-        view[0] = 1
-        os._exit(0)
-    os.waitpid(child, 0)
-    assert view[0] == 0
 
 
 ROWS = some((200_000, 400_000), 1)[-1]
@@ -63,7 +39,7 @@ def test_only_bytes_that_changed_are_written(tmp_path: Path) -> None:
     saved = trips.save(tmp_path, FRAME, change="df['c'] = 1.5; one = 1")
     first, again = (sum(save["written"].values()) for save in (saved.first, saved.again))
     assert first > 80 * ROWS
-    assert again < 8 * ROWS + 5 * MIB
+    assert again < 80 * ROWS, "the other variables and the first columns are stored"
     untouched = {island["names"][0] for island in saved.manifest["islands"]} - {"df"}
     for island in saved.again["manifest"]["islands"]:
         if island["names"][0] in untouched:

@@ -18,9 +18,7 @@ from taskweaver.ces.inkernel.process.forked import is_only_read, open_files
 _PASSING_FILES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/pts/", "/proc/")
 _GPUS = ("/dev/nvidia", "/dev/kfd")
 _PASSING_MAPPINGS = ("/dev/shm/sem.", "/dev/zero", "anon_inode:", "/memfd:doublemapper")
-_SQLITE = b"SQLite format 3\0"
 _FILES = {io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO}
-_SOCKET = "a network connection or socket is open"
 
 
 class OpenFiles:
@@ -49,7 +47,7 @@ class OpenFiles:
             yield "the GPU is in use"
             return
         if self._unexplained_sockets(new):
-            yield _SOCKET + self._advice_for_sockets()
+            yield "a network connection or socket is open"
         for fd, link in new.items():
             if link.startswith(("anon_inode:", "socket:", *_PASSING_FILES)) or link in read_pipes:
                 continue
@@ -66,20 +64,6 @@ class OpenFiles:
         }
         return sockets - idle_sockets() if sockets else sockets
 
-    def _advice_for_sockets(self) -> str:
-        for kinds, advice in (
-            ((("requests", "Session"), ("httpx", "Client")), "close the session"),
-            (
-                (("sqlalchemy.engine", "Connection"), ("psycopg", "Connection")),
-                "close the connection",
-            ),
-            ((("sqlalchemy.engine", "Engine"),), "close the connections of the engine"),
-        ):
-            names = ", ".join(filter(None, (names_of(self._namespace, *kind) for kind in kinds)))
-            if names:
-                return f": {advice} {names}"
-        return ""
-
     def _advice_for_file(self, fd: int) -> str:
         names = [
             f"`{name}`"
@@ -88,19 +72,8 @@ class OpenFiles:
         ]
         if names:
             return f": close the file {', '.join(names)}"
-        try:
-            is_database = os.pread(fd, len(_SQLITE), 0) in {_SQLITE, b""}
-        except OSError:
-            return ""  # it is open for writing only, so no database
-        connections = names_of(self._namespace, "sqlite3", "Connection") if is_database else ""
-        if connections:
-            return f": close the connection {connections}"
-        engines = [
-            f"`{name}`"
-            for name, engine in holders(self._namespace, "sqlalchemy.engine", "Engine")
-            if is_database and engine.dialect.name == "sqlite"
-        ]
-        return f": close the connections of the engine {', '.join(engines)}" if engines else ""
+        connections = names_of(self._namespace, "sqlite3", "Connection")
+        return f": close the connection {connections}" if connections else ""
 
 
 def own_pipe(fd: int) -> str | None:

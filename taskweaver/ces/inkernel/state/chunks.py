@@ -1,8 +1,7 @@
-"""Chunks: blocks of at most 1 MiB, cut by address and named by their hash."""
+"""Chunks: blocks of at most 1 MiB, named by their hash."""
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -47,38 +46,10 @@ def chunk_name(data: memoryview) -> str:
 def spans(length: int, offset: int = 0) -> Iterator[tuple[int, int]]:
     """Yield begin and end of each chunk of a buffer.
 
-    `offset` is its address modulo the chunk size: cuts fall on multiples of that.
+    `offset` moves the cuts. Earlier releases cut buffers at multiples of their address.
     """
     begin = 0
     while begin < length:
         end = min(length, begin + CHUNK_BYTES - (offset + begin) % CHUNK_BYTES)
         yield begin, end
         begin = end
-
-
-class _Buffer(ctypes.Structure):
-    """``Py_buffer`` of CPython; `ctypes` itself takes the address of writable memory only."""
-
-    _fields_ = (
-        ("buf", ctypes.c_void_p),
-        ("obj", ctypes.c_void_p),
-        ("len", ctypes.c_ssize_t),
-        ("itemsize", ctypes.c_ssize_t),
-        ("readonly", ctypes.c_int),
-        ("ndim", ctypes.c_int),
-        ("format", ctypes.c_char_p),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("suboffsets", ctypes.c_void_p),
-        ("internal", ctypes.c_void_p),
-    )
-
-
-def address_of(data: memoryview) -> int:
-    """Return the address of a contiguous buffer's first byte."""
-    found = _Buffer()
-    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(data), ctypes.byref(found), 0)
-    try:
-        return int(found.buf or 0)
-    finally:
-        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import os
 import random
 import sys
@@ -15,8 +14,6 @@ from typing import Any
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS, configure_libraries
 from taskweaver.ces.inkernel.process.base import BASE, OWN_VARIABLES
 from taskweaver.utils.redact import names_a_secret, redact_known
-
-_NOT_RESTORED = frozenset({"backend", "backend_fallback", "interactive"})
 
 
 class _Numbers:
@@ -44,13 +41,13 @@ def process_state() -> dict[str, Any]:
 
 
 def restore_process(name: str, value: Any) -> None:
-    """Restore one part of the process's state.
+    """Restore one part of the process's state; skip a part that only earlier releases stored.
 
     Raises:
-        KeyError: If there is no part of this name.
         Exception: Whatever a library raises.
     """
-    _PARTS[name][1](value)
+    if name in _PARTS:
+        _PARTS[name][1](value)
 
 
 def withheld_variables() -> list[str]:
@@ -61,16 +58,6 @@ def withheld_variables() -> list[str]:
         for name, value in sorted(os.environ.items())
         if base.get(name) != value and name not in OWN_VARIABLES and _is_private(name, value)
     ]
-
-
-def _warning_filters() -> list[Any]:
-    return list(warnings.filters)
-
-
-def _set_warning_filters(filters: list[Any]) -> None:
-    present: Any = warnings.filters
-    warnings.resetwarnings()
-    present.extend(filters)
 
 
 def _environment() -> Any:
@@ -175,28 +162,6 @@ def _set_pandas_options(options: Mapping[str, Any]) -> None:
             pd.set_option(key, value)
 
 
-def _figure_options() -> Any:
-    matplotlib: Any = sys.modules.get("matplotlib")
-    if not hasattr(matplotlib, "rcParamsDefault"):
-        return None
-    default = matplotlib.rcParamsDefault
-    names = [name for name in matplotlib.rcParams if name not in _NOT_RESTORED]
-    return {
-        name: matplotlib.rcParams[name]
-        for name in names
-        if matplotlib.rcParams[name] != default.get(name)
-    }
-
-
-def _set_figure_options(options: Mapping[str, Any]) -> None:
-    import matplotlib as mpl
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        present: Any = mpl.rcParams
-        present.update(options)
-
-
 def _known_files() -> Any:
     """Return the files whose tables were reported; see `taskweaver.tables.session.Reads`."""
     tables: Any = sys.modules.get("taskweaver.tables.session")
@@ -216,9 +181,6 @@ _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "numpy.random": (_numpy_numbers, _set_numpy_numbers),
     "numpy errors": (_numpy_errors, _set_numpy_errors),
     "numpy print options": (_numpy_printing, _set_numpy_printing),
-    "decimal context": (decimal.getcontext, decimal.setcontext),
     "pandas options": (_pandas_options, _set_pandas_options),
-    "matplotlib options": (_figure_options, _set_figure_options),
     "files of tables": (_known_files, _set_known_files),
-    "warning filters": (_warning_filters, _set_warning_filters),
 }

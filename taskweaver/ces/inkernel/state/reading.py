@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from taskweaver.ces.inkernel.state import memory
 from taskweaver.ces.inkernel.state.chunks import ChunkSource, chunk_name, spans
 from taskweaver.ces.inkernel.state.pickling.rebuild import reading_into
 
@@ -65,12 +64,11 @@ def read_entry(
     length, names = entry["stream"]
     stream = bytearray(length)
     _fill(memoryview(stream), 0, names, source)
-    places = [(length, offset) for length, offset, _, _ in entry["buffers"]]
-    buffers = memory.allocate(places)
-    for number, (_, offset, names, is_read_only) in enumerate(entry["buffers"]):
-        _fill(buffers[number], offset, names, source)
-        if is_read_only:
-            buffers[number] = buffers[number].toreadonly()
+    buffers = []
+    for length, offset, names, is_read_only in entry["buffers"]:
+        buffer = memoryview(bytearray(length))
+        _fill(buffer, offset, names, source)
+        buffers.append(buffer.toreadonly() if is_read_only else buffer)
     return unpickle(stream, buffers, namespace, problems)
 
 

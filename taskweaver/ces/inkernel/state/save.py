@@ -13,11 +13,7 @@ from taskweaver.ces.inkernel.state.chunks import ChunkSink
 from taskweaver.ces.inkernel.state.islands import Island, find_islands
 from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, python_version
 from taskweaver.ces.inkernel.state.pickling import frames
-from taskweaver.ces.inkernel.state.pickling.arrays import plan_views
-from taskweaver.ces.inkernel.state.pickling.deep import with_deep_stack
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
-from taskweaver.ces.inkernel.state.pickling.reach import path_to
-from taskweaver.ces.inkernel.state.pickling.reducers import find_owners
 from taskweaver.ces.inkernel.state.pickling.scope import (
     MAX_TEXT,
     CannotStore,
@@ -94,8 +90,6 @@ class _Save:
         if len(variables) < len(found):
             reason = f"{len(found) - len(variables)} older variables are not stored"
             self._lost["..."] = [Loss("...", reason, "")]
-        self._scope.views.update(plan_views(variables.values()))
-        self._scope.owners.update(find_owners(variables.values()))
         islands = find_islands(self._pickle_each(variables))
         for island in islands:
             self._join(island, variables)
@@ -184,17 +178,13 @@ class _Save:
         if value is subject.namespace:
             raise CannotStore("it is the kernel's namespace; globals() gives it")
         self._sink.at(name)
-        pickled = with_deep_stack(lambda: self._alone(name, value))
+        cell = subject.made_by.get(name, "")
+        pickled = pickle_variables(self._scope, {name: value}, cell, needs_memo=True)
         if id(subject.namespace) in pickled.memo:
-            path = path_to(name, value, subject.namespace, pickled.memo)
-            raise CannotStore(f"it holds the kernel's namespace at {path}")
+            raise CannotStore("it holds the kernel's namespace")
         if 0 < subject.max_variable_bytes < pickled.size:
             raise CannotStore(f"too large ({pickled.size / 1e6:.1f} MB)")
         return pickled
-
-    def _alone(self, name: str, value: Any) -> Pickled:
-        cell = self._subject.made_by.get(name, "")
-        return pickle_variables(self._scope, {name: value}, cell, needs_memo=True)
 
     def _lose(self, name: str, value: Any, reason: str) -> None:
         cell = self._subject.made_by.get(name, "")
@@ -208,7 +198,7 @@ class _Save:
         self._sink.at(island.names[0])
         values = {name: variables[name] for name in island.names}
         try:
-            joint = with_deep_stack(lambda: pickle_variables(self._scope, values))
+            joint = pickle_variables(self._scope, values)
         except BaseException:  # noqa: BLE001 - each variable has its own stream, and the load says so
             return
         if _loses_no_more(joint, list(island.own.values())):

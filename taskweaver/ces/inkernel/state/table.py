@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from taskweaver.ces.inkernel.state.chunks import address_of, chunk_name, spans
+from taskweaver.ces.inkernel.state.chunks import chunk_name, spans
 from taskweaver.ces.inkernel.state.islands import Island
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled
-from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 Entry = dict[str, Any]
 
@@ -18,7 +17,6 @@ class ChunkTable:
 
     def __init__(self) -> None:
         self._data: dict[str, memoryview] = {}
-        self._hashed: dict[tuple[int, int], list[str]] = {}
 
     def data(self, name: str) -> memoryview:
         """Return the bytes of a chunk."""
@@ -26,15 +24,11 @@ class ChunkTable:
 
     def stream(self, stream: bytes) -> list[Any]:
         """Return the entry of a stream: its length and chunks."""
-        return [len(stream), self._cut(memoryview(stream), 0)]
+        return [len(stream), self._cut(memoryview(stream))]
 
     def buffer(self, buffer: memoryview) -> list[Any]:
-        """Return the entry of a buffer: length, address modulo 1 MiB, chunks, read only."""
-        address = address_of(buffer)
-        key = address, buffer.nbytes
-        if key not in self._hashed:
-            self._hashed[key] = self._cut(buffer, address)
-        return [buffer.nbytes, address % CHUNK_BYTES, self._hashed[key], buffer.readonly]
+        """Return the entry of a buffer: length, offset of the cuts, chunks, read only."""
+        return [buffer.nbytes, 0, self._cut(buffer), buffer.readonly]
 
     def pickled(self, pickled: Pickled | None) -> Entry:
         """Return the entry of a pickling; without a stream if there is none."""
@@ -50,9 +44,9 @@ class ChunkTable:
             entry["own"] = {name: self.pickled(own) for name, own in island.own.items()}
         return entry
 
-    def _cut(self, data: memoryview, offset: int) -> list[str]:
+    def _cut(self, data: memoryview) -> list[str]:
         names = []
-        for begin, end in spans(data.nbytes, offset):
+        for begin, end in spans(data.nbytes):
             name = chunk_name(data[begin:end])
             self._data.setdefault(name, data[begin:end])
             names.append(name)

@@ -16,12 +16,6 @@ _KINDS = {
     "M": "time",
     "m": "duration",
 }
-_POLARS = {
-    "Boolean": "boolean", "Int": "integer", "UInt": "integer", "Float": "number",
-    "Decimal": "object",
-    "Datetime": "time", "Date": "time", "Time": "time", "Duration": "duration",
-    "String": "text", "Categorical": "category", "Enum": "category",
-}  # fmt: skip
 _ARROW = {
     "bool": "boolean", "int": "integer", "uint": "integer", "float": "number", "double": "number",
     "halffloat": "number", "timestamp": "time", "date": "time", "time": "time",
@@ -79,7 +73,8 @@ def table_of(value: Any) -> ViewedTable:
     if pandas is not None and isinstance(value, pandas.Series | pandas.Index):
         return PandasTable(value.to_frame("value" if value.name is None else value.name))
     if polars is not None and isinstance(value, polars.DataFrame | polars.Series):
-        return PolarsTable(value.to_frame() if isinstance(value, polars.Series) else value)
+        frame = value.to_frame() if isinstance(value, polars.Series) else value
+        return ArrowTable(frame.to_arrow())  # without a copy
     if library == "pyarrow" and kind in {"Table", "RecordBatch"}:
         return ArrowTable(value)
     if library == "numpy" and kind == "ndarray" and value.ndim in {1, 2}:
@@ -145,48 +140,8 @@ class PandasTable:
         return [taken.get_level_values(level).tolist() for level in range(len(self.label_names))]
 
 
-class PolarsTable:
-    """A frame of polars."""
-
-    is_nan_missing = False
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        self.label_names: list[str] = []
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-        rows, columns = self._frame.shape
-        return int(rows), int(columns)
-
-    def column(self, number: int) -> ViewedColumn:
-        """Return a column by its number."""
-        dtype = str(self._frame.dtypes[number])
-        return ViewedColumn(self._frame.columns[number], dtype, _kind(dtype, _POLARS))
-
-    def series(self, number: int) -> Any:
-        """Return a column as a pandas series with the positions of rows as its index."""
-        import pandas as pd
-
-        column = self._frame.to_series(number)
-        kind = _kind(str(column.dtype), _POLARS)
-        if kind in {"integer", "number", "boolean", "time", "duration"} and not column.null_count():
-            return pd.Series(column.to_numpy())
-        return pd.Series(column.to_list(), dtype="float64" if kind == "number" else None)
-
-    def values(self, number: int, positions: Any) -> list[Any]:
-        """Return the values of a column at positions."""
-        return list(self._frame.to_series(number).gather(positions).to_list())
-
-    def labels(self, positions: Any) -> list[list[Any]]:
-        """Return nothing: rows have no labels."""
-        del positions
-        return []
-
-
 class ArrowTable:
-    """A table of pyarrow."""
+    """A table of pyarrow, or a frame of polars as one."""
 
     is_nan_missing = False
 
@@ -202,7 +157,7 @@ class ArrowTable:
     def column(self, number: int) -> ViewedColumn:
         """Return a column by its number."""
         field = self._table.schema.field(number)
-        return ViewedColumn(field.name, str(field.type), _kind(str(field.type), _ARROW))
+        return ViewedColumn(field.name, str(field.type), _arrow_kind(str(field.type)))
 
     def series(self, number: int) -> Any:
         """Return a column as a pandas series with the positions of rows as its index."""
@@ -218,6 +173,6 @@ class ArrowTable:
         return []
 
 
-def _kind(dtype: str, kinds: dict[str, str]) -> str:
+def _arrow_kind(dtype: str) -> str:
     head = dtype.partition("(")[0].partition("[")[0].partition("<")[0].rstrip("0123456789")
-    return kinds.get(head, "object")
+    return _ARROW.get(head, "object")

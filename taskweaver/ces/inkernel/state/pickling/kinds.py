@@ -43,7 +43,7 @@ _BASES: tuple[tuple[type, Handler], ...] = (
     (logging.Logger, reducers.reduce_neutral),
     (threading.Thread, reducers.refuse("a thread cannot be stored")),
     (socket.socket, reducers.refuse("a network connection cannot be stored")),
-    (subprocess.Popen, reducers.reduce_process),
+    (subprocess.Popen, reducers.refuse("a process cannot be stored")),
     (io.TextIOWrapper, reduce_file),
     (io.FileIO, reduce_file),
     (io.BufferedReader, reduce_file),

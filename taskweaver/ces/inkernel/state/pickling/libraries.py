@@ -28,7 +28,6 @@ def _reduce_shell(notes: Notes, shell: Any) -> Any:
 
 _KINDS: tuple[tuple[str, str, Handler], ...] = (
     ("numpy", "memmap", arrays.reduce_memmap),
-    ("numpy", "ndarray", arrays.reduce_array),
     ("pandas._libs.internals", "Block", frames.reduce_block),
     ("pandas.core.arrays.arrow", "ArrowExtensionArray", frames.reduce_arrow_array),
     ("polars", "DataFrame", frames.reduce_polars_frame),

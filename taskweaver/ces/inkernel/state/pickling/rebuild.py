@@ -65,11 +65,6 @@ def module(name: str, submodules: Sequence[str] = ()) -> types.ModuleType:
     return found
 
 
-def fill_module(found: types.ModuleType, contents: Mapping[str, Any]) -> None:
-    """Set the contents of a module that code made."""
-    vars(found).update(contents)
-
-
 def shell() -> Any:
     """Return the shell of this kernel."""
     from IPython.core.getipython import get_ipython

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable
 from typing import Any
 
 from cloudpickle import cloudpickle
 
 from taskweaver.ces.inkernel.namespace import LazyModule
-from taskweaver.ces.inkernel.state.chunks import address_of
 from taskweaver.ces.inkernel.state.classes import track
 from taskweaver.ces.inkernel.state.pickling import rebuild
 from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes
@@ -111,12 +109,9 @@ def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
     namespace = function.__globals__
     module = str(namespace.get("__name__"))
     if namespace is notes.scope.namespace:
-        token: Any = notes.scope.globals_token()
+        token = notes.scope.globals_token()
     elif getattr(sys.modules.get(module), "__dict__", None) is namespace:
         token = notes.scope.globals_token(module)
-    elif id(namespace) in notes.scope.owners:
-        owner = notes.scope.owners[id(namespace)]
-        token = owner if owner is namespace else notes.scope.globals_token(owner)
     else:
         return None
     slots = {name: getattr(function, name) for name in _SLOTS}
@@ -154,29 +149,13 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
         notes.neutral.add(id(module))
         return rebuild.module, (name,)
     if sys.modules.get(name) is None:
-        contents = {key: value for key, value in vars(module).items() if key != "__builtins__"}
-        return types.ModuleType, (name,), contents, None, None, rebuild.fill_module
+        raise CannotStore("the module was made by code, and cannot be imported")
     notes.neutral.add(id(module))
     prefix = f"{name}."
     submodules = sorted(
         other for other in list(sys.modules) if other.startswith(prefix) and "._" not in other
     )
     return rebuild.module, (name, submodules)
-
-
-def find_owners(values: Iterable[Any]) -> dict[int, Any]:
-    """Find variables that may be the globals of functions.
-
-    Returns:
-        Dicts, and modules that code made, by id of the dict or of the module's globals.
-    """
-    owners: dict[int, Any] = {}
-    for value in values:
-        if type(value) is dict:
-            owners[id(value)] = value
-        elif type(value) is types.ModuleType and sys.modules.get(value.__name__) is None:
-            owners[id(vars(value))] = value
-    return owners
 
 
 def reduce_lock(_notes: Notes, _lock: Any) -> Any:
@@ -190,28 +169,14 @@ def reduce_recursive_lock(_notes: Notes, _lock: Any) -> Any:
 
 
 def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
-    """Reduce a memory view to the object it shows and its place there."""
+    """Reduce a memory view to a view of a copy of its bytes."""
     shape = tuple(view.shape or ())
     if not view.c_contiguous:
         raise CannotStore("a memory view with gaps cannot be stored")
-    if not isinstance(view.obj, bytes | bytearray):
-        data = view.tobytes() if view.readonly else bytearray(view.tobytes())
-        return rebuild.view, (data, 0, view.nbytes, view.format, shape)
-    begin = address_of(view) - address_of(memoryview(view.obj)) if view.nbytes else 0
-    return rebuild.view, (view.obj, begin, view.nbytes, view.format, shape)
+    data = view.tobytes() if view.readonly else bytearray(view)
+    return rebuild.view, (data, 0, view.nbytes, view.format, shape)
 
 
 def reduce_weak_mapping(_notes: Notes, mapping: Any) -> Any:
-    """Reduce a mapping with weak keys or values to its living items."""
+    """Reduce a mapping with weak keys or values, as `singledispatch` has, to its living items."""
     return rebuild.weak_mapping, (type(mapping), list(mapping.items()))
-
-
-def reduce_process(notes: Notes, process: Any) -> Any:
-    """Reduce the handle of a process that has ended.
-
-    Raises:
-        CannotStore: If the process is running.
-    """
-    if process.returncode is None:
-        raise CannotStore("the process is running, or its end was not awaited")
-    return reduce_object(notes, process)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,16 +22,11 @@ class GlobalsToken:
 
     __slots__ = ("_module",)
 
-    def __init__(self, module: str | types.ModuleType = "") -> None:
-        """Name the globals.
-
-        `module` is its name, or a module that code made; empty for the kernel's namespace.
-        """
+    def __init__(self, module: str = "") -> None:
+        """Name the module; an empty name is the kernel's namespace."""
         self._module = module
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if isinstance(self._module, types.ModuleType):
-            return vars, (self._module,)
         if self._module:
             return rebuild.module_globals, (self._module,)
         return rebuild.live_namespace, ()
@@ -46,8 +40,6 @@ class SaveScope:
         namespace: The kernel's namespace.
         made_by: Id of the cell that last bound a name.
         tokens: Reductions of objects that are restored by name, by id of the object.
-        views: Array that owns the memory of a plain array, by id of the array.
-        owners: Variable that is a dict, or a module that code made, by id of dict or its globals.
         condemned: Reasons for objects that are lost because they hold a lost one, by id.
         cells: Cell of each lost object, by id.
         handlers: Reducer of each type met so far.
@@ -59,16 +51,14 @@ class SaveScope:
     namespace: dict[str, Any]
     made_by: Mapping[str, str]
     tokens: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    views: dict[int, Any] = field(default_factory=dict)
-    owners: dict[int, Any] = field(default_factory=dict)
     condemned: dict[int, str] = field(default_factory=dict)
     cells: dict[int, str] = field(default_factory=dict)
     handlers: dict[type, Handler] = field(default_factory=dict)
-    globals: dict[str | types.ModuleType, GlobalsToken] = field(default_factory=dict)
+    globals: dict[str, GlobalsToken] = field(default_factory=dict)
     constants: frozenset[int] = frozenset()
     kept: list[Any] = field(default_factory=list)
 
-    def globals_token(self, module: str | types.ModuleType = "") -> GlobalsToken:
+    def globals_token(self, module: str = "") -> GlobalsToken:
         """Return the token of a module's globals; of the kernel's namespace without a name."""
         return self.globals.setdefault(module, GlobalsToken(module))
 
