@@ -12,7 +12,7 @@ import click
 
 from taskweaver import __version__
 from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
-from taskweaver.cli.options import FILE, FOLDER, PATH
+from taskweaver.cli.options import FILE, FOLDER
 from taskweaver.cli.printing import print_error
 from taskweaver.errors import TaskWeaverError
 
