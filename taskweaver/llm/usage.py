@@ -83,14 +83,10 @@ class TokenEstimator:
 
     def estimate(self, model: str, messages: Sequence[ChatMessage], reply: str) -> Usage:
         """Return an estimate of a call's consumption."""
-        prompt = self._count_all(messages)
+        prompt = self.count(messages)
         factor = self._factors.get(model, 1.0)
         completion = estimate_tokens(reply)
         return Usage(round(prompt * factor), round(completion * factor), None, 1, True)
-
-    def count(self, messages: Sequence[ChatMessage]) -> int:
-        """Return a count of a prompt's tokens that no server's figures are in."""
-        return self._count_all(messages)
 
     def learn(self, model: str, messages: Sequence[ChatMessage], reported: Usage) -> None:
         """Calibrate by the server's figures for a call without images, whose tokens are its own."""
@@ -101,7 +97,7 @@ class TokenEstimator:
             self._reports[model] = reports
         if reports & (reports - 1):
             return
-        guess = self._count_all(messages)
+        guess = self.count(messages)
         ratio = reported.prompt_tokens / guess if guess else 0.0
         if not _PLAUSIBLE[0] <= ratio <= _PLAUSIBLE[1]:
             return
@@ -109,8 +105,11 @@ class TokenEstimator:
             known = self._factors.get(model)
             self._factors[model] = ratio if known is None else known + _WEIGHT * (ratio - known)
 
-    def _count_all(self, messages: Sequence[ChatMessage]) -> int:
-        """Count a prompt; plain ASCII, the usual case, in one go."""
+    def count(self, messages: Sequence[ChatMessage]) -> int:
+        """Return a count of a prompt's tokens that no server's figures are in.
+
+        Plain ASCII, the usual case, is counted in one go.
+        """
         contents = [_text(message) for message in messages]
         try:
             joined = "".join(contents)  # type: ignore[arg-type]  # a list is refused

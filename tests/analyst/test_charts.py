@@ -12,7 +12,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from rendered_cells import SALES, run
 
-from taskweaver.analyst.code.charts import MOST_BARS
+from taskweaver.analyst.code.charts import MOST_BARS, picture_name
 from taskweaver.analyst.readings.condition import Column
 from taskweaver.analyst.readings.reading import GroupKey, Measure, Rows, Summary, TableSource
 from taskweaver.tables.files.profile import TableId
@@ -75,3 +75,18 @@ def test_a_picture_has_at_most_thirty_bars_and_the_answer_says_so() -> None:
 def test_a_box_for_each_group() -> None:
     axes, _ = drawn(Rows(SOURCE, ("count",), chart="box", split="region"))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["East", "North", "South"]
+
+
+def test_names_of_pictures_are_short_and_plain() -> None:
+    assert picture_name("Mean of `lifeExp`") == "mean_of_lifeexp.png"
+    long, other = picture_name("a" * 200), picture_name("a" * 200 + "b")
+    assert len(long) <= 60
+    assert long != other
+    assert picture_name("売上") != picture_name("名前")
+    for words in ("売上", "../../etc/passwd", "a\x00b", "CON", "é" * 90, ""):
+        name = picture_name(words)
+        assert name.isascii()
+        assert len(name) <= 60
+        assert name.endswith(".png")
+        assert "/" not in name
+        assert not name.startswith(".")

@@ -7,18 +7,12 @@ import json
 import pytest
 from claude_endpoint import ask, play
 from claude_replies import (
-    begin,
     call,
-    ending,
-    event,
     reply,
-    streamed,
     text,
     thinking,
     unmarked,
 )
-
-from taskweaver.llm.parsing.reply import MAX_TEXT_CHARS
 
 CODE = "print('größer')\n" * 9
 
@@ -58,34 +52,6 @@ def test_68_69_reasoning_is_read_and_kept_as_it_came() -> None:
     assert record["origin"].startswith("anthropic http")
 
 
-def test_broken_arguments_leave_no_record() -> None:
-    broken = {"type": "input_json_delta", "partial_json": '{"code": "x = (1,'}
-    body = [
-        begin(),
-        *streamed(0, thinking("Hm.")),
-        event("content_block_start", index=1, content_block=call()),
-        event("content_block_delta", index=1, delta=broken),
-        event("content_block_stop", index=1),
-        *ending("max_tokens"),
-    ]
-    seen = play(*body)
-    assert seen.finish == "length"
-    assert seen.calls[0].arguments == '{"code": "x = (1,'
-    assert seen.chunks[-1].record == {}
-
-
-def test_arguments_may_come_with_the_beginning_of_a_call() -> None:
-    start = event("content_block_start", index=0, content_block=call(code="1"))
-    seen = play(begin(), start, event("content_block_stop", index=0), *ending("tool_use"))
-    assert json.loads(seen.calls[0].arguments) == {"code": "1"}
-
-
-def test_71_a_full_window_is_an_overflow() -> None:
-    seen = play(*reply(text("half"), reason="model_context_window_exceeded"))
-    assert seen.error is not None
-    assert seen.error.kind == "context_overflow"
-
-
 def test_73_a_paused_reply_goes_on() -> None:
     searched = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"q": "x"}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"url": "u"}]}
@@ -107,29 +73,3 @@ def test_73_a_paused_reply_goes_on() -> None:
     usage = seen.chunks[-1].usage
     assert usage is not None
     assert (usage.calls, usage.completion_tokens) == (2, 50)
-
-
-def test_73_a_refusal_is_shown_with_its_reason() -> None:
-    details = {"type": "refusal", "category": "cyber", "explanation": "This could harm."}
-    seen = play(begin(), *streamed(0, text("First")), *ending("refusal", stop_details=details))
-    assert seen.error is not None
-    assert seen.error.kind == "refusal"
-    assert seen.error.detail == "This could harm."
-
-
-def test_an_endless_signature_is_given_up() -> None:
-    grown = {"type": "signature_delta", "signature": "x" * (1 << 20)}
-    start = event("content_block_start", index=0, content_block=thinking("", ""))
-    more = event("content_block_delta", index=0, delta=grown)
-    seen = play(begin(), start, *[more] * 12)
-    assert seen.error is not None
-    assert seen.error.kind == "malformed"
-
-
-def test_65_endless_arguments_are_given_up() -> None:
-    grown = {"type": "input_json_delta", "partial_json": "x" * (1 << 20)}
-    start = event("content_block_start", index=0, content_block=call())
-    more = event("content_block_delta", index=0, delta=grown)
-    seen = play(begin(), start, *[more] * (MAX_TEXT_CHARS // (1 << 20) + 1))
-    assert seen.error is not None
-    assert seen.error.kind == "malformed"

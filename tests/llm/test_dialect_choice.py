@@ -158,3 +158,10 @@ def test_a_session_keeps_its_cache_key_and_shares_it_with_no_other() -> None:
     keys = [request.cache_key for request in requests]
     assert keys[0] == keys[1] != keys[2] == keys[3]
     assert all(keys)
+
+
+def test_the_configured_dialect_is_spoken() -> None:
+    own = {"ext_llms.llm_configs": {"other": {"llm.dialect": "responses"}}}
+    keys = {"llm.api_type": "openai", "llm.model": "gpt-5", "llm.dialect": "chat"}
+    assert chosen(keys) == "chat"
+    assert chosen(keys | own, "other") == "responses"

@@ -219,3 +219,14 @@ def test_a_connection_the_server_closed_meanwhile_is_replaced() -> None:
 def _source(url: str) -> AppConfigSource:
     facts = {"llm.api_type": "openai", "llm.api_base": url, "llm.model": "m1"}
     return AppConfigSource(config={**facts, "llm.max_retries": 3})
+
+
+def test_the_servers_figures_and_the_price_are_added_up() -> None:
+    with serving(lambda call: call.stream(good("ab"))) as endpoint:
+        api = api_at(endpoint.url, prompt_price=1_000_000.0, completion_price=2_000_000.0)
+        assert api.usage == Usage()
+        for _ in range(2):
+            api.chat_completion(HELLO)
+        api._services.close()
+
+    assert api.usage == Usage(22, 6, 34.0, 2)

@@ -120,3 +120,53 @@ def test_a_file_that_cannot_be_written_is_noted_once_and_ends_no_round(tmp_path:
     assert [round_.state for round_ in rounds] == ["finished"] * 2
     (warning,) = listener.messages(RoundEventType.round_warning)
     assert f"{PROMPTS_FILE} cannot be written" in warning
+
+
+def test_the_key_goes_into_the_header() -> None:
+    (call,) = asked(answer, {"llm.api_key": "k2"})
+    assert call.headers["authorization"] == "Bearer k2"
+
+
+def test_an_azure_endpoint_is_asked_in_its_version() -> None:
+    keys = {"llm.api_type": "azure", "llm.api_version": "2099-01-01"}
+    (call,) = asked(answer, keys)
+    assert call.path.endswith("api-version=2099-01-01")
+    assert call.headers["api-key"] == "k1"
+
+
+@pytest.mark.parametrize(
+    ("form", "sent"), [("json_object", {"type": "json_object"}), ("text", None)]
+)
+def test_structured_replies_are_asked_for_as_configured(form: str, sent: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    (call,) = asked(answer, {"llm.response_format": form}, json_schema=schema)
+    assert call.body.get("response_format") == sent
+
+
+def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from taskweaver.llm.transport.endpoint import ModelConnection
+
+    waits: list[float] = []
+    opened = ModelConnection.open
+
+    def note(self: ModelConnection, body: Any, *, connect_s: float, read_s: float) -> Any:
+        waits.append(connect_s)
+        return opened(self, body, connect_s=connect_s, read_s=read_s)
+
+    monkeypatch.setattr(ModelConnection, "open", note)
+    asked(answer, {"llm.connect_timeout_s": 1.25})
+    assert waits == [1.25]
+
+
+def test_waits_between_tries_are_bounded_together() -> None:
+    def play(call: Call) -> None:
+        call.answer(429, {"error": {"message": "slow down"}}, Retry_After="30")
+
+    with serving(play) as endpoint:
+        keys = {"llm.api_base": endpoint.url, "llm.max_retries": 5, "llm.max_retry_time_s": 1.0}
+        with (
+            ModelServices(AppConfigSource(None, USUAL | keys)) as services,
+            pytest.raises(ModelError, match="slow down"),
+        ):
+            LLMApi(services).chat_completion(HELLO)
+        assert len(endpoint.calls) == 1

@@ -36,3 +36,10 @@ def test_26_tools_that_are_ignored_twice_are_given_up_for_fences() -> None:
 
     api.note_ignored_tools()
     assert api.form() == "fences"
+
+
+@pytest.mark.parametrize("form", ["tools", "json", "fences"])
+def test_the_configured_form_is_in_force(form: str) -> None:
+    api = api_at("http://127.0.0.1:9/v1", **{"form": form})
+
+    assert api.form() == form

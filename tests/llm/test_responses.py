@@ -6,17 +6,14 @@ from threading import Event
 from typing import Any
 
 import pytest
-from fake_endpoint import DONE, Call, serving
+from fake_endpoint import Call, serving
 from response_events import (
     REASONING,
-    USAGE,
     call_item,
     completed,
     created,
-    event,
     function_call,
     message,
-    message_item,
     reasoning,
 )
 from scripted_server import MESSAGES, RUN, Outcome, play
@@ -41,11 +38,6 @@ def responses(**more: Any) -> DialectSwitch:
 def read(*blocks: bytes, in_bytes: bool = False, **more: Any) -> Outcome:
     """Return the outcome of a response of these events."""
     return play(created(), *blocks, in_bytes=in_bytes, dialects=responses(), **more)
-
-
-def record(seen: Outcome) -> Any:
-    assert seen.error is None
-    return seen.chunks[-1].record
 
 
 FIRST, SECOND = call_item(1, CODE), call_item(2, OTHER)
@@ -108,77 +100,6 @@ def test_a_text_comes_with_its_reasoning_and_what_it_consumed(in_bytes: bool) ->
     assert (seen.text, seen.reasoning, seen.finish) == ("Hello 😀", THOUGHT, "stop")
     assert seen.chunks[-1].usage == Usage(90, 30, None, 1, cached_tokens=64, reasoning_tokens=20)
     assert seen.chunks[-1].model == "m1-2026"
-
-
-def test_a_whole_text_counts_once() -> None:
-    assert read(completed(message_item("Hello"))).text == "Hello"
-    assert read(*message(0, "Hello"), completed(message_item("Hello")), DONE).text == "Hello"
-
-
-def test_80_an_incomplete_response_is_cut_off() -> None:
-    end = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    half = call_item(1, CODE[:9])
-
-    seen = read(
-        *function_call(0, half), event("response.incomplete", response={**end, "usage": USAGE})
-    )
-
-    assert (seen.error, seen.finish) == (None, "length")
-    assert seen.calls[0].arguments == CODE[:9]
-    assert seen.chunks[-1].usage is not None
-    assert not record(seen)
-
-
-def test_80_a_filtered_response_is_filtered() -> None:
-    end = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
-    assert read(event("response.incomplete", response=end)).finish == "content_filter"
-
-
-@pytest.mark.parametrize(
-    ("end", "kind"),
-    [
-        (
-            event(
-                "response.failed",
-                response={
-                    "status": "failed",
-                    "error": {"code": "server_error", "message": "The model crashed."},
-                },
-            ),
-            "overloaded",
-        ),
-        (
-            event("error", code="rate_limit_exceeded", message="Too many tokens per minute."),
-            "rate_limit",
-        ),
-        (event("error", error={"code": "server_error", "message": "crashed"}), "overloaded"),
-        (
-            event(
-                "error",
-                code="context_length_exceeded",
-                message="Your input exceeds the context window of this model.",
-            ),
-            "context_overflow",
-        ),
-        (event("response.cancelled", response={"status": "cancelled"}), "truncated"),
-        (b"", "truncated"),
-    ],
-)
-def test_80_a_failed_response_is_an_error_and_hands_on_no_call(end: bytes, kind: str) -> None:
-    seen = read(*function_call(0, FIRST), end)
-
-    assert seen.error is not None
-    assert seen.error.kind == kind
-    assert seen.calls == ()
-
-
-def test_a_refusal_is_no_answer() -> None:
-    refusal = event("response.refusal.delta", output_index=0, content_index=0, delta="I must not.")
-
-    seen = read(refusal, completed())
-
-    assert seen.error is not None
-    assert (seen.error.kind, seen.error.detail) == ("refusal", "I must not.")
 
 
 # Requests

@@ -191,12 +191,8 @@ def _read(file: Path) -> StoredFacts | None:
         return None
     if not isinstance(address, str) or not isinstance(model, str):
         return None
-    return StoredFacts(address, model, at, _facts(value))
-
-
-def _facts(value: Mapping[str, Any]) -> LearntFacts:
-    """Return the facts in a file, as far as they are valid."""
-    return LearntFacts(**{name: read(value.get(name)) for name, read in _READERS.items()})
+    valid = {name: read(value.get(name)) for name, read in _READERS.items()}
+    return StoredFacts(address, model, at, LearntFacts(**valid))
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What endpoints refuse, learnt from their words: a table of rules. Pure functions.
+"""Refusals of endpoints, learnt from their words: a table of rules. Pure functions.
 
 Endpoints refuse parameters, efforts, formats, messages and images by model. A request without the
 refused part is made at once, and from then on.

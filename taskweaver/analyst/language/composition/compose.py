@@ -95,7 +95,8 @@ def _summary(parts: Phrases) -> Reading | None:
     conds = parts.conditions()
     where = parts.condition(conds)
     keys = parts.keys()
-    _group_of_each(parts)
+    if parts.has(Fn, lambda fn: fn.function == "count"):
+        parts.take_all(Look, lambda look: look.view == "values")
     if _counts_rows(parts):
         parts.take(Fn)
         found: tuple[Measure, ...] = (Measure("count"),)
@@ -179,11 +180,6 @@ def _of_choice(parts: Phrases) -> Reading | None:
     where = parts.where()
     measure = Measure("sum" if choice == "total" else "mean", value)
     return Summary(parts.source, (measure,), parts.keys(), where)
-
-
-def _group_of_each(parts: Phrases) -> None:
-    if parts.has(Fn, lambda fn: fn.function == "count"):
-        parts.take_all(Look, lambda look: look.view == "values")
 
 
 def _counts_rows(parts: Phrases) -> bool:

@@ -83,11 +83,6 @@ class DataScope:
         times = tuple(name for name, column in self.columns.items() if column.kind == "time")
         return times or self.year_columns
 
-    @property
-    def has_times(self) -> bool:
-        """Whether a column holds times, rather than years as integers."""
-        return self.time_columns != self.year_columns
-
     @cached_property
     def year_columns(self) -> tuple[str, ...]:
         """The integer columns that hold years."""

@@ -30,17 +30,15 @@ def mark(
         control: The mark.
     """
     _mark_last(system or tools, control)
-    ends = [
-        number - 1
+    questions = [
+        number
         for number, message in enumerate(messages)
-        if number and message["role"] == "user" and not _is_results(message["content"])
+        if message["role"] == "user"
+        and any(block["type"] != "tool_result" for block in message["content"])
     ]
+    ends = [number - 1 for number in questions if number]
     for number in {*ends[-_QUESTIONS:], len(messages) - 1}:
         _mark_last(messages[number]["content"], control)
-
-
-def _is_results(blocks: Blocks) -> bool:
-    return all(block["type"] == "tool_result" for block in blocks)
 
 
 def _mark_last(blocks: Blocks, control: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from taskweaver.llm.parsing.call_pieces import read_pieces
 from taskweaver.llm.parsing.ndjson import LineReader
 from taskweaver.llm.parsing.stream_event import StreamEvent, event_object, text_in
-from taskweaver.llm.types import Usage
+from taskweaver.llm.types import FinishReason, Usage
 
 
 class OllamaEvents:
@@ -56,20 +56,17 @@ class OllamaEvents:
         self._thoughts += [thought] if thought else []
         self._calls += [call for call in calls or () if isinstance(call, dict)]
         is_last = value.get("done") is True
+        finish: FinishReason = "length" if value.get("done_reason") == "length" else "stop"
         yield StreamEvent(
             text,
             reasoning=thought,
             calls=read_pieces(message),
-            finish=None if not is_last else _finish(value.get("done_reason")),
+            finish=finish if is_last else None,
             usage=_usage(value) if is_last else None,
             model=text_in(value.get("model")),
         )
         if is_last:
             yield StreamEvent(is_done=True)
-
-
-def _finish(reason: Any) -> Any:
-    return "length" if reason == "length" else "stop"
 
 
 def _usage(value: Mapping[str, Any]) -> Usage | None:
