@@ -14,7 +14,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from browser import WARM_BROWSER
 from leftovers import nothing_left
 from sizes import EXAMPLES
 from support import NO_STATES
@@ -97,19 +96,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not _marks(item.path))
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _browser_ends() -> Iterator[None]:
-    yield
-    WARM_BROWSER.close()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _browser_goes_on(request: pytest.FixtureRequest) -> None:
-    """Keep the browser of the files before for one that opens pages; others run without it."""
-    if "browser" not in _marks(request.path):
-        WARM_BROWSER.close()
-
-
 @pytest.fixture(scope="session")
 def _warm_kernels() -> WarmKernels:
     return WarmKernels()
@@ -190,7 +176,7 @@ def _measure_other_processes_where_they_are_the_point(request: pytest.FixtureReq
 @pytest.fixture(scope="module")
 def nothing_left_by_file() -> Iterator[None]:
     """Look for what is left behind at the end of a file alone: its tests share what they start."""
-    with nothing_left(WARM_BROWSER):
+    with nothing_left():
         yield
 
 
@@ -200,5 +186,5 @@ def _nothing_left_running(request: pytest.FixtureRequest) -> Iterator[None]:
     if "nothing_left_by_file" in request.fixturenames:
         yield
         return
-    with nothing_left(WARM_BROWSER):
+    with nothing_left():
         yield
