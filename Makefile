@@ -37,10 +37,9 @@ TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --dur
 test: $(VENV)/.ready-dev  ## Run the tests: each behaviour once.
 	$(BIN)/python -m $(TESTS) -m "not long"
 
-# What is left out is marked by folder in tests/conftest.py.
-SLOW := kernel or sandbox or browser or postgres or search or cli or questions
+# What is left out is marked by place in tests/conftest.py.
 quick: $(VENV)/.ready-dev  ## Run the tests that start no kernel, browser, server, search or command.
-	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not ($(SLOW) or long)"
+	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not (slow or postgres or long)"
 
 coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage erase

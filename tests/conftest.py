@@ -44,33 +44,26 @@ for _profile, _share in {"gate": 1, "quick": 0.1, "long": 10}.items():
 hypothesis.settings.load_profile("gate")
 
 _TESTS = Path(__file__).parent
-_SLOW = {
-    "kernel": (
-        "app", "bench_/test_bench_smoke.py", "ces", "docs_/test_analyst_examples.py", "face",
-        "docs_/test_documented_commands.py", "doors", "evaluation/test_evaluate.py",
-        "evaluation/test_shipped_cases.py", "llm_offline", "mcp_", "original", "stored",
-    ),
-    "sandbox": ("attacks", "ces/bounds", "ces/sandbox"),
-    "browser": (
-        "ext_role/test_web_explorer.py", "ext_role/test_web_explorer_page.py",
-        "memory/branched/test_page.py", "plugin/test_table_profile.py",
-        "session/test_export_in_browser.py", "treesearch/reports/test_search_page.py", "doors/page",
-    ),
-    "postgres": ("doors/test_several_servers.py", "plugin/test_sql_postgresql.py"),
-    "search": ("treesearch/embedded", "treesearch/engine", "treesearch/execution"),
-    "cli": ("ci_", "cli"),
-    "questions": ("analyst/test_benchmark_questions.py", "bench_/test_questions.py"),
-}  # fmt: skip
-"""What is left out by `make quick`: marks, and the places whose tests have them."""
+_SLOW = (
+    "analyst/test_benchmark_questions.py", "app", "attacks", "bench_", "ces", "ci_", "cli",
+    "docs_/test_analyst_examples.py", "docs_/test_documented_commands.py", "doors",
+    "evaluation/test_evaluate.py", "evaluation/test_shipped_cases.py",
+    "ext_role/test_web_explorer.py", "ext_role/test_web_explorer_page.py", "face", "llm_offline",
+    "mcp_", "memory/branched/test_page.py", "original", "plugin/test_sql_postgresql.py",
+    "plugin/test_table_profile.py", "session/test_export_in_browser.py", "stored",
+    "treesearch/embedded", "treesearch/engine", "treesearch/execution",
+    "treesearch/reports/test_search_page.py",
+)  # fmt: skip
+"""Places of tests that start kernels, browsers, servers, searches or commands."""
 _LOOPBACK = ("127.", "::1", "localhost")
 _OF_MODELS = ("LLM_", "OPENAI_", "AZURE_", "OTEL_")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return the number of processes for tests: the slow ones wait for over half of their time."""
+    """Return the number of processes for tests, which wait for part of their time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(2, (cores or 1) * (3 if "kernel" in config.option.markexpr else 5) // 2)
+    return max(2, (cores or 1) * (5 if "slow" in config.option.markexpr else 3) // 2)
 
 
 def pytest_unconfigure() -> None:
@@ -79,21 +72,16 @@ def pytest_unconfigure() -> None:
 
 
 @cache
-def _marks(path: Path) -> list[str]:
-    """Return the marks of the tests of a file."""
-    return [
-        mark
-        for mark, places in _SLOW.items()
-        if any(path.is_relative_to(_TESTS / place) for place in places)
-    ]
+def _is_slow(path: Path) -> bool:
+    return any(path.is_relative_to(_TESTS / place) for place in _SLOW)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests by their places; the slow ones go first, so that short ones fill the end."""
+    """Mark slow tests by their places; they go first, so that short ones fill the end."""
     for item in items:
-        for mark in _marks(item.path):
-            item.add_marker(mark)
-    items.sort(key=lambda item: not _marks(item.path))
+        if _is_slow(item.path):
+            item.add_marker("slow")
+    items.sort(key=lambda item: not _is_slow(item.path))
 
 
 @pytest.fixture(scope="session")
