@@ -1,7 +1,7 @@
 """Which tests of a folder run lines of functions that no other test of it runs.
 
-Takes the folder, as `tests/llm`, and arguments for pytest. The tests run in a copy of the work
-tree; the lines that each runs stay in `.coverage-contexts/`, where `mutants.py` looks for them.
+Takes the folder, and arguments for pytest. The tests run in a copy of the work tree; the lines that
+each runs stay in `.coverage-contexts/`, where `mutants.py` looks for them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,28 +38,27 @@ def main(folder: str, *options: str) -> int:
         print(f"{sizes.get(name, 0):>5} lines {'in cover' if name in cover else '':>9}  {name}")
     for name in measured["failed"]:
         print(f"failed, left out: {name}")
-    lines = sum(sizes.get(name, 0) for name in measured["seconds"])
-    print(
-        f"{folder}: {len(measured['seconds'])} tests ({lines} lines) run {len(measured['lines'])}"
-        f" lines of functions; {len(cover)} tests ({sum(sizes.get(n, 0) for n in cover)} lines)"
-        f" cover them; {len(without)} ({sum(sizes.get(n, 0) for n in without)} lines), listed"
-        " above, have no line of their own."
-    )
+    for names, what in (
+        (measured["seconds"], f"run {len(measured['lines'])} lines of functions"),
+        (cover, "cover them"),
+        (without, "have no line of their own, see above"),
+    ):
+        print(f"{len(names)} tests ({sum(sizes.get(n, 0) for n in names)} lines) {what}")
     return 0
 
 
 def measure(folder: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the seconds of each test, those that failed, and the tests of each line; keep them."""
-    with tempfile.TemporaryDirectory(prefix="contexts-") as place:
-        copy, log = copy_of_repository(Path(place) / "copy"), Path(place) / "log"
-        env = environment(copy, log) | {"COVERAGE_FILE": str(Path(place) / "measured")}
+    with place_for("contexts-") as place:
+        copy, log = copy_of_repository(place / "copy"), place / "log"
+        env = environment(copy, log) | {"COVERAGE_FILE": str(place / "measured")}
         command = (sys.executable, "-m", "coverage")
         subprocess.run([*command, "run", *PYTEST, *options, folder], cwd=copy, env=env, check=False)
         subprocess.run([*command, "combine", "-q"], cwd=copy, env=env, check=True)
-        seconds, failed = Counter[str](), set[str]()
-        for name, outcome, took in outcomes(log):
+        noted, seconds = list(outcomes(log)), Counter[str]()
+        for name, _, took in noted:
             seconds[name] += took
-            failed |= {name} if outcome == "failed" else set()
+        failed = {name for name, outcome, _ in noted if outcome == "failed"}
         passed = set(seconds) - failed
         measured = {
             "seconds": {name: round(seconds[name], 3) for name in sorted(passed)},
@@ -75,6 +75,17 @@ def result_path(folder: str, kind: str = "contexts") -> Path:
     return RESULTS / f"{folder.strip('/').replace('/', '_')}-{kind}.json"
 
 
+@contextmanager
+def place_for(prefix: str) -> Iterator[Path]:
+    """Give a folder for a copy and for the files of its tests, which may be nested deeply."""
+    place = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        (place / "tmp").mkdir()
+        yield place
+    finally:
+        subprocess.run(["rm", "-rf", str(place)], check=False)
+
+
 def copy_of_repository(copy: Path) -> Path:
     """Copy the files that git has or would take: tests change nothing in the work tree."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -89,7 +100,8 @@ def copy_of_repository(copy: Path) -> Path:
 def environment(copy: Path, log: Path) -> dict[str, str]:
     """Return an environment in which all processes import the package of the copy."""
     path = os.pathsep.join([str(copy), str(copy / ".ci")])
-    return {**os.environ, "PYTHONPATH": path, "EACH_TEST": str(log)}
+    own = {"PYTHONPATH": path, "EACH_TEST": str(log), "TMPDIR": str(copy.parent / "tmp")}
+    return {**os.environ, **own}
 
 
 def outcomes(log: Path) -> Iterator[tuple[str, str, float]]:

@@ -15,7 +15,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,8 +54,8 @@ def main() -> int:
         if Path(line).is_relative_to(given.folder)
     }
     draw, results = random.Random(given.seed), []
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        copy = contexts.copy_of_repository(Path(place) / "copy")
+    with contexts.place_for("mutants-") as place:
+        copy = contexts.copy_of_repository(place / "copy")
         for mutant in sample(lines, given.number, draw):
             names = lines[mutant["line"]]
             chosen = sorted(draw.sample(names, min(_MOST_TESTS, len(names))))
