@@ -1,4 +1,4 @@
-"""Rules of the house that no linter checks, docstrings in plain technical English among them.
+"""Rules of the house that no linter checks, such as the form of docstrings.
 
 A file of the package is parsed once for all of them.
 """
@@ -116,12 +116,6 @@ def test_no_file_is_written_by_path_where_sandboxed_code_writes() -> None:
     assert {module: names for module, names in written.items() if names} == {}
 
 
-VAGUE = {
-    "what", "told", "tell", "tells", "said", "somebody", "nobody", "ours", "such",
-    "mend", "mends", "mended", "mending",
-}  # fmt: skip
-"""Words that stand where a noun of the field would be clear."""
-MOST_PER_1000 = 2.0
 OPENINGS = re.compile(r"(What|Who|Where|How|Why)\b")
 
 
@@ -140,16 +134,6 @@ def docstrings() -> list[tuple[str, str]]:
 
 def test_a_docstring_begins_with_a_noun_phrase_or_an_imperative() -> None:
     assert not [place for place, text in docstrings() if OPENINGS.match(text)]
-
-
-def test_vague_words_are_rare() -> None:
-    words, vague = 0, defaultdict[str, int](int)
-    for place, text in docstrings():
-        all_words = re.findall(r"[a-z']+", text.lower())
-        words += len(all_words)
-        vague[place] += sum(word in VAGUE for word in all_words)
-    most = sorted(vague, key=lambda place: vague[place], reverse=True)[:10]
-    assert sum(vague.values()) <= MOST_PER_1000 * words / 1000, f"most of them: {most}"
 
 
 def test_names_of_public_classes_are_unique() -> None:

@@ -14,8 +14,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 from live_folders import paths_below
-from mcp_asking import ask_for_mean
-from mcp_calls import failure, over_stdio, value
+from mcp_calls import ask_for_mean, failure, over_stdio, value
 from patience import PATIENCE_S
 from support import NO_STATES, make_project
 from warm_commands import WarmCommands
