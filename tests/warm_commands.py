@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 _RUN_WITHIN_S = 300.0
 BARE_FIGURES = "TASKWEAVER_TESTS_BARE_FIGURES"
@@ -27,15 +28,16 @@ class WarmCommands:
         self, *arguments: str, env: Mapping[str, str], cwd: Path | None = None, text: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, with a text, or the end of all input, at its input."""
+        given: dict[str, Any] = {"input": text} if text else {"stdin": subprocess.DEVNULL}
         return subprocess.run(
             [*self.program, *arguments],
             env=dict(env),
             cwd=cwd,
-            input=text,
             capture_output=True,
             text=True,
             check=False,
             timeout=_RUN_WITHIN_S,
+            **given,
         )
 
     def preload(self, module: str) -> None:
