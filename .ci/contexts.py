@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from coverage import CoverageData
+from each_test import outcomes
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / ".coverage-contexts"
@@ -31,13 +32,11 @@ def main(folder: str, *options: str) -> int:
     """Run the tests of a folder, and print those without a line of their own."""
     measured = measure(folder, options)
     own = Counter(tests[0] for tests in measured["lines"].values() if len(tests) == 1)
-    cover = greedy_cover(measured["lines"])
-    sizes = test_sizes(folder)
+    cover, sizes = greedy_cover(measured["lines"]), test_sizes(folder)
     without = [name for name in measured["seconds"] if not own[name]]
-    for name in sorted(without, key=lambda name: (name.partition("::")[0], -sizes.get(name, 0))):
+    for name in without:
         print(f"{sizes.get(name, 0):>5} lines {'in cover' if name in cover else '':>9}  {name}")
-    for name in measured["failed"]:
-        print(f"failed, left out: {name}")
+    print("failed, left out:", measured["failed"])
     for names, what in (
         (measured["seconds"], f"run {len(measured['lines'])} lines of functions"),
         (cover, "cover them"),
@@ -55,7 +54,7 @@ def measure(folder: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
         command = (sys.executable, "-m", "coverage")
         subprocess.run([*command, "run", *PYTEST, *options, folder], cwd=copy, env=env, check=False)
         subprocess.run([*command, "combine", "-q"], cwd=copy, env=env, check=True)
-        noted, seconds = list(outcomes(log)), Counter[str]()
+        noted, seconds = outcomes(log), Counter[str]()
         for name, _, took in noted:
             seconds[name] += took
         failed = {name for name, outcome, _ in noted if outcome == "failed"}
@@ -102,13 +101,6 @@ def environment(copy: Path, log: Path) -> dict[str, str]:
     path = os.pathsep.join([str(copy), str(copy / ".ci")])
     own = {"PYTHONPATH": path, "EACH_TEST": str(log), "TMPDIR": str(copy.parent / "tmp")}
     return {**os.environ, **own}
-
-
-def outcomes(log: Path) -> Iterator[tuple[str, str, float]]:
-    """Return what `each_test` noted."""
-    for line in log.read_text("utf-8").splitlines() if log.exists() else ():
-        name, outcome, seconds = json.loads(line)
-        yield name, outcome, seconds
 
 
 def tests_of_lines(copy: Path, data_path: Path, passed: set[str]) -> dict[str, list[str]]:
