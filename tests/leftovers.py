@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
+from pathlib import Path
 
 import psutil
 from browser import BROWSERS
@@ -33,13 +34,15 @@ def _descendants() -> set[int]:
 
     A list of children may lack some while one of them ends: two that are equal are taken.
     """
-    try:
-        found, before = _pids_below(os.getpid()), None
-        while found != before:
-            found, before = _pids_below(os.getpid()), found
-    except OSError:  # one of them has just ended, or the system has no such files
-        found = {child.pid for child in psutil.Process().children(recursive=True)}
-    return found - BROWSERS
+    if not Path("/proc/self/task").exists():
+        return {child.pid for child in psutil.Process().children(recursive=True)}
+    before = None
+    while True:
+        with suppress(OSError):  # one of them has just ended
+            found = _pids_below(os.getpid())
+            if found == before:
+                return found - BROWSERS
+            before = found
 
 
 @contextmanager
