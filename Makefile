@@ -48,10 +48,10 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage report --fail-under=90
 
 contexts: $(VENV)/.ready-dev  ## List the tests of FOLDER=tests/x that run no line of their own.
-	$(BIN)/python .ci/contexts.py $(FOLDER) --numprocesses=2
+	$(BIN)/python .ci/contexts.py $(or $(FOLDER),$(error Name a folder: FOLDER=tests/llm)) --numprocesses=2
 
 mutants: $(VENV)/.ready-mutants  ## Try the tests of FOLDER=taskweaver/x with N=30 mutants of it.
-	$(BIN)/python .ci/mutants.py $(FOLDER) --number=$(or $(N),30) $(if $(TESTS_OF),--tests=$(TESTS_OF))
+	$(BIN)/python .ci/mutants.py $(or $(FOLDER),$(error Name a folder: FOLDER=taskweaver/llm)) --number=$(or $(N),30) $(if $(TESTS_OF),--tests=$(TESTS_OF))
 
 # `make -k long` goes on after a failure.
 LONG := long-tests long-cases long-forks long-races long-kills long-trees long-damage long-attacks
