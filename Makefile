@@ -37,10 +37,9 @@ TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --dur
 test: $(VENV)/.ready-dev  ## Run the tests: each behaviour once.
 	$(BIN)/python -m $(TESTS) -m "not long"
 
-# What is left out is marked by folder in tests/conftest.py.
-SLOW := kernel or sandbox or browser or postgres or search or cli or questions
+# What is left out is marked by place in tests/conftest.py.
 quick: $(VENV)/.ready-dev  ## Run the tests that start no kernel, browser, server, search or command.
-	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not ($(SLOW) or long)"
+	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not (slow or postgres or long)"
 
 coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage erase
@@ -49,10 +48,10 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage report --fail-under=90
 
 contexts: $(VENV)/.ready-dev  ## List the tests of FOLDER=tests/x that run no line of their own.
-	$(BIN)/python .ci/contexts.py $(FOLDER) --numprocesses=2
+	$(BIN)/python .ci/contexts.py $(or $(FOLDER),$(error Name a folder: FOLDER=tests/llm)) --numprocesses=2
 
 mutants: $(VENV)/.ready-mutants  ## Try the tests of FOLDER=taskweaver/x with N=30 mutants of it.
-	$(BIN)/python .ci/mutants.py $(FOLDER) --number=$(or $(N),30) $(if $(TESTS_OF),--tests=$(TESTS_OF))
+	$(BIN)/python .ci/mutants.py $(or $(FOLDER),$(error Name a folder: FOLDER=taskweaver/llm)) --number=$(or $(N),30) $(if $(TESTS_OF),--tests=$(TESTS_OF))
 
 # `make -k long` goes on after a failure.
 LONG := long-tests long-cases long-forks long-races long-kills long-trees long-damage long-attacks

@@ -1,7 +1,7 @@
 """Which tests of a folder run lines of functions that no other test of it runs.
 
-Takes the folder, as `tests/llm`, and arguments for pytest. The tests run in a copy of the work
-tree; the lines that each runs stay in `.coverage-contexts/`, where `mutants.py` looks for them.
+Takes the folder, and arguments for pytest. The tests run in a copy of the work tree; the lines that
+each runs stay in `.coverage-contexts/`, where `mutants.py` looks for them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from coverage import CoverageData
+from each_test import outcomes
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / ".coverage-contexts"
@@ -30,35 +32,32 @@ def main(folder: str, *options: str) -> int:
     """Run the tests of a folder, and print those without a line of their own."""
     measured = measure(folder, options)
     own = Counter(tests[0] for tests in measured["lines"].values() if len(tests) == 1)
-    cover = greedy_cover(measured["lines"])
-    sizes = test_sizes(folder)
+    cover, sizes = greedy_cover(measured["lines"]), test_sizes(folder)
     without = [name for name in measured["seconds"] if not own[name]]
-    for name in sorted(without, key=lambda name: (name.partition("::")[0], -sizes.get(name, 0))):
+    for name in without:
         print(f"{sizes.get(name, 0):>5} lines {'in cover' if name in cover else '':>9}  {name}")
-    for name in measured["failed"]:
-        print(f"failed, left out: {name}")
-    lines = sum(sizes.get(name, 0) for name in measured["seconds"])
-    print(
-        f"{folder}: {len(measured['seconds'])} tests ({lines} lines) run {len(measured['lines'])}"
-        f" lines of functions; {len(cover)} tests ({sum(sizes.get(n, 0) for n in cover)} lines)"
-        f" cover them; {len(without)} ({sum(sizes.get(n, 0) for n in without)} lines), listed"
-        " above, have no line of their own."
-    )
+    print("failed, left out:", measured["failed"])
+    for names, what in (
+        (measured["seconds"], f"run {len(measured['lines'])} lines of functions"),
+        (cover, "cover them"),
+        (without, "have no line of their own, see above"),
+    ):
+        print(f"{len(names)} tests ({sum(sizes.get(n, 0) for n in names)} lines) {what}")
     return 0
 
 
 def measure(folder: str, options: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the seconds of each test, those that failed, and the tests of each line; keep them."""
-    with tempfile.TemporaryDirectory(prefix="contexts-") as place:
-        copy, log = copy_of_repository(Path(place) / "copy"), Path(place) / "log"
-        env = environment(copy, log) | {"COVERAGE_FILE": str(Path(place) / "measured")}
+    with place_for("contexts-") as place:
+        copy, log = copy_of_repository(place / "copy"), place / "log"
+        env = environment(copy, log) | {"COVERAGE_FILE": str(place / "measured")}
         command = (sys.executable, "-m", "coverage")
         subprocess.run([*command, "run", *PYTEST, *options, folder], cwd=copy, env=env, check=False)
         subprocess.run([*command, "combine", "-q"], cwd=copy, env=env, check=True)
-        seconds, failed = Counter[str](), set[str]()
-        for name, outcome, took in outcomes(log):
+        noted, seconds = outcomes(log), Counter[str]()
+        for name, _, took in noted:
             seconds[name] += took
-            failed |= {name} if outcome == "failed" else set()
+        failed = {name for name, outcome, _ in noted if outcome == "failed"}
         passed = set(seconds) - failed
         measured = {
             "seconds": {name: round(seconds[name], 3) for name in sorted(passed)},
@@ -75,6 +74,17 @@ def result_path(folder: str, kind: str = "contexts") -> Path:
     return RESULTS / f"{folder.strip('/').replace('/', '_')}-{kind}.json"
 
 
+@contextmanager
+def place_for(prefix: str) -> Iterator[Path]:
+    """Give a folder for a copy and for the files of its tests, which may be nested deeply."""
+    place = Path(tempfile.mkdtemp(prefix=prefix))
+    try:
+        (place / "tmp").mkdir()
+        yield place
+    finally:
+        subprocess.run(["rm", "-rf", str(place)], check=False)
+
+
 def copy_of_repository(copy: Path) -> Path:
     """Copy the files that git has or would take: tests change nothing in the work tree."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -89,14 +99,8 @@ def copy_of_repository(copy: Path) -> Path:
 def environment(copy: Path, log: Path) -> dict[str, str]:
     """Return an environment in which all processes import the package of the copy."""
     path = os.pathsep.join([str(copy), str(copy / ".ci")])
-    return {**os.environ, "PYTHONPATH": path, "EACH_TEST": str(log)}
-
-
-def outcomes(log: Path) -> Iterator[tuple[str, str, float]]:
-    """Return what `each_test` noted."""
-    for line in log.read_text("utf-8").splitlines() if log.exists() else ():
-        name, outcome, seconds = json.loads(line)
-        yield name, outcome, seconds
+    own = {"PYTHONPATH": path, "EACH_TEST": str(log), "TMPDIR": str(copy.parent / "tmp")}
+    return {**os.environ, **own}
 
 
 def tests_of_lines(copy: Path, data_path: Path, passed: set[str]) -> dict[str, list[str]]:

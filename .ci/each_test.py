@@ -23,6 +23,12 @@ def function_of(nodeid: str) -> str:
     return nodeid.partition("[")[0]
 
 
+def outcomes(log: Path) -> list[tuple[str, str, float]]:
+    """Return what was noted: the function, `start`, `passed` or `failed`, and the seconds."""
+    lines = log.read_text("utf-8").splitlines() if log.exists() else []
+    return [json.loads(line) for line in lines]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure all processes, see the mark `measured`."""
     if "COVERAGE_PROCESS_CONFIG" in os.environ:

@@ -15,7 +15,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +24,7 @@ import contexts
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
+from each_test import outcomes
 
 _MOST_TESTS = 60
 _BINARY = ("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_Mul", "BitAnd_BitOr")
@@ -55,8 +55,8 @@ def main() -> int:
         if Path(line).is_relative_to(given.folder)
     }
     draw, results = random.Random(given.seed), []
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
-        copy = contexts.copy_of_repository(Path(place) / "copy")
+    with contexts.place_for("mutants-") as place:
+        copy = contexts.copy_of_repository(place / "copy")
         for mutant in sample(lines, given.number, draw):
             names = lines[mutant["line"]]
             chosen = sorted(draw.sample(names, min(_MOST_TESTS, len(names))))
@@ -106,7 +106,7 @@ def killers(copy: Path, mutant: dict[str, Any], chosen: list[str], limit: float)
         status = run_tests(copy, log, chosen, limit)
     finally:
         path.write_text(before, "utf-8")
-    noted = list(contexts.outcomes(log))
+    noted = outcomes(log)
     if not noted and status:
         return chosen
     ended = {name for name, outcome, _ in noted if outcome != "start"}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from sizes import is_long
 
@@ -29,18 +27,18 @@ class Tab:
         requests: Addresses it asked for.
         complaints: What it wrote to its console, exceptions and refusals among it.
         noted: Numbers of both when its newest document took the place of the one before.
-        origins: Origins of its documents.
     """
 
     def __init__(self, tools: DevTools, session: str) -> None:
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self.noted = (0, 0)
-        self.origins: set[str] = set()
         self._tools, self._session = tools, session
 
     def heard(self, event: DevToolsEvent) -> None:
         """Note an event of the page."""
+        if event.session != self._session:
+            return
         if event.method == "Network.requestWillBeSent":
             self.requests.append(event.params["request"]["url"])
         if event.method in {
@@ -52,7 +50,6 @@ class Tab:
             self.complaints.append(str(event.params))
         if event.method == "Page.frameNavigated" and "parentId" not in event.params["frame"]:
             self.noted = (len(self.requests), len(self.complaints))
-            self.origins.add(event.params["frame"]["securityOrigin"])
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._tools.call(method, params, session=self._session, within_s=WITHIN_S)
@@ -150,100 +147,28 @@ class Tab:
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
 
-class WarmBrowser:
-    """A browser for the tests of all files in a row that open tabs in it.
+BROWSERS: set[int] = set()
+"""Process ids of the browsers of tabs: they start and end processes for pages as they like."""
 
-    Starting it costs as much as a test. Each tab has cookies and storage of its own.
-    """
 
-    def __init__(self) -> None:
-        self._tools: DevTools | None = None
-        self._tabs: dict[str, Tab] = {}
-        self._kept: tuple[str, str] | None = None
+@contextmanager
+def chromium_tab(*, is_kept: bool = False) -> Iterator[Tab]:
+    """Open a tab in a browser of its own; skip the test where none is installed."""
+    tabs: list[Tab] = []
 
-    @property
-    def pids(self) -> set[int]:
-        """Process ids of the browser, which starts and ends processes for pages as it likes."""
-        if self._tools is None:
-            return set()
-        with contextlib.suppress(psutil.NoSuchProcess):
-            below = psutil.Process(self._tools.pid).children(recursive=True)
-            return {self._tools.pid, *(process.pid for process in below)}
-        return {self._tools.pid}
-
-    @contextmanager
-    def tab(self, *, is_kept: bool = False) -> Iterator[Tab]:
-        """Open a tab; skip the test where no browser is installed.
-
-        One that is kept is given again to the next that asks for one: a page takes the place of
-        another one of this machine's servers in the same process, which has compiled its code.
-        """
-        if self._tools is None:
-            self._tools = DevTools(find_quick_browser(), self._heard)
-        try:
-            place = (self._kept if is_kept else None) or self._new_place()
-            if place == self._kept:
-                self._kept = None
-            context, target = place
-            found = self._call("Target.attachToTarget", targetId=target, flatten=True)
-            made = self._tabs[found["sessionId"]] = Tab(self._tools, found["sessionId"])
-            for domain in ("Page", "Runtime", "Log", "Network"):
-                made.call(f"{domain}.enable")
-            yield made
-            if is_kept and self._kept is None and self._is_emptied(made, place):
-                self._call("Target.detachFromTarget", sessionId=found["sessionId"])
-                self._kept = place
-            else:
-                self._call("Target.disposeBrowserContext", browserContextId=context)
-            del self._tabs[found["sessionId"]]
-        except BaseException:
-            self.close()  # the next test gets another one
-            raise
-
-    def _new_place(self) -> tuple[str, str]:
-        """Open an empty tab; return its context and its id."""
-        context = self._call("Target.createBrowserContext")["browserContextId"]
-        target = self._call("Target.createTarget", url="about:blank", browserContextId=context)
-        return context, target["targetId"]
-
-    def _is_emptied(self, tab: Tab, place: tuple[str, str]) -> bool:
-        """Remove what the pages of a tab have stored; return whether nothing of them is left."""
-        context, target = place
-        pages = {
-            one["targetId"]
-            for one in self._call("Target.getTargets")["targetInfos"]
-            if one.get("browserContextId") == context
-        }
-        servers = {one for one in tab.origins if one.startswith("http://127.0.0.1:")}
-        if pages != {target} or not servers or tab.origins - servers - {"://"}:
-            return False
-        for origin in servers:
-            tab.call("Storage.clearDataForOrigin", origin=origin, storageTypes="all")
-        self._call("Storage.clearCookies", browserContextId=context)
-        tab.call("Page.resetNavigationHistory")
-        return True
-
-    def _call(self, method: str, **params: Any) -> dict[str, Any]:
-        assert self._tools is not None
-        return self._tools.call(method, params, within_s=WITHIN_S)
-
-    def _heard(self, event: DevToolsEvent) -> None:
-        tab = self._tabs.get(event.session)
-        if tab is not None:
+    def heard(event: DevToolsEvent) -> None:
+        for tab in tabs:
             tab.heard(event)
 
-    def close(self) -> None:
-        """End the browser, if there is one."""
-        self._tabs.clear()
-        self._kept = None
-        tools, self._tools = self._tools, None
-        if tools is not None:
-            tools.close()
-
-
-WARM_BROWSER = WarmBrowser()
-"""The browser of this process's tests; `conftest.py` ends it after the last file that uses it."""
-chromium_tab = WARM_BROWSER.tab
+    with closing(DevTools(find_quick_browser(), heard)) as tools:
+        BROWSERS.add(tools.pid)
+        target = tools.call("Target.createTarget", {"url": "about:blank"}, within_s=WITHIN_S)
+        wanted = {"targetId": target["targetId"], "flatten": True}
+        found = tools.call("Target.attachToTarget", wanted, within_s=WITHIN_S)
+        tabs.append(Tab(tools, found["sessionId"]))
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            tabs[0].call(f"{domain}.enable")
+        yield tabs[0]
 
 
 def _luminance(colour: str) -> float:

@@ -4,65 +4,64 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import glob
-from typing import Protocol
+from pathlib import Path
 
 import psutil
+from browser import BROWSERS
 
 _LEFT_S = 60.0
 """Longest time that something may take to end; what stays longer was left behind."""
 
 
-class Warm(Protocol):
-    """What starts processes that tests share."""
-
-    @property
-    def pids(self) -> set[int]:
-        """Ids of those that are there now."""
-
-
 def _pids_below(pid: int) -> set[int]:
     """Return the processes below one, as the system lists the children of each.
 
-    All tests look for theirs, twice, and each of a process's threads may have some.
+    All tests look for theirs, twice, and to look at all processes of the machine takes longer than
+    most tests.
     """
     children = set[int]()
     for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - a third of the time
         with open(f"/proc/{pid}/task/{task}/children", "rb", 0) as file:  # noqa: PTH123
             children.update(map(int, file.read().split()))
-    return children.union(*map(_pids_below, children))
+    return children.union(*map(_pids_below, children - BROWSERS))
 
 
-def _descendants(warm: Sequence[Warm]) -> set[int]:
-    """Return the processes below this one, without the warm ones.
+def _descendants() -> set[int]:
+    """Return the processes below this one, without those of browsers.
 
-    A list of children may lack some while one of them ends: two that are equal are taken. To look
-    at all processes of the machine instead takes longer than most tests.
+    A list of children may lack some while one of them ends: two that are equal are taken.
     """
-    kept = set().union(*(one.pids for one in warm))
-    try:
-        found, before = _pids_below(os.getpid()), None
-        while found != before:
-            found, before = _pids_below(os.getpid()), found
-    except OSError:  # one of them has just ended, or the system has no such files
-        found = {child.pid for child in psutil.Process().children(recursive=True)}
-    return found - kept.union(*(one.pids for one in warm))  # a browser starts some at any time
+    if not Path("/proc/self/task").exists():
+        return {child.pid for child in psutil.Process().children(recursive=True)}
+    before = None
+    while True:
+        with suppress(OSError):  # one of them has just ended
+            found = _pids_below(os.getpid())
+            if found == before:
+                return found - BROWSERS
+            before = found
 
 
 @contextmanager
-def nothing_left(*warm: Warm) -> Iterator[None]:
+def nothing_left() -> Iterator[None]:
     """Fail if the block leaves a child process or a non-daemon thread behind."""
     threads = set(threading.enumerate())
-    children = _descendants(warm)
+    children = _descendants()
     yield
-    late = [t for t in threading.enumerate() if t not in threads and not t.daemon]
+    late = [
+        thread
+        for thread in threading.enumerate()
+        # Launchers of an application that tests share start when several kernels do.
+        if not (thread in threads or thread.daemon or thread.name.startswith("kernel-launcher"))
+    ]
     for thread in late:
         thread.join(_LEFT_S)
     assert not [t for t in late if t.is_alive()], "threads left running"
     new = []
-    for pid in _descendants(warm) - children:
+    for pid in _descendants() - children:
         with suppress(psutil.NoSuchProcess):  # it has ended
             new.append(psutil.Process(pid))
     _, alive = psutil.wait_procs(new, timeout=_LEFT_S)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ NO_STATES = {"session.snapshot_memory_mb": 0, "session.state_limit_mb": 0}
 """Settings of sessions that nobody resumes: no copies of the kernel wait for a free process."""
 NO_SNAPSHOTS = {"session.snapshot_memory_mb": 0}
 """Settings of sessions whose state comes back from disk: only the present can be forked."""
-_DIGESTS: dict[object, frozenset[str]] = {}
-"""What new projects do when they are opened, by all that decides it: it takes long to find out."""
 
 
 def planner_reply(send_to: str, message: str, **fields: str) -> str:
@@ -110,30 +107,11 @@ def make_project(
     """
     (folder / "data").mkdir(parents=True)
     keys = {"execution.zygote": False, "execution.sandbox": "none"} | (config or {})
-    text = json.dumps(keys)
-    (folder / "taskweaver_config.json").write_text(text)
+    (folder / "taskweaver_config.json").write_text(json.dumps(keys))
     if has_table:
         add_table(folder)
-    assert remember(folder, Answer(_digests_of_new(folder, text), is_granted=True))
+    trust_project(folder)
     return folder
-
-
-def _digests_of_new(folder: Path, text: str) -> frozenset[str]:
-    """Return the hashes of what opening a project that was just made does.
-
-    It is looked for once for all that hold nothing else, in one environment: a path in the text may
-    lead elsewhere from each folder.
-    """
-    names = {path.name for path in folder.iterdir()}
-    if names != {"data", "taskweaver_config.json"} or any(
-        part in text for part in ("/", "~", "..")
-    ):
-        return _digests(folder)
-    environment = {**os.environ, "PYTEST_CURRENT_TEST": ""}  # it differs, and says nothing
-    key = text, frozenset(environment.items())
-    if key not in _DIGESTS:
-        _DIGESTS[key] = _digests(folder)
-    return _DIGESTS[key]
 
 
 def add_table(project: Path) -> None:
@@ -147,7 +125,7 @@ def trust_project(folder: Path) -> None:
 
 
 def _digests(folder: Path) -> frozenset[str]:
-    """Return the hashes of what opening a folder does, as the user consents to it."""
+    """Return what opening a folder does, as the user consents to it."""
     return inspect_folder(folder, lambda tier: tier != "none").digests
 
 

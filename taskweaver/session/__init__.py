@@ -1,27 +1,23 @@
-"""A conversation with its roles, kernel and working directory."""
+"""A conversation with its roles, kernel and working directory.
 
+Commands that only read stored sessions need none of these names: they are imported when they are
+asked for.
+"""
+
+from taskweaver.utils.lazy import on_demand
 from taskweaver.utils.system.platform import require_supported
 
 require_supported()
 
-from taskweaver.session.branches.parts import SessionMetadata  # noqa: E402
-from taskweaver.session.config import AppSessionConfig  # noqa: E402
-from taskweaver.session.errors import (  # noqa: E402
-    FileNotAdded,
-    RoundLimit,
-    SessionBusy,
-    SessionClosed,
-    SessionError,
-)
-from taskweaver.session.session import Session  # noqa: E402
-
-__all__ = [
-    "AppSessionConfig",
-    "FileNotAdded",
-    "RoundLimit",
-    "Session",
-    "SessionBusy",
-    "SessionClosed",
-    "SessionError",
-    "SessionMetadata",
-]
+_PLACES = {
+    "AppSessionConfig": "config",
+    "FileNotAdded": "errors",
+    "RoundLimit": "errors",
+    "Session": "session",
+    "SessionBusy": "errors",
+    "SessionClosed": "errors",
+    "SessionError": "errors",
+    "SessionMetadata": "branches.parts",
+}
+__all__ = list(_PLACES)
+__getattr__, __dir__ = on_demand(__name__, _PLACES)

@@ -6,21 +6,14 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
-from warm_kernels import WarmKernels, lean_templates
 
 from bench import __main__ as bench
 from bench.common import SMALL
 
-STARTS = {"sandbox_sessions", "sandbox_start", "warm_start"}
-"""Benchmarks of starts of kernels, which start warm processes without libraries.
-
-The others fork their kernels from the warm processes of the tests.
-"""
 LONG = {
     "agent_api", "branched_versus", "chat_kills", "fork_files", "http_turn", "kernel_fork", "page",
     "round_end", "sandbox_sessions", "sandbox_start", "search", "search_executors", "search_page",
@@ -49,23 +42,11 @@ def _imported() -> list[str]:
     return [name for name in sys.modules if name.startswith("bench.") and name != bench.__name__]
 
 
-@pytest.fixture
-def warm(_warm_kernels: WarmKernels) -> WarmKernels:
-    """The warm processes of the tests."""
-    return _warm_kernels
-
-
 @pytest.mark.parametrize("benchmark", NAMES)
 def test_a_benchmark_returns_figures_and_prints_them(
-    benchmark: str,
-    warm: WarmKernels,
-    capsys: pytest.CaptureFixture[str],
+    benchmark: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with ExitStack() as stack:
-        if benchmark in STARTS:
-            stack.enter_context(warm.out_of_use())
-            stack.enter_context(lean_templates())
-        bench.report(benchmark)
+    bench.report(benchmark)
     table, _, last = capsys.readouterr().out.rstrip("\n").rpartition("\n")
     figures = json.loads(last)
 

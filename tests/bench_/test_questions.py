@@ -56,14 +56,6 @@ def test_a_third_is_held_out_by_the_hash_of_its_id() -> None:
         assert is_chosen(question.id), f"{question.id} belongs into open"
 
 
-def test_most_questions_need_no_package_that_tests_lack() -> None:
-    of_packages = {"cars.json", "stocks.csv", "barley.json", "airports.csv"}
-    without = [question for question in ALL if not of_packages & set(question.files)]
-
-    assert len(without) >= 300
-    assert all(question.can_be_asked for question in without)
-
-
 @pytest.mark.parametrize("group", GROUPS)
 def test_an_expectation_has_a_value(group: str) -> None:
     for question in members(group):
@@ -181,14 +173,6 @@ def test_a_table_may_be_written_in_several_forms(rows: str, verdict: str) -> Non
     )
 
     assert judge(question, turn, Answer(f"Mean per species (344 rows):\n\n{rows}")) == verdict
-
-
-def test_a_count_is_right_or_wrong_and_never_near() -> None:
-    question = Question("x", "how_many", ("penguins.csv",), (), False)
-    turn = Turn("how many penguins?", "number", "len(penguins)")
-
-    assert judge(question, turn, Answer("There are 344 penguins.")) == "right"
-    assert judge(question, turn, Answer("There are 345 penguins.")) == "wrong"
 
 
 @pytest.mark.parametrize(

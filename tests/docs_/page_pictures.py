@@ -14,7 +14,7 @@ import sys
 import tempfile
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -24,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/doors", "tests/doors/page")]
 
 from agents import ask, new_session  # noqa: E402
-from browser import WARM_BROWSER  # noqa: E402
 from page_tab import PageTab, page_tab  # noqa: E402
 
 from taskweaver.memory.branched.store import BranchedMemory  # noqa: E402
@@ -275,7 +274,7 @@ def main(target: Path, project: Path) -> None:
     """Write the pictures."""
     target.mkdir(parents=True, exist_ok=True)
     have_project(project)
-    with closing(WARM_BROWSER), page_tab() as page, tempfile.TemporaryDirectory() as other:
+    with page_tab() as page, tempfile.TemporaryDirectory() as other:
         pictures = Pictures(page, target)
         with serving(project) as address:
             url, token = address.split("/#token=")

@@ -11,8 +11,7 @@ from typing import Any
 import mcp
 import pytest
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp_asking import ask_for_mean
-from mcp_calls import failure, over_http, over_stdio, value
+from mcp_calls import ask_for_mean, failure, over_http, over_stdio, value
 from patience import PATIENCE_S
 from served import Served, problem, served
 from support import NO_STATES, make_project

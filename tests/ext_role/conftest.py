@@ -6,14 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import WARM_BROWSER, find_chromium, find_quick_browser
+from browser import find_chromium, find_quick_browser
 from web_site import Site, site, traces
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _browser_goes_on() -> None:
-    """Run without the browser of other files: the tests here count their own."""
-    WARM_BROWSER.close()
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ def test_text_of_several_lines_is_written_as_a_block(tmp_path: Path) -> None:
     assert "Grüße" in files.dump_yaml({"t": "Grüße"})
 
 
-def test_json_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    data = {"b": "Grüße", "a": [1, None]}
-    files.write_json(tmp_path / "x.json", data)
-    assert files.read_json(tmp_path / "x.json") == data
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -59,11 +53,6 @@ def test_bad_json_is_an_error_that_names_the_file(tmp_path: Path, content: str) 
     path.write_text(content)
     with pytest.raises(ValueError, match=r"bad.json"):
         files.read_json(path)
-
-
-def test_a_missing_file_is_an_operating_system_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        files.read_yaml(tmp_path / "none.yaml")
 
 
 @pytest.mark.parametrize("write", [files.write_yaml, files.write_json])

@@ -14,7 +14,6 @@ import pytest
 
 import taskweaver.__main__
 from taskweaver import utils
-from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.system import platform
 from taskweaver.utils.system.platform import UnsupportedPlatform, require_supported
 from taskweaver.utils.text import title_line
@@ -46,16 +45,6 @@ def test_files_modules_ids_and_digests(tmp_path: Path) -> None:
     assert utils.generate_md5_hash("hello") == "5d41402abc4b2a76b9719d911017c592"
     assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{8}", utils.create_id())
     assert re.fullmatch(r"\d{8}-\d{6}-[0-9a-f]{4}", utils.create_id(2))
-
-
-def test_a_project_is_found_from_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inner = tmp_path / "project" / "a" / "b"
-    inner.mkdir(parents=True)
-    monkeypatch.chdir(inner)
-    assert discover_app_dir() == (inner, False, True)
-    (tmp_path / "project" / "taskweaver_config.json").write_text("{}")
-    assert discover_app_dir() == (tmp_path / "project", True, False)
-    assert discover_app_dir(str(inner)) == (inner, False, True)
 
 
 @pytest.mark.parametrize(

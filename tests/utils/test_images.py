@@ -13,12 +13,10 @@ from taskweaver.utils.images import ImageHeader, image_header
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg", "gif", "webp"])
-@pytest.mark.parametrize("is_lossless", [False, True])
-def test_the_size_stands_in_the_header(kind: str, *, is_lossless: bool) -> None:
-    for mode in ("RGB", "RGBA") if kind in ("png", "webp") else ("RGB",):
+def test_the_size_stands_in_the_header(kind: str) -> None:
+    for is_lossless in (False, True) if kind == "webp" else (False,):
         buffer = io.BytesIO()
-        more = {"lossless": is_lossless} if kind == "webp" else {}
-        Image.new(mode, (321, 45)).save(buffer, kind.upper(), **more)
+        Image.new("RGB", (321, 45)).save(buffer, kind.upper(), lossless=is_lossless)
         assert image_header(buffer.getvalue()) == ImageHeader(kind, 321, 45)
 
 

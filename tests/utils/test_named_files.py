@@ -42,19 +42,13 @@ FOUND = [
     # text, with {home} for the folder; the file; how the text spells it, if not as the file
     ("rows in o.csv?", "o.csv", "o.csv"),
     ("rows in ./o.csv, please", "o.csv", "./o.csv"),
-    ("rows in {home}/o.csv?", "o.csv", "{home}/o.csv"),
     ("rows in {home}/o.csv.", "o.csv", "{home}/o.csv"),
-    ("({home}/o.csv)", "o.csv", "{home}/o.csv"),
     ("rows in ~/o.csv: how many?", "o.csv", "~/o.csv"),
     ('rows in "{home}/o.csv"', "o.csv", "{home}/o.csv"),
     ("rows in '{home}/o.csv'!", "o.csv", "{home}/o.csv"),
-    ("rows in `o.csv`", "o.csv", "o.csv"),
-    ("rows in {home}/O.CSV", "o.csv", "{home}/O.CSV"),
     ("rows in {HOME}/o.csv", "o.csv", "{HOME}/o.csv"),
-    ("rows in {shell}/o.csv", "o.csv", "{shell}/o.csv"),
     ("rows in {shell}/my\\ sales\\ \\(final\\).csv ", "my sales (final).csv", None),
     ("sum my sales (final).csv please", "my sales (final).csv", "my sales (final).csv"),
-    ("{home}/my sales (final).csv", "my sales (final).csv", None),
     ("file://{url}/my%20sales%20(final).csv", "my sales (final).csv", None),
     ("FILE://localhost{url}/o.csv", "o.csv", None),
     ("mean in O'Brien, 2.csv", "O'Brien, 2.csv", "O'Brien, 2.csv"),
@@ -62,14 +56,11 @@ FOUND = [
     ("Zeilen in {nfd}", "Größe.csv", "{nfd}"),
     ("データ.csvの平均", "データ.csv", "データ.csv"),
     ("rows in «o.csv»", "o.csv", "o.csv"),
-    ("rows in link.csv", "link.csv", "link.csv"),
     ("rows in linked/d.csv", "linked/d.csv", "linked/d.csv"),
     ("rows in {root}/o.csv", "{root}/o.csv", "{root}/o.csv"),
-    ("rows in other/o.csv", "other/o.csv", "other/o.csv"),
     ("rows in Sub Dir/D.csv", "sub dir/d.csv", "Sub Dir/D.csv"),
     ("open ./README", "README", "./README"),
     ("rows in p.json.gz and t.csv.gz", "p.json.gz", "p.json.gz"),
-    ("rows in z.zip", "z.zip", "z.zip"),
 ]
 
 
@@ -122,21 +113,6 @@ def test_a_file_that_cannot_be_used_has_the_reason(
     assert [reason[: len(problem or "")] for reason in found] == ([problem] if problem else [])
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read all")
-def test_rights_are_part_of_the_reason(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    for file in (tmp_path / "a.csv", closed / "b.csv"):
-        file.touch(0o000)
-    closed.chmod(0o000)
-    try:
-        found = Finder(tmp_path).in_text("join a.csv with closed/b.csv and the rest")
-    finally:
-        closed.chmod(0o700)
-    assert [named.spelled for named in found] == ["a.csv", "closed/b.csv"]
-    assert {named.problem for named in found} == {"cannot be read: Permission denied"}
-
-
 def test_words_name_files_of_the_data_folder_and_paths_none_without_a_place(home: Path) -> None:
     text = f"README, o.csv, other, ./notes.md, other/o.csv, ../x, {home}/z.zip, file://{home}/z.zip"
     assert [named.source.name for named in Finder(None, home).in_text(text)] == ["README", "o.csv"]
@@ -146,16 +122,6 @@ def test_words_name_files_of_the_data_folder_and_paths_none_without_a_place(home
     assert [named.source.name for named in tables] == ["o.csv"]
     standing_there = Finder(home, home, tables_only=True).in_text("o.csv and notes.md")
     assert [named.source.name for named in standing_there] == ["o.csv", "notes.md"]
-
-
-def test_a_folder_of_many_files_is_listed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listed = []
-    monkeypatch.setattr(Path, "iterdir", lambda path: listed.append(path) or iter(()))
-    Finder(tmp_path, tmp_path).in_text("rows in a.csv, b.csv and c.csv of this.that " * 100)
-    assert listed.count(tmp_path) == 1
-    assert len(listed) < 10
 
 
 @settings(max_examples=examples(30))

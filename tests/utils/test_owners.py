@@ -29,19 +29,6 @@ def test_an_owner_is_one_that_can_be(ended: int) -> None:
     assert [name for name in others if has_ended(name)] == []
 
 
-def test_folders_of_owners_that_ended_are_swept_whatever_else_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: int
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(homes, "_MOST_BYTES", 1 << 10)
-    monkeypatch.setattr(homes, "pid_namespace", lambda: homes._FIRST_NAMESPACE)
-    kept = [f"tw-{name}-x" for name in ("²", "9" * 40, "", ".", f"{ended}.1f", str(os.getpid()))]
-    for name in (*kept, f"tw-{ended}-x"):
-        (tmp_path / name).mkdir()
-    sweep_folders()
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(kept)
-
-
 def test_a_container_sweeps_its_own_folders_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: int
 ) -> None:

@@ -94,18 +94,10 @@ It is done with the lock and without it; a line has the number of errors, and th
 """
 
 
-@pytest.fixture(scope="module")
-def races() -> list[str]:
-    """What the races print."""
+@pytest.mark.skipif(not parsing.NEEDS_LOCK, reason="this version of Python has no defect")
+def test_a_check_is_disturbed_by_another_thread_without_the_lock_alone() -> None:
     command = [sys.executable, "-c", RACES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
-    return done.stdout.splitlines()
-
-
-def test_a_check_is_not_disturbed_by_another_threads(races: list[str]) -> None:
-    assert races[0] == "0"
-
-
-@pytest.mark.skipif(not parsing.NEEDS_LOCK, reason="this version of Python has no defect")
-def test_without_the_lock_it_is(races: list[str]) -> None:
-    assert "AST constructor recursion depth mismatch" in races[1]
+    with_lock, without = done.stdout.splitlines()
+    assert with_lock == "0"
+    assert "AST constructor recursion depth mismatch" in without

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from taskweaver.utils.files import parse_yaml
 
@@ -14,18 +13,10 @@ def aliases(first: str, form: str) -> str:
     return "\n".join([f"a0: &a0 {first}", *levels])
 
 
-def repeats_merges() -> bool:
-    """Return whether PyYAML, as before 6.0.4, keeps each copy of a key that is merged twice."""
-    node = yaml.compose("<<: [&a {k: 1}, *a]", yaml.SafeLoader)
-    yaml.SafeLoader("").flatten_mapping(node)
-    return len(node.value) > 1
-
-
 REFUSED = {
     "brackets": "[" * 100_000,
     "braces": "{a: " * 100_000,
     "dashes": "- " * 50_000,
-    "question marks": "? " * 50_000,
     "indentation": "\n".join(" " * n + "a:" for n in range(2_000)),
     "lists in the same column": "\n".join(" " * n + "a:\n" + " " * n + "-" for n in range(500)),
     "aliases of aliases": aliases("[x, x]", " [{}]"),
@@ -43,15 +34,6 @@ LOADED = {
 def test_what_would_use_up_the_program_is_refused(kind: str) -> None:
     with pytest.raises(ValueError, match=r"^f\.yaml"):
         parse_yaml(REFUSED[kind], "f.yaml")
-
-
-def test_merges_of_merges_are_refused_or_merged_once_each() -> None:
-    text = aliases("{k: 1}", "\n  <<: [{}]") + "\n"
-    if not repeats_merges():
-        assert parse_yaml(text, "f.yaml") == {f"a{level}": {"k": 1} for level in range(11)}
-        return
-    with pytest.raises(ValueError, match=r"^f\.yaml"):
-        parse_yaml(text, "f.yaml")
 
 
 @pytest.mark.parametrize("kind", LOADED)
