@@ -152,7 +152,7 @@ BROWSERS: set[int] = set()
 
 
 @contextmanager
-def chromium_tab(*, is_kept: bool = False) -> Iterator[Tab]:
+def chromium_tab() -> Iterator[Tab]:
     """Open a tab in a browser of its own; skip the test where none is installed."""
     tabs: list[Tab] = []
 

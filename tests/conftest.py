@@ -14,11 +14,10 @@ from typing import Any
 
 import hypothesis
 import pytest
+from command_line import CommandLine
 from leftovers import nothing_left
 from sizes import EXAMPLES
 from support import NO_STATES
-from warm_commands import WarmCommands
-from warm_kernels import WarmKernels
 
 from taskweaver.config.config_mgt import env_name
 from taskweaver.llm.facts import learnt
@@ -85,29 +84,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def _warm_kernels() -> WarmKernels:
-    return WarmKernels()
-
-
-@pytest.fixture
-def cold_workers() -> None:
-    """Workers of searches start and end as their search asks."""
-
-
-@pytest.fixture
-def early_kernels() -> None:
-    """Kernels start as soon as a session opens."""
-
-
-@pytest.fixture
-def cold_kernels() -> None:
-    """Kernels start as their application asks."""
-
-
-@pytest.fixture(scope="session")
-def warm_commands() -> WarmCommands:
+def command_line() -> CommandLine:
     """Commands of the program."""
-    return WarmCommands()
+    return CommandLine()
 
 
 @pytest.fixture(scope="module")

@@ -209,7 +209,6 @@ def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(pro
     assert "- bad(" not in asked
 
 
-@pytest.mark.usefixtures("early_kernels")
 def test_the_kernel_starts_before_the_model_has_answered(project: Path) -> None:
     before = set(psutil.Process().children(recursive=True))
     deadline = time.monotonic() + PATIENCE_S

@@ -9,7 +9,6 @@ from typing import Any
 import psutil
 import pytest
 from support import NO_STATES, code_reply, make_project
-from warm_kernels import lean_templates
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
@@ -158,10 +157,9 @@ def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("cold_kernels")
 def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
     before = _descendants()
-    with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
+    with opened(tmp_path, **{"execution.zygote": True}) as app:
         session = app.get_session()
         run(session, STAMP)
         for _ in range(3):
@@ -174,9 +172,8 @@ def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("cold_kernels")
 def test_a_warm_process_is_replaced_if_it_was_killed(tmp_path: Path) -> None:
-    with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
+    with opened(tmp_path, **{"execution.zygote": True}) as app:
         run(app.get_session(), "1")
         (warm,) = map(psutil.Process, _warm())
         warm.kill()
@@ -184,14 +181,13 @@ def test_a_warm_process_is_replaced_if_it_was_killed(tmp_path: Path) -> None:
         assert "2" in run(app.get_session(), "1 + 1")
 
 
-@pytest.mark.usefixtures("cold_kernels")
 def test_a_warm_process_is_replaced_if_a_library_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "more-packages"
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
-    with lean_templates(), opened(tmp_path, **{"execution.zygote": True, **NO_STATES}) as app:
+    with opened(tmp_path, **{"execution.zygote": True, **NO_STATES}) as app:
         assert "2" in run(app.get_session(), "1 + 1")
         before = _warm()
         assert "3" in run(app.get_session(), "1 + 2")
@@ -215,4 +211,4 @@ def _running(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 def _warm() -> list[int]:
     children = _running(psutil.Process().children())
-    return [child.pid for child in children if "template" in child.cmdline()]
+    return [child.pid for child in children if "warm" in child.cmdline()]

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from command_line import CommandLine
 from sizes import some
 from support import has_bwrap, make_project, planner_reply
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 
@@ -38,12 +38,6 @@ print("pid", os.getpid(), flush=True)
 tempfile.tempdir = None  # where it was forked, another folder is known
 from support import code_reply, planner_reply
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.template import template
-
-if "KILLS" not in os.environ:
-    # The warm process has no libraries, which take most of its start: no cell needs them.
-    whole = template.launcher_command
-    template.launcher_command = lambda _, *given: whole("template", *given)
 
 def model(messages):
     words = str(messages[-1]["content"])
@@ -170,7 +164,7 @@ class Place:
 
 @pytest.fixture(params=["bwrap", "none"])
 def place(
-    request: pytest.FixtureRequest, tmp_path: Path, warm_commands: WarmCommands
+    request: pytest.FixtureRequest, tmp_path: Path, command_line: CommandLine
 ) -> Iterator[Place]:
     if request.param == "bwrap" and not has_bwrap():
         pytest.skip("bubblewrap does not run here")
@@ -178,7 +172,7 @@ def place(
         pytest.skip("killed in bubblewrap; without a sandbox as well by `make long`")
     keys = {"execution.sandbox": request.param, "execution.zygote": True}
     temporary = Path(tempfile.mkdtemp(prefix="killed-", dir="/tmp"))  # names of sockets are short
-    program = [sys.executable, "-c"] if "KILLS" in os.environ else warm_commands.script
+    program = [sys.executable, "-c"] if "KILLS" in os.environ else command_line.script
     yield Place(make_project(tmp_path / "project", keys, has_table=False), temporary, program)
     shutil.rmtree(temporary)
 

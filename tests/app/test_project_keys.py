@@ -13,7 +13,6 @@ from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
 from sizes import some
 from support import Script, code_reply, make_project, planner_reply
-from warm_kernels import lean_templates
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.keys.known_keys import COMPACTING_ROLES
@@ -151,7 +150,7 @@ def test_the_logs_of_kernels_are_where_configured(project: Path, tmp_path: Path)
     keys = ALONE | {"execution.zygote": True, "execution_service.env_dir": str(tmp_path / "env")}
     keys |= {"execution.open_file_limit": 900}  # so that no warm process of other tests serves it
     script = Script([code_reply("1")])
-    with lean_templates(), TaskWeaverApp(project, model=script, config=keys) as app:
+    with TaskWeaverApp(project, model=script, config=keys) as app:
         assert app.get_session().send_message("go").state == "finished"
         assert (tmp_path / "env" / "warm.log").exists()
 

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import CommandLine
 from sizes import some
 from support import NO_SNAPSHOTS, Listener, Script, code_reply, make_project, planner_reply
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
@@ -69,7 +69,6 @@ def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("early_kernels")
 def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -> None:
     id_ = first_session(project, "x = 20", "y = x + 1", "open('made.txt', 'w').write('kept')")
     with TaskWeaverApp(project, model=codes("x + y"), config=ALONE) as app:
@@ -144,11 +143,11 @@ sys.stdin.read()
 
 
 def test_sessions_are_open_in_one_process_and_the_last_used_is_resumed_after_its_kill(
-    project: Path, warm_commands: WarmCommands
+    project: Path, command_line: CommandLine
 ) -> None:
     root = project / "workspace" / "sessions"
     with subprocess.Popen(
-        [*warm_commands.script, OPENING, str(project)],
+        [*command_line.script, OPENING, str(project)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
     ) as process:  # fmt: skip

@@ -18,11 +18,11 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from command_line import CommandLine
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from patience import PATIENCE_S
 from sizes import some
 from support import NO_STATES, Listener, code_reply, make_project, planner_reply
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
@@ -65,7 +65,7 @@ class Place:
     project: Path
     endpoint: FakeEndpoint
     key: str
-    commands: WarmCommands
+    commands: CommandLine
 
     def chat(self, *arguments: str, text: str, status: int | None = None) -> str:
         """Hold a chat by the command, whose environment code can read; return what it wrote."""
@@ -142,7 +142,7 @@ def echoing(key: str) -> dict[str, list[str]]:
 def place(
     tmp_path: Path,
     request: pytest.FixtureRequest,
-    warm_commands: WarmCommands,
+    command_line: CommandLine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Place]:
     monkeypatch.setattr(redact, "_shared", redact.Redactor())  # tests before have taught the key
@@ -172,7 +172,7 @@ def place(
             "session.data_dir": "${AppBaseDir}/data",
         }
         project = make_project(tmp_path / "home" / "project", config, has_table=False)
-        yield Place(project, endpoint, key, warm_commands)
+        yield Place(project, endpoint, key, command_line)
 
 
 SCRIPT = """refuse me

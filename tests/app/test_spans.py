@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import CommandLine
 from fake_endpoint import DONE, Call, event, serving
 from search_lab import Climber, lab, search
 from support import Script, code_reply, make_project, planner_reply
 from traces import Recorded, collecting
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.config_mgt import AppConfigSource
@@ -278,12 +278,12 @@ def test_a_collector_gets_a_whole_conversation(tmp_path: Path) -> None:
 
 
 def test_the_program_prints_spans_where_the_environment_asks_for_them(
-    tmp_path: Path, warm_commands: WarmCommands
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
     made = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
     environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
     question = ("-p", str(made), "-m", "run this code: 20 + 1")
-    ran = warm_commands.run(*question, env=environment, cwd=tmp_path)
+    ran = command_line.run(*question, env=environment, cwd=tmp_path)
     assert ran.returncode == 0
     assert "21" in ran.stdout
     assert "invoke_workflow" not in ran.stdout

@@ -15,10 +15,9 @@ from typing import Any
 
 import psutil
 import pytest
+from command_line import CommandLine
 from sizes import some
 from support import NO_SNAPSHOTS, Listener, Script, make_project, planner_reply
-from warm_commands import WarmCommands
-from warm_kernels import WarmKernels
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
@@ -156,7 +155,6 @@ def test_restored_objects_differ_by_content_and_not_by_address(project: Path) ->
     assert found.files == {"a.txt": ("3 bytes", "3 bytes, other content")}
 
 
-@pytest.mark.usefixtures("early_kernels")
 def test_a_resumed_session_is_as_it_was_and_no_cell_runs_again_by_itself(project: Path) -> None:
     """An appended file keeps its one line, and the random number in the history stays true."""
     add_plugin(project)
@@ -330,13 +328,13 @@ def test_a_rebuilt_result_shows_what_it_changes_and_is_taken_over_once_or_never(
 
 
 @pytest.fixture
-def started(_warm_kernels: WarmKernels) -> Callable[[], list[psutil.Process]]:
+def started() -> Callable[[], list[psutil.Process]]:
     """A function that returns the processes begun below this one, but for those tests share."""
     before = psutil.Process().children(recursive=True)
 
     def found() -> list[psutil.Process]:
         below = psutil.Process().children(recursive=True)
-        own = [one for one in below if one not in before and one.pid not in _warm_kernels.pids]
+        own = [one for one in below if one not in before]
         return running(own)
 
     return found
@@ -539,7 +537,6 @@ def twice(x: int) -> int:
 """
 
 
-@pytest.mark.usefixtures("early_kernels")
 def test_a_kernel_without_its_variables_is_not_forked(stored: Callable[[], Path]) -> None:
     """Plugins are loaded before a cell is refused; a fork of that kernel would have no variable."""
     project = stored()
@@ -600,7 +597,7 @@ with TaskWeaverApp(sys.argv[1], model=Script([])) as app:
 
 
 def test_a_kill_at_any_moment_never_leaves_a_stale_value(
-    project: Path, warm_commands: WarmCommands
+    project: Path, command_line: CommandLine
 ) -> None:
     """Each variable has its value of the last shown round, or is named as missing.
 
@@ -612,7 +609,7 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(
     for trial in range(TRIALS):
         arguments = ["resume"] if trial or TRIALS == 1 else []
         with subprocess.Popen(
-            [*warm_commands.script, CHATTING, str(project), *arguments],
+            [*command_line.script, CHATTING, str(project), *arguments],
             stdout=subprocess.PIPE,
             text=True,
             env={

@@ -85,7 +85,6 @@ def test_a_chat_builds_syntax_trees_under_the_lock_alone(
     assert all(guarded)
 
 
-@pytest.mark.usefixtures("early_kernels")
 def test_applications_open_side_by_side(tmp_path: Path) -> None:
     projects = [
         make_project(tmp_path / str(n), {"llm.api_type": "offline"}, has_table=False)
@@ -102,7 +101,6 @@ def test_applications_open_side_by_side(tmp_path: Path) -> None:
         assert sum(threads.map(open_often, projects)) == 3
 
 
-@pytest.mark.usefixtures("early_kernels")
 def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
     kept: list[weakref.ref[Any]] = []

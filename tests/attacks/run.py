@@ -24,7 +24,6 @@ from attacks.world import PRELUDE, World
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.common import Client, Manager
-from taskweaver.ces.template import template
 from taskweaver.session.session import Session
 
 SECRET = "ATTACK_SECRET"
@@ -197,23 +196,12 @@ def _run(folder: Path, tier: str, names: Sequence[str]) -> dict[str, bool]:
         return {attack.name: made.attempt(attack) for attack in chosen}
 
 
-def _leave_libraries_out() -> None:
-    """Start later warm processes without libraries, which take most of their start.
-
-    Code imports what it uses. Without a sandbox, no attack is on what the process has imported.
-    """
-    whole = template.launcher_command
-    template.launcher_command = lambda _, *given: whole("template", *given)  # type: ignore[attr-defined]
-
-
 def main() -> None:
     """Run the attacks."""
     folder, wanted = sys.argv[1:]
     os.environ.setdefault(SECRET, f"sibling-secret-{secrets.token_hex(12)}")
     results = {}
     for tier, names in json.loads(wanted).items():
-        if tier == "none" and os.environ.get("ATTACKS") != "all":
-            _leave_libraries_out()
         results[tier] = _run(Path(folder), tier, names)
     print(json.dumps(results))
 

@@ -7,29 +7,9 @@ from pathlib import Path
 
 import pytest
 from kernels import LIMITS, warmed
-from warm_kernels import WarmKernels
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.manager import code_execution_service_factory
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _kernels_start_warm(
-    request: pytest.FixtureRequest, _warm_kernels: WarmKernels
-) -> Iterator[None]:
-    """Start each kernel as its test asks, where that is the subject; else from a warm process."""
-    if request.path.parent.name in {"forking", "kernel"}:
-        with _warm_kernels.in_use():
-            yield
-    else:
-        yield
-
-
-@pytest.fixture
-def warm_starts(_warm_kernels: WarmKernels) -> Iterator[None]:
-    """Fork kernels from the shared warm processes, for a test of what follows their start."""
-    with _warm_kernels.in_use():
-        yield
 
 
 @pytest.fixture(scope="module")

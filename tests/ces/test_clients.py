@@ -32,7 +32,6 @@ def test_clients_that_were_stopped_are_released(tmp_path: Path) -> None:
         manager.clean_up()
 
 
-@pytest.mark.usefixtures("warm_starts")
 def test_the_client_of_an_id_is_a_new_one_after_its_end(tmp_path: Path) -> None:
     manager = limited(tmp_path)
     try:
@@ -61,7 +60,6 @@ def test_a_client_that_is_stopped_while_it_starts_launches_no_process(tmp_path: 
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not work here")
-@pytest.mark.usefixtures("warm_starts")
 def test_a_sandbox_ends_with_the_last_client_of_its_folder(tmp_path: Path) -> None:
     manager = code_execution_service_factory(tmp_path, limits=LIMITS, sandbox=SandboxPolicy())
     try:

@@ -94,7 +94,6 @@ def test_loading_plugins_ends_as_well_and_is_done_the_next_time(
     assert run(client, "greet()").output == "hello"
 
 
-@pytest.mark.usefixtures("warm_starts")
 def test_an_interrupt_between_two_operations_of_a_block_counts(
     manager: Callable[[], KernelManager],
 ) -> None:

@@ -65,7 +65,7 @@ subprocess.Popen([sys.executable, '-I', '-c', code, homes], start_new_session=Tr
 
 
 @pytest.fixture
-def manager(tmp_path: Path, warm_starts: None) -> Iterator[KernelManager]:
+def manager(tmp_path: Path) -> Iterator[KernelManager]:
     made = code_execution_service_factory(tmp_path, limits=PATIENT, sandbox=SandboxPolicy())
     assert isinstance(made, KernelManager)
     yield made
@@ -73,7 +73,7 @@ def manager(tmp_path: Path, warm_starts: None) -> Iterator[KernelManager]:
 
 
 @pytest.fixture
-def session(tmp_path: Path, warm_starts: None) -> Iterator[Session]:
+def session(tmp_path: Path) -> Iterator[Session]:
     keys: dict[str, Any] = {
         "execution.sandbox": "bwrap", "execution.start_timeout_s": 600.0,
         "execution.cell_timeout_s": 600.0,

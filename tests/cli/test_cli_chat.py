@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from command_line import CommandLine
 from patience import PATIENCE_S
 from screen import Screen
 from support import trust_project
-from warm_commands import WarmCommands
 
 from taskweaver.cli.main import commands
 
@@ -174,11 +174,11 @@ def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(project: Path) ->
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_script_and_its_kernel(
-    without_table: Path, warm_commands: WarmCommands, number: signal.Signals, status: int
+    without_table: Path, command_line: CommandLine, number: signal.Signals, status: int
 ) -> None:
     code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
     with subprocess.Popen(
-        [*warm_commands.program, "-p", str(without_table), "--json", "-m", code],
+        [*command_line.program, "-p", str(without_table), "--json", "-m", code],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from command_line import CommandLine
 from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
 from search_figures import bare_figures
 from search_lab import FAST, Climber
 from search_lab import IDEA as CLIMB
 from support import make_project
-from warm_commands import BARE_FIGURES, WarmCommands
 
 from taskweaver.cli.main import commands
 from taskweaver.llm.types import ModelRequest
@@ -242,7 +242,7 @@ def test_settings_of_the_original_are_understood(climbed: Path) -> None:
 
 
 def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
-    climbed: Path, climber: LastingClimber, warm_commands: WarmCommands
+    climbed: Path, climber: LastingClimber, command_line: CommandLine
 ) -> None:
     project, idea = climbed, str(climbed / "climb.md")
     climber.lasts = True
@@ -251,11 +251,11 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
     more["memory.enabled"] = False
     configure(project, more)
     with subprocess.Popen(
-        [*warm_commands.program, *arguments],
+        [*command_line.program, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", BARE_FIGURES: "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
     ) as process:
         assert process.stdout is not None
         before = [next(process.stdout)]
@@ -403,7 +403,7 @@ def drawn_until(handle: int, text: str, drawn: str = "") -> str:
 
 @pytest.mark.measured
 def test_what_is_said_stands_above_the_live_tree(
-    climbed: Path, climber: LastingClimber, warm_commands: WarmCommands
+    climbed: Path, climber: LastingClimber, command_line: CommandLine
 ) -> None:
     project = climbed
     climber.lasts = True
@@ -412,11 +412,11 @@ def test_what_is_said_stands_above_the_live_tree(
     termios.tcsetwinsize(theirs, (24, 80))
     arguments = ["-p", str(project), "search", str(project / "climb.md"), "--name", "a"]
     with subprocess.Popen(
-        [*warm_commands.program, *arguments],
+        [*command_line.program, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": "", BARE_FIGURES: "1"},
+        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
         start_new_session=True,
     ) as process:
         os.close(theirs)

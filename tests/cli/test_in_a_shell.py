@@ -13,8 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from command_line import CommandLine
 from support import NO_STATES, make_project
-from warm_commands import WarmCommands
 
 from taskweaver.utils.redact import MASK
 
@@ -38,7 +38,7 @@ class Shell:
 
     home: Path
     cwd: Path
-    commands: WarmCommands
+    commands: CommandLine
 
     def run(self, *arguments: str, text: str | None = None) -> str:
         """Run the program as the shell does; return its output, in which every path exists."""
@@ -81,10 +81,10 @@ def stored_cells(project: Path) -> list[str]:
 
 
 def test_what_is_printed_exists_and_what_is_stored_is_exact(
-    tmp_path: Path, warm_commands: WarmCommands
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
     project = make_project(tmp_path / "clone-of-the-program" / "project", KEYS | NO_STATES)
-    shell = Shell(tmp_path, project.parent, warm_commands)
+    shell = Shell(tmp_path, project.parent, command_line)
     reading = f"path = {str(project / 'data' / 'tiny.csv')!r}; text = open(path).read(); len(text)"
     typed = [TOKEN, reading, "open('saved.txt', 'w').write(path)"]
     files = ["/save", "/export story.ipynb", "/export story.py", "/export story.md", "/info"]
@@ -107,11 +107,9 @@ def test_what_is_printed_exists_and_what_is_stored_is_exact(
     assert MASK not in "".join(codes)
 
 
-def test_artifacts_are_named_wherever_one_starts(
-    tmp_path: Path, warm_commands: WarmCommands
-) -> None:
+def test_artifacts_are_named_wherever_one_starts(tmp_path: Path, command_line: CommandLine) -> None:
     project = make_project(tmp_path / "project", KEYS | NO_STATES, has_table=False)
-    shell = Shell(tmp_path, tmp_path, warm_commands)
+    shell = Shell(tmp_path, tmp_path, command_line)
     code = "run this code: open('saved.txt', 'w').write('done')"
     (path,) = json.loads(shell.run("-p", "project", "--json", "-m", code))["artifacts"]
     assert Path(path).is_relative_to(project)
@@ -119,11 +117,11 @@ def test_artifacts_are_named_wherever_one_starts(
 
 
 def test_a_configured_key_that_is_the_name_of_the_folder_masks_no_path(
-    tmp_path: Path, warm_commands: WarmCommands
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
     """A local server takes any key, and the name of the project comes to mind."""
     keys = {**KEYS, "llm.api_key": "sales-report", "embedding.api_key": "analyst-home"}
     project = make_project(tmp_path / "analyst-home" / "sales-report", keys)
-    shell = Shell(tmp_path / "analyst-home", project.parent, warm_commands)
+    shell = Shell(tmp_path / "analyst-home", project.parent, command_line)
     shown = shell.run("-p", "sales-report", "doctor", "--json")
     assert str(project) in shown

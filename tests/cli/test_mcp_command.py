@@ -13,11 +13,10 @@ from typing import Any
 import psutil
 import pytest
 from click.testing import CliRunner
-from live_folders import paths_below
+from command_line import CommandLine
 from mcp_calls import ask_for_mean, failure, over_stdio, value
 from patience import PATIENCE_S
 from support import NO_STATES, make_project
-from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations import mcp_stdio
 from taskweaver.cli.main import commands
@@ -31,12 +30,10 @@ def offline_project(folder: Path) -> Path:
     return make_project(folder / "p", NO_STATES | {"llm.api_type": "offline"})
 
 
-def drive(
-    folder: Path, warm_commands: WarmCommands, steps: Callable[[Any], Awaitable[None]]
-) -> None:
+def drive(folder: Path, command_line: CommandLine, steps: Callable[[Any], Awaitable[None]]) -> None:
     """Take steps with a client; what the server writes is protocol, or the client would fail."""
     project = offline_project(folder)
-    transport = over_stdio(warm_commands.program, project)  # what it starts stays for other tests
+    transport = over_stdio(command_line.program, project)  # what it starts stays for other tests
 
     async def main() -> None:
         problems: list[object] = []
@@ -56,98 +53,25 @@ def drive(
     assert not alive
 
 
-async def ask(client: Any) -> str:
-    """Ask a question; return its session."""
-    said = (await ask_for_mean(client)).structured_content
-    assert "4" in said["answer"]
-    return str(said["session"])
-
-
-async def run_and_fork(client: Any, session: str) -> None:
-    """Run code in a session and in a branch of it."""
-    ran = await value(client, "run_code", code="x = 20\nprint('hi')\nx + 1", session=session)
-    assert "21" in ran["answer"]
-    assert "hi" in ran["answer"]
-    assert ran["session"] == session
-    branch = (await value(client, "fork", session=session, name="other"))["branch"]
-    assert branch == "other"
-    there = await value(client, "run_code", code="x += 1; x", session=session, branch=branch)
-    assert "21" in there["answer"]
-    assert there["branch"] == "other"
-    here = await value(client, "run_code", code="x", session=session, branch="main")
-    assert "20" in here["answer"]
-    code = "open('made.txt', 'w').write('1')"
-    (file,) = (await value(client, "run_code", code=code, session=session))["files"]
-    assert Path(file).read_text() == "1"
-
-
-async def draw_and_remember(client: Any, session: str) -> None:
-    drawn = {"code": "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"}
-    pictured = await client.call_tool("run_code", drawn | {"session": session})
-    assert [part.type for part in pictured.content] == ["text", "image"]
-    assert pictured.content[1].mime_type == "image/png"
-    await value(client, "remember", fact="zebras count twice", session=session)
-    assert await value(client, "memory_search", query="zebras count", session=session)
-    found = await value(client, "memory_search", query="mean", session=session)
-    assert any("mean of the Count" in item["text"] for item in found)
-    assert await value(client, "memory_search", query="giraffe") == []
-
-
-async def call_at_one_time(client: Any, session: str) -> None:
-    """Make calls of a session at one time, which wait for each other."""
-    at_once = [value(client, "run_code", code="x += 1; x", session=session) for _ in range(3)]
-    forked = value(client, "fork", session=session, name="b")
-    *ran, fork = await asyncio.gather(*at_once, forked)
-    assert all(one["is_answered"] for one in ran)
-    assert fork == {"branch": "b"}
-    here = await value(client, "run_code", code="x", session=session, branch="main")
-    assert "23" in here["answer"]
-
-
-async def give_up(client: Any, session: str, folder: Path) -> None:
-    """Give up a call, which ends its cell."""
-    code = "import time\nopen('begun', 'w').close()\nwhile True: time.sleep(0.1)"
-    call = asyncio.create_task(client.call_tool("run_code", {"code": code, "session": session}))
-    while not paths_below(folder, "begun"):
-        await asyncio.sleep(0.05)
-    call.cancel()
-    await asyncio.gather(call, return_exceptions=True)
-    again = await value(client, "run_code", code="x + 1", session=session)
-    assert "24" in again["answer"]
-
-
-async def go_wrong(client: Any, session: str) -> None:
-    """Ask for what is not there, and run what fails or writes where only messages may be."""
-    for name in ("nope", "../../etc"):
-        assert "not found" in await failure(client, "ask", question="hi", session=name)
-    assert "says something" in await failure(client, "ask", question=" ")
-    failed = await value(client, "run_code", code="1 / 0", session=session)
-    assert not failed["is_answered"]
-    assert "ZeroDivisionError" in failed["answer"]
-    nowhere = {"code": "1", "session": session, "branch": "x"}
-    assert "no branch 'x'" in await failure(client, "run_code", **nowhere)
-    noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
-    assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
-
-
-def test_a_conversation_with_all_its_tools_calls_at_one_time_one_given_up_and_failures(
-    tmp_path: Path, warm_commands: WarmCommands
+def test_questions_and_code_are_answered_and_what_code_writes_is_no_protocol(
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
-    async def steps(client: Any) -> None:
-        tools = (await client.list_tools()).tools
-        assert sorted(tool.name for tool in tools) == [
-            "ask", "fork", "memory_search", "remember", "run_code", "sessions",
-        ]  # fmt: skip
-        session = await ask(client)
-        await run_and_fork(client, session)
-        await draw_and_remember(client, session)
-        await call_at_one_time(client, session)
-        await give_up(client, session, tmp_path)
-        await go_wrong(client, session)
-        (listed,) = await value(client, "sessions")
-        assert listed["session"] == session
+    """The tools themselves are called over both transports in `doors/test_mcp_over_http.py`."""
 
-    drive(tmp_path, warm_commands, steps)
+    async def steps(client: Any) -> None:
+        said = (await ask_for_mean(client)).structured_content
+        assert "4" in said["answer"]
+        session = said["session"]
+        code = "open('made.txt', 'w').write('1')"
+        (file,) = (await value(client, "run_code", code=code, session=session))["files"]
+        assert Path(file).read_text() == "1"
+        noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
+        assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
+        failed = await value(client, "run_code", code="1 / 0", session=session)
+        assert not failed["is_answered"]
+        assert "not found" in await failure(client, "ask", question="hi", session="../../etc")
+
+    drive(tmp_path, command_line, steps)
 
 
 def test_the_program_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import httpx2
 import psutil
 import pytest
 from click.testing import CliRunner
+from command_line import CommandLine
 from patience import PATIENCE_S
 from served import problem, serving
 from support import make_project
-from warm_commands import WarmCommands
 
 from taskweaver.cli.main import commands
 from taskweaver.cli.serving import run_server
@@ -72,11 +72,11 @@ def test_users_are_added_listed_and_removed(project: Path) -> None:
 
 
 def test_with_users_there_is_no_other_token_and_actions_are_recorded(
-    project: Path, warm_commands: WarmCommands, monkeypatch: pytest.MonkeyPatch
+    project: Path, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
     token = run(project, "users", "add", "ann").strip()
-    with serving(project, program=warm_commands.program) as (process, line):
+    with serving(project, program=command_line.program) as (process, line):
         address = re.search(r"http://\S+", line)
         assert address
         assert "token" not in line
@@ -99,8 +99,8 @@ def test_several_users_need_walls() -> None:
         run_server.require_walls(2, "landlock")
 
 
-def test_users_who_come_later_need_walls(project: Path, warm_commands: WarmCommands) -> None:
-    with serving(project, program=warm_commands.program) as (_, line):
+def test_users_who_come_later_need_walls(project: Path, command_line: CommandLine) -> None:
+    with serving(project, program=command_line.program) as (_, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         tokens = [run(project, "users", "add", name).strip() for name in ("ann", "bob")]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from command_line import CommandLine
 from patience import PATIENCE_S
 from served import serving
 from support import make_project
-from warm_commands import WarmCommands
 
 PROGRAM = """#!/bin/sh
 printf '%s\\n' "$1" > '{folder}/asked'
@@ -23,14 +23,14 @@ stat -c %a "$(printf '%s' "$1" | sed 's#^file://##')" > '{folder}/mode'
 
 @pytest.mark.measured
 def test_the_browser_gets_the_token_in_a_private_file(
-    tmp_path: Path, warm_commands: WarmCommands
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline"})
     browser = tmp_path / "browser"
     browser.write_text(PROGRAM.replace("{folder}", str(tmp_path)))
     browser.chmod(0o700)
     opening = {"command": "web", "BROWSER": f"{browser} %s"}
-    with serving(project, program=warm_commands.program, **opening) as (process, line):
+    with serving(project, program=command_line.program, **opening) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         with httpx2.Client(base_url=match[1], timeout=PATIENCE_S, verify=False) as client:

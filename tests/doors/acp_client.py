@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from command_line import CommandLine
 from patience import PATIENCE_S
-from warm_commands import WarmCommands
 
 
 def command(project: Path) -> list[str]:
@@ -97,7 +97,7 @@ class Editor:
 
 @asynccontextmanager
 async def editing(
-    project: Path, log: Path, commands: WarmCommands, **settings: str
+    project: Path, log: Path, commands: CommandLine, **settings: str
 ) -> AsyncIterator[tuple[Any, Editor]]:
     """Give the connection to an agent that was started with settings, and the editor."""
     import acp

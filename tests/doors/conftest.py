@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 from patience import PATIENCE_S
 from served import Served, served
-from warm_commands import BARE_FIGURES, WarmCommands
 
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.doors.agent_api import door
 from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.server.databases import sqlite
 from taskweaver.server.databases.pool import PostgresPool
@@ -44,16 +42,6 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def _a_server_is_shared(nothing_left_by_file: None) -> None:
     """Let tests leave threads of their file's server behind."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _programs_are_forked(warm_commands: WarmCommands) -> Iterator[None]:
-    """Let servers start this program, for searches and checks, without imports and drawings."""
-    own = door._command
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(BARE_FIGURES, "1")
-        patch.setattr(door, "_command", lambda app: [*warm_commands.program, *own(app)[3:]])
-        yield
 
 
 @pytest.fixture(scope="module")

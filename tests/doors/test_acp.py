@@ -17,9 +17,9 @@ import psutil
 import pytest
 from acp_client import Editor, command, editing, environment
 from click.testing import CliRunner
+from command_line import CommandLine
 from patience import PATIENCE_S
 from support import make_project
-from warm_commands import WarmCommands
 
 from taskweaver.cli.conversations import acp_stdio
 from taskweaver.cli.main import commands
@@ -90,13 +90,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def desk(project: Path, warm_commands: WarmCommands) -> Iterator[Desk]:
-    warm_commands.preload("taskweaver.doors.acp.door")
+def desk(project: Path, command_line: CommandLine) -> Iterator[Desk]:
     folder = project.parent / "own"
     folder.mkdir()
     (folder / "fruit.csv").write_text("Kind,Count\npear,2\nplum,6\n")
     with asyncio.Runner() as runner:
-        context = editing(project, project.parent / "errors.log", warm_commands)
+        context = editing(project, project.parent / "errors.log", command_line)
         agent, editor = runner.run(context.__aenter__())
         try:
             yield Desk(runner.run, agent, editor, folder, project)
@@ -230,13 +229,13 @@ def test_files_come_with_a_prompt(desk: Desk) -> None:
 
 
 def test_sessions_and_forks_are_listed_and_loaded_after_a_restart(
-    desk: Desk, tmp_path: Path, warm_commands: WarmCommands
+    desk: Desk, tmp_path: Path, command_line: CommandLine
 ) -> None:
     """The client goes while a cell of a third session runs, which keeps nothing from ending."""
 
     async def before() -> tuple[str, str, str]:
         cold = {env_name("execution.zygote"): "false"}  # for two kernels
-        started = editing(desk.project, tmp_path / "log", warm_commands, **cold)
+        started = editing(desk.project, tmp_path / "log", command_line, **cold)
         async with started as (agent, editor):
             own = Desk(lambda work: work, agent, editor, tmp_path, desk.project)
             session = await own.new()
@@ -346,10 +345,10 @@ def test_malformed_requests_are_told_and_a_client_that_goes_ends_all(
 
 
 def test_without_the_package_or_an_editor_it_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_commands: WarmCommands
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command_line: CommandLine
 ) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline"})
-    done = warm_commands.run("-p", str(project), "acp", env=environment())
+    done = command_line.run("-p", str(project), "acp", env=environment())
     assert done.returncode == 2
     assert done.stdout == ""
     assert "started by an editor" in done.stderr

@@ -14,13 +14,13 @@ import httpx2
 import psutil
 import pytest
 from agents import API, SteeredModel, await_answer, serving_agents
+from command_line import CommandLine
 from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
 from search_lab import FAST, IDEA, Climber
 from served import Served, listening, problem
 from served import serving as serving_process
 from support import make_project
-from warm_commands import WarmCommands
 
 from taskweaver.ces.inkernel.readable import readable
 from taskweaver.llm.types import ModelRequest
@@ -133,9 +133,8 @@ def hills() -> Iterator[tuple[Hills, dict[str, Any]]]:
 def server(
     tmp_path_factory: pytest.TempPathFactory,
     hills: tuple[Hills, dict[str, Any]],
-    warm_commands: WarmCommands,
+    command_line: CommandLine,
 ) -> Iterator[Served]:
-    warm_commands.preload("openai")
     folder = tmp_path_factory.mktemp("searching")
     with serving_agents(folder, SteeredModel(), hills[1]) as running:
         yield running
@@ -254,12 +253,12 @@ def test_searches_stop_with_the_server(tmp_path: Path, hills: tuple[Hills, dict[
 
 
 def test_searches_end_with_a_server_that_is_killed(
-    tmp_path: Path, hills: tuple[Hills, dict[str, Any]], warm_commands: WarmCommands
+    tmp_path: Path, hills: tuple[Hills, dict[str, Any]], command_line: CommandLine
 ) -> None:
     model, config = hills
     model.let_go(1)
     project = make_project(tmp_path / "p", config)
-    with serving_process(project, program=warm_commands.program) as (process, line):
+    with serving_process(project, program=command_line.program) as (process, line):
         match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
         assert match, line
         headers = {"Authorization": f"Bearer {match[2]}"}

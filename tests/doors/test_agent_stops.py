@@ -17,12 +17,12 @@ import httpx2
 import psutil
 import pytest
 from agents import SteeredModel, ask, await_answer, events_of, new_session, serving_agents
+from command_line import CommandLine
 from jupyter_clients import joined
 from live_folders import paths_below
 from patience import PATIENCE_S
 from served import listening, problem, serving
 from support import code_reply, make_project
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.server.accounts import Accounts, User
@@ -72,9 +72,9 @@ def messages(client: httpx2.Client, session: str) -> dict[str, tuple[str, str]]:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(
-    project: Path, warm_commands: WarmCommands
+    project: Path, command_line: CommandLine
 ) -> None:
-    with running(project, warm_commands.program) as (process, client):
+    with running(project, command_line.program) as (process, client):
         session = new_session(client, "kept title")
         ask(client, session, "kept = 41 + 1\nkept", kind="code", message_id="m1")
         send(client, session, "m2", f"print('{MARK}', flush=True)\nimport time; time.sleep(600)")
@@ -86,7 +86,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(
         process.wait(PATIENCE_S)
     _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
     assert not alive
-    with running(project, warm_commands.program) as (_, client):
+    with running(project, command_line.program) as (_, client):
         found = messages(client, session)
         assert found["m1"][0] == "finished"
         assert "42" in found["m1"][1]
@@ -107,9 +107,9 @@ def test_a_kill_loses_nothing_that_was_acknowledged(
 
 
 def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(
-    project: Path, warm_commands: WarmCommands
+    project: Path, command_line: CommandLine
 ) -> None:
-    with running(project, warm_commands.program) as (process, client):
+    with running(project, command_line.program) as (process, client):
         session = new_session(client)
         code = f"print('{MARK}', flush=True)\nimport time; time.sleep(2)\n'whole'"
         send(client, session, "m1", code)
@@ -118,7 +118,7 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
-    with running(project, warm_commands.program) as (_, client):
+    with running(project, command_line.program) as (_, client):
         found = messages(client, session)
     assert found["m1"][0] == "finished"
     assert "whole" in found["m1"][1]

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from command_line import CommandLine
 from jupyter_clients import ask, joined
 from nbclient import NotebookClient
 from patience import PATIENCE_S
 from support import NO_STATES, Listener
-from warm_commands import WarmCommands
 
 from taskweaver import TaskWeaverApp
 from taskweaver.doors.jupyter.attaching import attached
@@ -181,12 +181,12 @@ def test_requests_of_a_client_are_seen_at_once_and_are_use(
 
 
 def test_attach_runs_a_kernel_or_finds_that_of_another_process(
-    keeping: TaskWeaverApp, folder: Path, warm_commands: WarmCommands
+    keeping: TaskWeaverApp, folder: Path, command_line: CommandLine
 ) -> None:
     session = keeping.get_session()
     session.run_code("x = 41")
     id_ = session.session_id
-    attach = partial(warm_commands.run, "-p", str(folder), "attach", env=os.environ)
+    attach = partial(command_line.run, "-p", str(folder), "attach", env=os.environ)
     found = attach(id_)
     assert found.returncode == 0, found.stderr
     file = Path(found.stdout.strip())

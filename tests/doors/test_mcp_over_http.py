@@ -10,12 +10,12 @@ from typing import Any
 
 import mcp
 import pytest
+from command_line import CommandLine
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_calls import ask_for_mean, failure, over_http, over_stdio, value
 from patience import PATIENCE_S
 from served import Served, problem, served
 from support import NO_STATES, make_project
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
@@ -103,13 +103,13 @@ async def outcomes(client: Any) -> list[Any]:
 
 
 def test_the_same_calls_give_the_same_over_both_transports(
-    server: Served, tmp_path: Path, warm_commands: WarmCommands
+    server: Served, tmp_path: Path, command_line: CommandLine
 ) -> None:
     project = make_project(tmp_path / "p", NO_STATES | {"llm.api_type": "offline"})
     token = server.accounts.add("table").text
 
     async def main() -> tuple[list[Any], list[Any]]:
-        stdio = over_stdio(warm_commands.program, project)
+        stdio = over_stdio(command_line.program, project)
         async with asyncio.timeout(PATIENCE_S), mcp.Client(stdio) as here:
             first = await outcomes(here)
         async with calling(server, token) as there:

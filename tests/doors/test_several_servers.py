@@ -16,13 +16,13 @@ import psycopg
 import pytest
 from agents import API, SteeredModel, ask, await_answer, events_of, new_session, serving_agents
 from click.testing import CliRunner
+from command_line import CommandLine
 from patience import PATIENCE_S
 from postgres_server import postgres_server
 from served import Served, listening, problem, serving
 from shared_database import DatabaseLink, empty_database, locked_user, outage
 from support import make_project
 from test_agent_stops import await_output, messages, send
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
@@ -212,10 +212,10 @@ def test_spending_at_all_servers_counts_together(shared: Shared) -> None:
 
 @pytest.mark.long
 def test_a_killed_server_beside_another_that_goes_on(
-    shared: Shared, two: list[httpx2.Client], warm_commands: WarmCommands
+    shared: Shared, two: list[httpx2.Client], command_line: CommandLine
 ) -> None:
     other = two[0]
-    with shared.running(warm_commands.program) as (process, client):
+    with shared.running(command_line.program) as (process, client):
         session, own = new_session(client, "kept title"), new_session(other)
         send(other, own, "own", "print('on', flush=True)\nimport time; time.sleep(600)")
         await_output(other, own, "on", "own")

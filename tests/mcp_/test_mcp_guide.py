@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import CommandLine
 from patience import PATIENCE_S
-from warm_commands import WarmCommands
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.mcp.config import MCPConfig
@@ -38,7 +38,7 @@ class Guide:
     """
 
     folder: Path
-    commands: WarmCommands
+    commands: CommandLine
 
     @property
     def file(self) -> Path:
@@ -71,8 +71,8 @@ class Guide:
 
 
 @pytest.fixture(scope="module")
-def guide(tmp_path_factory: pytest.TempPathFactory, warm_commands: WarmCommands) -> Guide:
-    made = Guide(tmp_path_factory.mktemp("guide"), warm_commands)
+def guide(tmp_path_factory: pytest.TempPathFactory, command_line: CommandLine) -> Guide:
+    made = Guide(tmp_path_factory.mktemp("guide"), command_line)
     made.run("init", "timely")
     made.file.write_text(json.dumps(json.loads(made.file.read_text()) | SETTINGS))
     return made

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import CommandLine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 from support import Script, make_project, planner_reply
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.logging.log import TelemetryLogger
@@ -184,9 +184,9 @@ sys.stdin.read()
 
 
 def test_a_killed_program_reuses_no_number_and_its_round_is_ended(
-    tmp_path: Path, logger: TelemetryLogger, warm_commands: WarmCommands
+    tmp_path: Path, logger: TelemetryLogger, command_line: CommandLine
 ) -> None:
-    command = [*warm_commands.script, WRITER, str(tmp_path)]
+    command = [*command_line.script, WRITER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         seen, pid = map(int, writer.stdout.readline().split())

@@ -36,7 +36,6 @@ def test_the_list_of_fonts_is_made_without_it(
 
 
 @pytest.mark.measured
-@pytest.mark.usefixtures("cold_workers")
 def test_workers_of_a_search_start_without_it(planted: Path) -> None:
     with WorkerPool(1) as workers:
         assert workers.submit(abs, -1).result() == 1

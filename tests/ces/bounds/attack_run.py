@@ -7,7 +7,6 @@ control groups; LIMITS is ``on`` or ``off``.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.template import template
 from taskweaver.session.states.snapshots import Snapshots
 
 OFF = replace(
@@ -132,10 +130,6 @@ def main() -> None:
     tier, groups, limits, folder = sys.argv[1:]
     if groups == "watched":
         cgroup.parents = lambda _: iter(())  # type: ignore[assignment]
-    if "ATTACKS" not in os.environ:
-        # The warm process has no libraries, which take most of its start: no attack needs them.
-        whole = template.launcher_command
-        template.launcher_command = lambda _, *given: whole("template", *given)
     policy = None if tier == "none" else SandboxPolicy(tier=tier)  # type: ignore[arg-type]
     chosen = ON if limits == "on" else OFF
     manager = code_execution_service_factory(

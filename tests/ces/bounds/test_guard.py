@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,6 @@ import psutil
 import pytest
 from kernels import LIMITS, answers, run, warmed
 from patience import PATIENCE_S
-from warm_kernels import lean_templates
 
 from taskweaver.ces.bounds import cgroup
 from taskweaver.ces.common import Client, Manager
@@ -33,8 +30,7 @@ def manager(
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "watched":
             patch.setattr(cgroup, "parents", lambda _: iter(()))
-        lean = nullcontext() if "ATTACKS" in os.environ else lean_templates()
-        with lean, warmed(tmp_path_factory.mktemp("guard"), BOUNDED) as made:
+        with warmed(tmp_path_factory.mktemp("guard"), BOUNDED) as made:
             yield made
 
 

@@ -163,9 +163,6 @@ def test_nothing_of_a_killed_owner_is_left(tmp_path: Path) -> None:
 import sys, time
 from pathlib import Path
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.process import process
-command = process.python_command
-process.python_command = lambda kind, *given: command("template", *given)  # without libraries
 manager = code_execution_service_factory(Path({str(tmp_path)!r}), is_warm=True)
 client = manager.get_session_client("a")
 client.execute_code("x", "1")

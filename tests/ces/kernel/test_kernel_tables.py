@@ -92,7 +92,6 @@ def test_reports_of_reads_are_taken_as_claims(kernel: Client) -> None:
     assert [read.plan.steps for read in run(kernel, forged).tables] == [(Tidy("rows"),)]
 
 
-@pytest.mark.usefixtures("cold_kernels")
 def test_the_readers_are_imported_at_the_first_call(tmp_path: Path) -> None:
     """A kernel that starts from nothing waits for none of them; a warm process has them."""
     code = "import sys\n(callable(profile_tables), 'taskweaver.tables.reading' in sys.modules)"

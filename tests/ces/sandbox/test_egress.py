@@ -540,7 +540,6 @@ def assert_many_connections_at_once(boxed: Client) -> None:
     assert run(boxed, code).output == len(TABLE)
 
 
-@pytest.mark.usefixtures("warm_starts")
 def test_a_forked_kernel_has_the_way_out_and_it_ends_with_the_session(
     box: KernelManager, boxed: Client, tmp_path: Path
 ) -> None:

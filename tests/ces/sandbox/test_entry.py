@@ -20,7 +20,6 @@ import psutil
 import pytest
 from kernels import LIMITS, answers, run
 from patience import PATIENCE_S
-from warm_kernels import lean_templates
 
 import taskweaver
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
@@ -107,10 +106,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.template import template
-folder, tier, start, *libraries, code = sys.argv[1:]
-if start == 'lean':
-    whole = template.launcher_command
-    template.launcher_command = lambda _, *given: whole('template', *given)
+folder, tier, *libraries, code = sys.argv[1:]
 limits = KernelLimits.default()
 limits = replace(limits, process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
 kinds = 'cgroup ipc mnt net pid time user uts'.split()
@@ -149,19 +145,17 @@ def variables(folder: Path) -> dict[str, str]:
 def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """Facts of a kernel that entered, and of one that was started in the sandbox.
 
-    The warm process has imported the usual libraries, which hold files and memory, unless it is
-    lean: it starts faster then.
+    The warm process has imported the usual libraries, which hold files and memory.
     """
-    start = "lean" if request.param == "landlock" else "whole"
     with tempfile.TemporaryDirectory() as folder:
-        yield comparison(request.param, start, Path(folder))
+        yield comparison(request.param, Path(folder))
 
 
-def comparison(tier: str, start: str, folder: Path) -> dict[str, Any]:
+def comparison(tier: str, folder: Path) -> dict[str, Any]:
     folder = folder / "own"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, "-c", COMPARE, str(folder), tier, start, str(LIBRARIES), str(PACKAGE),
+        [sys.executable, "-c", COMPARE, str(folder), tier, str(LIBRARIES), str(PACKAGE),
          FACTS],
         env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -272,8 +266,8 @@ template.enter = weakened
 def mutated(line: str) -> Iterator[None]:
     whole = template.launcher_command
 
-    def command(_: str, *given: Any) -> list[str]:
-        words = whole("template", *given)  # without libraries: it starts faster
+    def command(kind: str, *given: Any) -> list[str]:
+        words = whole(kind, *given)
         return [words[0], "-c", MUTATED.replace("{line}", line), *words[3:]]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -391,12 +385,6 @@ def test_a_process_that_outlives_its_sandbox_is_noticed(
 
 
 @pytest.fixture
-def _lean() -> Iterator[None]:
-    with lean_templates():
-        yield
-
-
-@pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
     managers = []
 
@@ -415,7 +403,6 @@ def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
 
 
 @needs_bwrap
-@pytest.mark.usefixtures("_lean")
 def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
     tmp_path: Path, opened: Callable[..., KernelManager]
 ) -> None:
@@ -431,7 +418,6 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 
 @needs_bwrap
-@pytest.mark.usefixtures("_lean")
 def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
     opened: Callable[..., KernelManager],
 ) -> None:
@@ -453,7 +439,6 @@ def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
         inherits(36, 0, 0, 0, 0)
 
 
-@pytest.mark.usefixtures("_lean")
 @pytest.mark.parametrize("tier", TIERS)
 def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
     opened: Callable[..., KernelManager], tier: Tier, tmp_path: Path
@@ -478,7 +463,7 @@ def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
 
 def warm_processes() -> list[psutil.Process]:
     children = psutil.Process().children()
-    return [child for child in children if {"template", "-m"} <= set(child.cmdline())]
+    return [child for child in children if {"warm", "-m"} <= set(child.cmdline())]
 
 
 def sleeping(mark: str) -> subprocess.Popen[bytes]:

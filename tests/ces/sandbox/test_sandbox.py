@@ -26,7 +26,6 @@ from kernels import FORKS, LIMITS, answers, run
 from leftovers import groups_of
 from patience import PATIENCE_S
 from sizes import some
-from warm_kernels import WarmKernels, lean_templates
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelStartFailed, SandboxUnavailable
@@ -75,17 +74,14 @@ def opened(
 
 
 @pytest.fixture(scope="module")
-def entering(
-    tmp_path_factory: pytest.TempPathFactory, _warm_kernels: WarmKernels
-) -> Iterator[KernelManager]:
+def entering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
     """The owner of kernels that enter the strongest sandbox, with the usual libraries.
 
     They are forked from the warm process that all tests share.
     """
     folder = tmp_path_factory.mktemp("entering")
-    with _warm_kernels.in_use():
-        manager = opened(folder, SandboxPolicy(), limits=LIMITS, is_warm=True)
-        launcher = manager._launching()
+    manager = opened(folder, SandboxPolicy(), limits=LIMITS, is_warm=True)
+    launcher = manager._launching()
     begin = Barrier(launcher._max_workers)
     # All its threads are there before the first test, which may leave none behind.
     list(launcher.map(lambda _: begin.wait(), range(begin.parties)))
@@ -105,12 +101,6 @@ def enter(entering: KernelManager) -> Iterator[Callable[..., Client]]:
             return client
 
         yield made
-
-
-@pytest.fixture
-def _lean() -> Iterator[None]:
-    with lean_templates():
-        yield
 
 
 @needs_bwrap
@@ -223,7 +213,6 @@ def assert_settings_are_inside(client: Client) -> None:
     assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
 
 
-@pytest.mark.usefixtures("warm_starts")
 def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path) -> None:
     manager = opened(tmp_path, SandboxPolicy(), limits=LIMITS)
     client = manager.get_session_client(
@@ -249,7 +238,6 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
-@pytest.mark.usefixtures("warm_starts")
 def test_what_is_granted_is_there(tmp_path: Path) -> None:
     readable, writable = tmp_path / "readable", tmp_path / "writable"
     for folder in (readable, writable):
@@ -304,7 +292,6 @@ def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert "bubblewrap is not installed" in chosen.warning
 
 
-@pytest.mark.usefixtures("warm_starts")
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
     outside, session = tmp_path / "outside", tmp_path / "session"
@@ -471,7 +458,6 @@ def test_a_system_that_can_be_written_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 @needs_bwrap
-@pytest.mark.usefixtures("_lean")
 def test_a_kernel_that_computes_too_long_ends(tmp_path: Path) -> None:
     limits, policy = replace(BOXED, cpu_limit_s=2), SandboxPolicy()
     manager = code_execution_service_factory(tmp_path, limits=limits, sandbox=policy, is_warm=True)
@@ -535,7 +521,6 @@ def test_kernels_of_a_session_may_be_given_devices(
 
 
 @needs_bwrap
-@pytest.mark.usefixtures("_lean")
 @pytest.mark.parametrize("is_warm", [False, True])
 def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
     tmp_path: Path, is_warm: bool

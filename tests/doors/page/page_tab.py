@@ -190,7 +190,7 @@ def page_tab() -> Iterator[PageTab]:
 @contextmanager
 def kept_tab() -> Iterator[PageTab]:
     """Give a tab for pages of servers, which the next file's tests get as well."""
-    with chromium_tab(is_kept=True) as tab:
+    with chromium_tab() as tab:
         yield PageTab(tab)
 
 

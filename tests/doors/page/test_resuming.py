@@ -6,23 +6,23 @@ import json
 import re
 from pathlib import Path
 
+from command_line import CommandLine
 from page_tab import PageTab
 from ports import free_port
 from served import serving
 from support import NO_STATES, make_project
-from warm_commands import WarmCommands
 
 from taskweaver.server.accounts import Accounts, accounts_file
 
 
 def test_the_page_goes_on_when_its_killed_server_is_back(
-    tab: PageTab, tmp_path: Path, warm_commands: WarmCommands
+    tab: PageTab, tmp_path: Path, command_line: CommandLine
 ) -> None:
     project = make_project(tmp_path / "p", {"llm.api_type": "offline", **NO_STATES})
     with Accounts.at(accounts_file(project / "workspace")) as accounts:
         token = accounts.add("ann", "admin").text
     port = str(free_port())  # new: the browser has cached no part of its page
-    program = warm_commands.program
+    program = command_line.program
     with serving(project, "--port", port, program=program) as (process, line):
         address = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert address, line

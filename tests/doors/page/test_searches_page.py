@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from command_line import CommandLine
 from fake_endpoint import serving
 from page_server import DirectedModel, page_server, start_address
 from page_tab import PageTab
 from search_lab import FAST, IDEA
 from test_agent_searches import MANY, Hills
-from warm_commands import WarmCommands
 
 MEASURE = """print('{"metric": 7}')"""
 
 
 def test_a_search_is_started_stopped_and_gone_on_with(
-    tab: PageTab, tmp_path: Path, warm_commands: WarmCommands
+    tab: PageTab, tmp_path: Path, command_line: CommandLine
 ) -> None:
-    warm_commands.preload("openai")
     model = Hills()
     with serving(model.play) as endpoint:
         place = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}

@@ -255,7 +255,6 @@ def test_a_worker_that_is_killed_costs_an_attempt(tmp_path: Path, times: int) ->
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("cold_workers")
 def test_nothing_is_left_running(tmp_path: Path) -> None:
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     search(lab(tmp_path), Climber(), workers=2, **SMALL)

@@ -23,7 +23,7 @@ from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 
-pytestmark = [pytest.mark.measured, pytest.mark.usefixtures("cold_workers")]
+pytestmark = [pytest.mark.measured]
 
 
 @pytest.fixture

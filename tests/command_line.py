@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 _RUN_WITHIN_S = 300.0
-BARE_FIGURES = "TASKWEAVER_TESTS_BARE_FIGURES"
 
 
-class WarmCommands:
+class CommandLine:
     """Commands, started as a shell starts them.
 
     Attributes:
@@ -39,6 +38,3 @@ class WarmCommands:
             timeout=_RUN_WITHIN_S,
             **given,
         )
-
-    def preload(self, module: str) -> None:
-        """Do nothing."""
