@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
+from psycopg_pool import ConnectionPool
 from served import Served, served
 from warm_commands import BARE_FIGURES, WarmCommands
 
@@ -17,7 +18,6 @@ from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.doors.agent_api import door
 from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.server.databases import sqlite
-from taskweaver.server.databases.pool import PostgresPool
 
 LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S)
 
@@ -27,9 +27,9 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
     """Refuse to use a connection to PostgreSQL, or to open or flush a file, in a loop's thread."""
 
     def outside_of_loops(function: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(*arguments: Any) -> Any:
+        def checked(*arguments: Any, **named: Any) -> Any:
             assert asyncio._get_running_loop() is None, f"{function} in the event loop"
-            return function(*arguments)
+            return function(*arguments, **named)
 
         return checked
 
@@ -37,7 +37,7 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
         patch.setattr(sqlite, "_flush_file", outside_of_loops(sqlite._flush_file))
         opened = outside_of_loops(sqlite.SqliteDatabase.__init__)
         patch.setattr(sqlite.SqliteDatabase, "__init__", opened)
-        patch.setattr(PostgresPool, "lent", outside_of_loops(PostgresPool.lent))
+        patch.setattr(ConnectionPool, "getconn", outside_of_loops(ConnectionPool.getconn))
         yield
 
 

@@ -37,7 +37,7 @@ from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.shared_indexes import SharedIndexes
 from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.pool import LentConnection
+from taskweaver.server.databases.connecting import Connection
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.operations import Door
 
@@ -325,10 +325,10 @@ def test_a_message_whose_acknowledgement_was_lost_is_marked_unless_it_is_sent_ag
 ) -> None:
     commit = PostgresDatabase._commit
 
-    def commit_and_lose(self: PostgresDatabase, one: LentConnection, user: str) -> None:
-        commit(self, one, user)
+    def commit_and_lose(self: PostgresDatabase, connection: Connection, user: str) -> None:
+        commit(self, connection, user)
         if user == "bob":
-            one.connection.close()
+            connection.close()
             raise psycopg.OperationalError
 
     with shared.user("bob") as bob:

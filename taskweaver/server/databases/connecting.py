@@ -44,36 +44,52 @@ _LIMITS: dict[str, Any] = {
 }
 
 
+def settings_of(address: PostgresAddress) -> dict[str, Any]:
+    """Return the settings of connections; each statement outside of a transaction is one."""
+    own = address.parts()
+    options = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
+    settings = {**_LIMITS, **own, "options": options, "autocommit": True}
+    return settings | ({"password": address.password} if address.password else {})
+
+
 def connect(address: PostgresAddress) -> Connection:
-    """Connect to a database; each statement outside of a transaction is one of its own.
+    """Connect to a database.
 
     Raises:
-        DatabaseLost: If the database does not answer, or refuses the login, or is reached by a
-            pooler that gives its connection to others between transactions.
+        DatabaseLost: If the database does not answer, or refuses the login, or as `refuse_pooler`.
     """
-    own = address.parts()
-    settings: dict[str, Any] = {**_LIMITS, **own}
-    settings["options"] = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
-    if address.password:
-        settings["password"] = address.password
     try:
-        connection = psycopg.connect(autocommit=True, **settings)
-        try:
-            loss = _loss(connection, settings)
-        except BaseException:
-            connection.close()
-            raise
+        connection = psycopg.connect(**settings_of(address))
     except psycopg.Error as error:
-        problem = " ".join(str(error).split()).rstrip(".?")
-        detail = f"{address.name} cannot be reached: {problem}."
-        if _REFUSED_BY_POOLER in problem:
-            detail += f" {_reached_by_pooler('refuses the options of a connection')}"
-        raise DatabaseLost(detail, is_undone=True) from error
-    if loss:
-        connection.close()
-        detail = f"{address.name} cannot be used. {_reached_by_pooler(loss)}"
-        raise DatabaseLost(detail, is_undone=True)
+        raise _unreachable(address, error) from error
+    refuse_pooler(address, connection)
     return connection
+
+
+def refuse_pooler(address: PostgresAddress, connection: Connection) -> None:
+    """Close a new connection of a pooler that gives it to others between transactions.
+
+    Raises:
+        DatabaseLost: If it is one, or if the database does not answer.
+    """
+    try:
+        loss = _loss(connection, settings_of(address))
+        if loss:
+            detail = f"{address.name} cannot be used. {_reached_by_pooler(loss)}"
+            raise DatabaseLost(detail, is_undone=True)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, psycopg.Error):
+            raise _unreachable(address, error) from error
+        raise
+
+
+def _unreachable(address: PostgresAddress, error: psycopg.Error) -> DatabaseLost:
+    problem = " ".join(str(error).split()).rstrip(".?")
+    detail = f"{address.name} cannot be reached: {problem}."
+    if _REFUSED_BY_POOLER in problem:
+        detail += f" {_reached_by_pooler('refuses the options of a connection')}"
+    return DatabaseLost(detail, is_undone=True)
 
 
 def _reached_by_pooler(problem: str) -> str:
@@ -118,7 +134,7 @@ def _loss_of_locks(connection: Connection, settings: dict[str, Any]) -> str:
     """
     key = secrets.randbits(62)
     channel = f"{SCHEMA}_{key}"
-    with closing(psycopg.connect(autocommit=True, **settings)) as other:
+    with closing(psycopg.connect(**settings)) as other:
         connection.execute("SELECT pg_advisory_lock(%s)", [key])
         connection.execute(f"LISTEN {channel}".encode())
         if other.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() != (False,):
