@@ -59,8 +59,9 @@ class Gate:
             outcome, flushes = "failed", list[Callable[[], None]]()
             try:
                 body = await read_body(request, operation)
-                call = Call(user, request, body, flushes)
-                response = _response(await operation.handler(call), operation)
+                call = Call(user, request, flushes)
+                handled = operation.handler(call, *([] if body is None else [body]))
+                response = _response(await handled, operation)
                 outcome = str(response.status_code)
                 return response
             except RequestRefused as error:
@@ -147,10 +148,11 @@ class Gate:
         await self._accounts.in_thread(flush)
 
 
-def _response(answer: Response | BaseModel, operation: ApiOperation) -> Response:
+def _response(answer: Response | BaseModel | None, operation: ApiOperation) -> Response:
     if isinstance(answer, Response):
         return answer
-    return Response(answer.model_dump_json(), operation.status, media_type=JSON_TYPE)
+    content = None if answer is None else answer.model_dump_json()
+    return Response(content, operation.status, media_type=JSON_TYPE if content else None)
 
 
 def _token(request: Request) -> str:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from served import Served, problem, served
 
 from taskweaver.server.errors import ServerError
-from taskweaver.server.operations import ApiOperation, Call
+from taskweaver.server.operations import Call, Door, operation
 from taskweaver.server.rate_limits import RequestRate
 
 
@@ -26,46 +26,37 @@ class Word(BaseModel):
     word: str
 
 
-class EchoDoor:
+class EchoDoor(Door):
     """A door with an operation of each kind."""
 
     statuses = MappingProxyType({ServerError: 409})
+    is_closed = False
 
-    def __init__(self) -> None:
-        self.is_closed = False
-        self.operations = [
-            ApiOperation(
-                "POST", "/echo", self.echo, "Echo", body=Word, answer=Word, body_limit=1000
-            ),
-            ApiOperation("GET", "/who", self.who, "The user", answer=Word),
-            ApiOperation("GET", "/open", self.who, "The user", answer=Word, is_public=True),
-            ApiOperation("POST", "/act/{name}", self.act, "Act", answer=Word),
-            ApiOperation("PUT", "/bytes", self.count, "Count", takes_bytes=True, answer=Word),
-        ]
-
-    async def echo(self, call: Call) -> BaseModel:
+    @operation("POST", "/echo", "Echo", body_limit=1000)
+    async def echo(self, call: Call, body: Word) -> Word:
         """Return the body."""
-        return call.read(Word)
+        return body
 
-    async def who(self, call: Call) -> BaseModel:
+    @operation("GET", "/who", "The user")
+    @operation("GET", "/open", "The user", is_public=True)
+    async def who(self, call: Call) -> Word:
         """Return the name of the user."""
         return Word(word=call.user.name)
 
-    async def act(self, call: Call) -> BaseModel:
+    @operation("POST", "/act/{name}", "Act")
+    async def act(self, call: Call) -> Word:
         """Fail in the way that the path names."""
         if call.path("name") == "known":
             raise ServerError("It does not fit.")
         raise ValueError("a detail of the inside")
 
-    async def count(self, call: Call) -> BaseModel:
+    @operation("PUT", "/bytes", "Count", takes_bytes=True)
+    async def count(self, call: Call) -> Word:
         """Return the size of the body."""
         size = 0
         async for chunk in call.chunks(100_000):
             size += len(chunk)
         return Word(word=str(size))
-
-    async def finish(self, grace_s: float) -> None:
-        """Nothing runs."""
 
     async def close(self) -> None:
         """Note the end."""
