@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python .ci/install.py
 # Tests start hundreds of processes: none of them compiles what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat help search-demo test quick coverage long attacks bench check audit docs clean
+.PHONY: chat help search-demo test quick coverage contexts mutants long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	@$(BIN)/python -m taskweaver -p project/
@@ -31,7 +31,7 @@ search-demo: $(VENV)/.ready-dev  ## Search for the best stencil and classifier; 
 IN_MEMORY := $(shell grep -q ' /dev/shm .*noexec' /proc/mounts 2>/dev/null \
   || df -k --output=avail /dev/shm 2>/dev/null \
   | awk 'NR == 2 && $$1 > 4194304 { print "/dev/shm" }')
-test quick coverage: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR),/tmp)
+test quick coverage contexts mutants: export TMPDIR := $(or $(IN_MEMORY),$(TMPDIR),/tmp)
 
 TESTS := pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder --durations=25
 test: $(VENV)/.ready-dev  ## Run the tests: each behaviour once.
@@ -47,6 +47,12 @@ coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage run -m $(TESTS)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=90
+
+contexts: $(VENV)/.ready-dev  ## List the tests of FOLDER=tests/x that run no line of their own.
+	$(BIN)/python .ci/contexts.py $(FOLDER) --numprocesses=2
+
+mutants: $(VENV)/.ready-mutants  ## Try the tests of FOLDER=taskweaver/x with N=30 mutants of it.
+	$(BIN)/python .ci/mutants.py $(FOLDER) --number=$(or $(N),30) $(if $(TESTS_OF),--tests=$(TESTS_OF))
 
 # `make -k long` goes on after a failure.
 LONG := long-tests long-cases long-forks long-races long-kills long-trees long-damage long-attacks
@@ -119,4 +125,8 @@ $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
 
 $(VENV)/.ready-long: $(VENV)/.ready-dev
 	@$(INSTALL) parquet excel dev long
+	@touch $@
+
+$(VENV)/.ready-mutants: $(VENV)/.ready-dev
+	@$(INSTALL) parquet excel dev mutants
 	@touch $@
