@@ -33,7 +33,7 @@ class EchoDoor(Door):
     is_closed = False
 
     @operation("POST", "/echo", "Echo", body_limit=1000)
-    async def echo(self, call: Call, body: Word) -> Word:
+    async def echo(self, _call: Call, body: Word) -> Word:
         """Return the body."""
         return body
 
