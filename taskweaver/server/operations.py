@@ -75,6 +75,7 @@ class Call:
 
 Handler = Callable[..., Awaitable[Response | BaseModel | None]]
 HandlerT = TypeVar("HandlerT", bound=Handler)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,12 @@ async def read_body(request: Request, operation: ApiOperation) -> BaseModel | No
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
             raise
         raise RequestRefused(400, "no-json", "The body is no JSON.") from None
+
+
+def view(model: type[ModelT], source: object, **more: object) -> ModelT:
+    """Return an answer with the fields of an object that have the same names, and with more."""
+    named = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
+    return model.model_validate(named | more)
 
 
 def plain_name(text: str, kind: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import BRANCH, OF_BRANCH, ONE, AgentOperations
@@ -31,8 +30,7 @@ class BranchOperations(AgentOperations):
         name = await conversation.change(
             wanted.source, lambda branch: branch.fork(wanted.name, at_round=wanted.at_round)
         )
-        index, session_id = conversation.index, conversation.session.session_id
-        await index.calls.change(partial(index.note_branch, session_id, name, wanted.source))
+        await conversation.note("branch_created", branch=name, parent=wanted.source)
         return models.MadeBranch(name=name, why_restored=conversation.branch(name).why_restored)
 
     @operation("PATCH", BRANCH, "Give a branch a title, which is shown in place of its name")
@@ -40,9 +38,7 @@ class BranchOperations(AgentOperations):
         conversation = await self._found(call)
         branch = conversation.branch(call.path("branch"))
         await asyncio.to_thread(branch.rename, wanted.title)
-        index, session_id = conversation.index, conversation.session.session_id
-        note = partial(index.note_renamed_branch, session_id, branch.name, wanted.title)
-        await index.calls.change(note)
+        await conversation.note("branch_renamed", branch=branch.name, title=wanted.title)
         branches = await asyncio.to_thread(conversation.session.branches)
         made = next(one for one in branches if one.name == branch.name)
         return views.branch_summary(conversation, made)

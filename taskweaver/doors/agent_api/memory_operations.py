@@ -6,7 +6,7 @@ import asyncio
 
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, AgentOperations
-from taskweaver.server.operations import Call, missing, operation
+from taskweaver.server.operations import Call, missing, operation, view
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.storage.facts import KeptFact
 
@@ -78,10 +78,4 @@ def _one(memory: BranchLongMemory, fact_id: str) -> KeptFact:
 
 def fact_view(fact: KeptFact) -> models.FactView:
     """Return a fact as clients see it."""
-    return models.FactView(
-        fact_id=fact.id,
-        text=fact.text,
-        author=fact.author,
-        day=fact.day,
-        session_id=fact.session,
-    )
+    return view(models.FactView, fact, fact_id=fact.id, session_id=fact.session)

@@ -21,7 +21,7 @@ from taskweaver.server.agents.following import (
 )
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import EVENTS_TYPE, Call, missing, operation, plain_name
+from taskweaver.server.operations import EVENTS_TYPE, Call, missing, operation, plain_name, view
 
 _ONE_MESSAGE = f"{ONE}/messages/{{message_id}}"
 
@@ -116,14 +116,13 @@ class MessageOperations(AgentOperations):
     async def _confirmations(self, call: Call) -> models.WaitingConfirmations:
         conversation = await self._found(call)
         waiting = [
-            models.WaitingConfirmation(
+            view(
+                models.WaitingConfirmation,
+                request,
                 confirmation_id=request.id,
                 branch=branch,
-                post_id=request.post_id,
                 kinds=sorted(request.kinds),
-                content=request.content,
                 diff=request.diff(),
-                is_editable=request.is_editable,
             )
             for branch, request in conversation.confirmations.waiting()
         ]
@@ -148,17 +147,4 @@ class MessageOperations(AgentOperations):
 
 def message_view(message: IndexedMessage) -> models.MessageView:
     """Return a message as clients see it."""
-    return models.MessageView.model_validate(
-        {
-            "message_id": message.id,
-            "branch": message.branch,
-            "kind": message.kind,
-            "text": message.text,
-            "state": message.state,
-            "round_id": message.round_id,
-            "answer": message.answer,
-            "tokens": message.tokens,
-            "cost": message.cost,
-            "created_at": message.created_at,
-        }
-    )
+    return view(models.MessageView, message, message_id=message.id)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import Call, number_of, operation
+from taskweaver.server.operations import Call, number_of, operation, view
 
 _PAGE = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
 
@@ -24,9 +23,7 @@ class SessionOperations(AgentOperations):
         last = await own.index.calls.statements(lambda: own.index.last_change)
         listed = await own.listed()
         shown = [
-            models.SessionSummary.model_validate(
-                {"session_id": item.id, **{k: v for k, v in asdict(item).items() if k != "id"}}
-            )
+            view(models.SessionSummary, item, session_id=item.id)
             for item in listed[first : first + limit]
         ]
         return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)

@@ -17,6 +17,7 @@ from taskweaver.server.operations import (
     missing,
     operation,
     plain_name,
+    view,
 )
 
 _OVERVIEW_BYTES, _CALL_BYTES = 64 << 20, 9 << 20
@@ -118,7 +119,7 @@ class KernelOperations(KernelApiOperations):
     async def _test_plugin(self, call: Call) -> models.PluginTests:
         name = call.path("name")
         results = await self._found(call).run(lambda kernel: kernel.test_plugin(name))
-        tests = [models.PluginTestOutcome(name=item.name, failure=item.failure) for item in results]
+        tests = [view(models.PluginTestOutcome, item) for item in results]
         return models.PluginTests(results=tests)
 
     @operation(
@@ -160,11 +161,7 @@ class KernelOperations(KernelApiOperations):
         await self._sessions.check_quotas(call.user)
         snapshot_id = await session.keep_snapshot()
         now = await asyncio.to_thread(lambda: session.kernel.footprint)
-        return models.KeptSnapshot(
-            snapshot_id=snapshot_id,
-            resident_bytes=now.resident_bytes,
-            shared_bytes=now.shared_bytes,
-        )
+        return view(models.KeptSnapshot, now, snapshot_id=snapshot_id)
 
     @operation("DELETE", f"{ONE}/snapshots/{{snapshot_id}}", "Discard a snapshot", problems=(404,))
     async def _discard(self, call: Call) -> None:

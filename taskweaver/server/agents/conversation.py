@@ -55,7 +55,10 @@ class _Watch:
         elif event.t is RoundEventType.round_error:
             self.error = event.msg
         elif event.t.name.startswith("post_confirmation"):
-            self._conversation.index.note_confirmation(self._message.session, self._message.branch)
+            message = self._message
+            self._conversation.index.note(
+                "confirmation_changed", message.session, branch=message.branch
+            )
         elif event.t is PostEventType.post_end and not self.refusal:
             self._check()
 
@@ -323,6 +326,11 @@ class UserConversation:
                 return await asyncio.to_thread(work)
         finally:
             self._changes -= 1
+
+    async def note(self, kind: str, **facts: object) -> None:
+        """Note a change in the index."""
+        note = partial(self.index.note, kind, self.session.session_id, **facts)
+        await self.index.calls.change(note)
 
     async def release(self) -> None:
         """End the processes of the session; messages that come meanwhile wait.

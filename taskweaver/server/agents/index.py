@@ -207,29 +207,10 @@ class AgentIndex:
                 run(sql, self._user, session)
             self._note(run, "session_deleted", session_id=session)
 
-    def note_branch(self, session: str, branch: str, parent: str) -> None:
-        """Note that a branch was made."""
+    def note(self, kind: str, session: str, **facts: object) -> None:
+        """Note a change of a session that is kept elsewhere."""
         with self._changing() as run:
-            facts = {"session_id": session, "branch": branch, "parent": parent}
-            self._note(run, "branch_created", **facts)
-
-    def note_renamed_branch(self, session: str, branch: str, title: str) -> None:
-        """Note that a branch was given a title."""
-        with self._changing() as run:
-            facts = {"session_id": session, "branch": branch, "title": title}
-            self._note(run, "branch_renamed", **facts)
-
-    def note_merge(self, session: str, branch: str, source: str) -> None:
-        """Note that the memory of a branch was merged into another."""
-        with self._changing() as run:
-            facts = {"session_id": session, "branch": branch, "source": source}
-            self._note(run, "branch_merged", **facts)
-
-    def note_confirmation(self, session: str, branch: str) -> None:
-        """Note that a branch asks for confirmation now, or does so no longer."""
-        with self._changing() as run:
-            facts = {"session_id": session, "branch": branch}
-            self._note(run, "confirmation_changed", **facts)
+            self._note(run, kind, session_id=session, **facts)
 
     def add_message(self, message: IndexedMessage) -> IndexedMessage:
         """Add a message that was accepted, and return it as it is kept; its id must be new."""

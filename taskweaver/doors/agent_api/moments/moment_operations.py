@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from taskweaver.doors.agent_api.moments import models, views
 from taskweaver.doors.agent_api.routes import BRANCH, ONE, AgentOperations
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import Call, missing, number_of, operation, optional_number
+from taskweaver.server.operations import Call, missing, number_of, operation, optional_number, view
 from taskweaver.session.moments.moment import Moment
 
 _MOST_FILES = 1_000
@@ -69,12 +68,9 @@ class MomentOperations(AgentOperations):
             lambda branch: branch.merge(wanted.source, wanted.policy, wanted.choices),
         )
         if report.applied:
-            index, session_id = conversation.index, conversation.session.session_id
-            note = partial(index.note_merge, session_id, call.path("branch"), wanted.source)
-            await index.calls.change(note)
-        return models.Merged(
-            taken=report.taken, conflicts=report.conflicts, is_applied=report.applied
-        )
+            facts = {"branch": call.path("branch"), "source": wanted.source}
+            await conversation.note("branch_merged", **facts)
+        return view(models.Merged, report, is_applied=report.applied)
 
     @operation("GET", _MOMENT, "A branch at the end of one of its rounds")
     async def _show(self, call: Call) -> models.MomentView:
