@@ -181,11 +181,3 @@ def test_the_checks_are_those_of_the_command(client: httpx2.Client) -> None:
         checks["sandbox"]["fix"] == "See 'What is promised, and what is not' in the documentation."
     )
     assert "secret" not in response.text
-
-
-def test_they_are_for_admins(server: Served) -> None:
-    user = server.client(server.accounts.add("eve").text)
-    problem(user.get(f"{API}/settings"), 404, "not-found")
-    body = {"values": {"answers.check": False}}
-    problem(user.patch(f"{API}/settings", json=body), 404, "not-found")
-    problem(user.post(f"{API}/doctor"), 404, "not-found")

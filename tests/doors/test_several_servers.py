@@ -133,15 +133,6 @@ def two(shared: Shared) -> list[httpx2.Client]:
     return shared.clients()
 
 
-def test_a_token_is_good_at_all_servers_until_it_is_revoked(shared: Shared) -> None:
-    clients = shared.clients(shared.accounts.add("bob").text)
-    assert [one.get(f"{API}/sessions").status_code for one in clients] == [200, 200]
-    shared.accounts.renew_token("bob")
-    for client in clients:
-        problem(client.get(f"{API}/sessions"), 401, "token-invalid")
-    shared.accounts.remove("bob")
-
-
 def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
     here, there = two
     session = new_session(here, "of the first")
@@ -180,34 +171,6 @@ def test_a_session_that_nobody_uses_is_free(
     monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
     await_answer(there, f"{API}/sessions", lambda response: state(response) == "stored")
     assert there.delete(session).status_code == 204
-
-
-def test_a_title_changed_at_one_is_seen_in_the_stream_of_the_other(
-    two: list[httpx2.Client],
-) -> None:
-    here, there = two
-    session = new_session(here)
-    with there.stream("GET", f"{API}/events") as response:
-        events = events_of(response)
-        assert next(events)[1] == "position"
-        assert here.patch(session, json={"title": "changed"}).status_code == 200
-        _, kind, data = next(events)
-    assert (kind, data["title"]) == ("session_renamed", "changed")
-    here.delete(session)
-
-
-def test_spending_at_all_servers_counts_together(shared: Shared) -> None:
-    eve = shared.accounts.add("eve", quota=Quota(tokens=1_000_000)).text
-    clients = shared.clients(eve)
-    spent = [ask(client, new_session(client), "say: hello")["tokens"] for client in clients]
-    assert all(spent)
-    for client in clients:
-        assert client.get(f"{API}/usage").json()["spent_tokens"] == sum(spent)
-    shared.accounts.spend("eve", 0.0, 1_000_000)
-    for client in clients:
-        session = new_session(client)
-        problem(client.post(f"{session}/messages", json={"text": "say: x"}), 403, "quota")
-    shared.accounts.remove("eve")  # the code of several users needs walls
 
 
 @pytest.mark.long

@@ -15,8 +15,6 @@ from support import code_reply, planner_reply
 
 from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
-from taskweaver.module.events import current_branch
 from taskweaver.server.agents import confirming
 
 CELL = "print('allowed ' + 'to run')"
@@ -121,14 +119,3 @@ def test_a_question_is_refused_once_nobody_is_left_to_answer(
         said = stream.read().decode()
     assert "nobody answered" in said
     assert f"--resume {session}" in said
-
-
-def test_a_question_that_is_not_answered_in_time_says_so() -> None:
-    asked = confirming.ClientConfirmations("s1")
-    asked.silent.add(current_branch())
-    request = ConfirmationRequest(frozenset({"code"}), "1 + 1")
-    with asked.watched():
-        asked.expect(request)
-        with pytest.raises(NotConfirmed, match=r"nobody answered.* session s1.*: 1 \+ 1"):
-            asked.request_confirmation(request, 0.0)
-    assert "nobody answered" in asked.refused[current_branch()]
