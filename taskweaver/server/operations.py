@@ -37,13 +37,10 @@ class Call:
     Attributes:
         user: The user; one without a name where the operation is public and no token came.
         request: The request.
-        flushes: Functions that the gate calls, in a thread, before the response leaves: they wait
-            until the changes that the handler made are on disk.
     """
 
     user: User
     request: Request
-    flushes: list[Callable[[], None]] = field(default_factory=list)
 
     def path(self, name: str) -> str:
         """Return a part of the path by its name in the operation."""

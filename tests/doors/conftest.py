@@ -24,7 +24,7 @@ LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S)
 
 @pytest.fixture(autouse=True, scope="module")
 def _the_event_loop_waits_for_no_database() -> Iterator[None]:
-    """Refuse to use a connection to PostgreSQL, or to open or flush a file, in a loop's thread."""
+    """Refuse to use a connection to PostgreSQL, or to open or change a file, in a loop's thread."""
 
     def outside_of_loops(function: Callable[..., Any]) -> Callable[..., Any]:
         def checked(*arguments: Any, **named: Any) -> Any:
@@ -34,7 +34,8 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
         return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite, "_flush_file", outside_of_loops(sqlite._flush_file))
+        changing = outside_of_loops(sqlite.SqliteDatabase.changing)
+        patch.setattr(sqlite.SqliteDatabase, "changing", changing)
         opened = outside_of_loops(sqlite.SqliteDatabase.__init__)
         patch.setattr(sqlite.SqliteDatabase, "__init__", opened)
         patch.setattr(ConnectionPool, "getconn", outside_of_loops(ConnectionPool.getconn))

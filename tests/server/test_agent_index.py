@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import signal
 import sqlite3
 import subprocess
@@ -25,11 +23,11 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
 from taskweaver.server.agents.shared_indexes import SharedIndexes
-from taskweaver.server.databases import presence, sqlite
+from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.databases.statements import DatabaseLost
-from taskweaver.server.errors import RequestRefused, ServerError
+from taskweaver.server.errors import ServerError
 from taskweaver.session.errors import EventsGone, EventsToCome
 
 postgres = pytest.mark.postgres
@@ -278,57 +276,6 @@ def test_what_waits_for_the_disk_survives_a_kill(folder: Path) -> None:
         found = indexes.of("", folder).message("m1")
     assert found is not None
     assert (found.state, found.round_id) == ("stopped", "r1")
-
-
-def test_changes_of_many_threads_are_flushed_together(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    flushes, is_first, go_on = list[int](), threading.Event(), threading.Event()
-
-    def flush_file(descriptor: int) -> None:
-        flushes.append(os.fstat(descriptor).st_size)
-        is_first.set()
-        assert go_on.wait(PATIENCE_S)
-
-    with closing(FileIndexes()) as indexes:
-        index = indexes.of("", folder)
-        monkeypatch.setattr(sqlite, "_flush_file", flush_file)
-        with ThreadPoolExecutor(8) as pool:
-            index.add_message(message("m0"))
-            waiting = [pool.submit(index.flusher())]
-            assert is_first.wait(PATIENCE_S)
-            for number in range(1, 64):
-                index.add_message(message(f"m{number}"))
-                waiting.append(pool.submit(index.flusher()))
-            assert not waiting[0].done()
-            go_on.set()
-            for one in waiting:
-                one.result(PATIENCE_S)
-        assert len(flushes) == 2  # the second serves all that came during the first
-        index.flusher()()
-        assert len(flushes) == 2
-        index.update("m1", state="finished")
-        assert len(flushes) == 3
-        assert len(index.messages()) == 64
-    index.flusher()()  # of no effect once it is closed: all is on disk
-
-
-def test_after_a_flush_that_failed_nothing_is_acknowledged(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def flush_file(_descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with closing(FileIndexes()) as indexes:
-        index = indexes.of("", folder)
-        index.add_message(message("m1"))
-        with monkeypatch.context() as patch:
-            patch.setattr(sqlite, "_flush_file", flush_file)
-            with pytest.raises(RequestRefused, match="no room on the disk"):
-                index.update("m1", state="finished")
-        for write in (index.flusher(), lambda: index.add_message(message("m2"))):
-            with pytest.raises(RequestRefused, match="no room on the disk"):
-                write()
 
 
 def test_two_servers_of_one_file_leave_the_new_messages_of_each_other(folder: Path) -> None:

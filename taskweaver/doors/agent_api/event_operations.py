@@ -79,7 +79,7 @@ class EventOperations(AgentOperations):
                 check_position(source, now[name])
             return now
 
-        positions = await own.index.calls.statements(begin)
+        positions = await own.index.calls.in_thread(begin)
         watched = [one.confirmations.watched() for one in conversations.values()]
         return event_stream(self._joined(sources, positions, own.index.calls, watched))
 

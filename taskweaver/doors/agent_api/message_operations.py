@@ -52,7 +52,6 @@ class MessageOperations(AgentOperations):
             wanted.text,
         )
         accepted = await conversation.accept(call.user, message)
-        call.flushes.append(conversation.index.flusher())
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
         return models.AcceptedMessage(message=message_view(accepted), after=after)
@@ -79,7 +78,7 @@ class MessageOperations(AgentOperations):
     async def _follow(self, call: Call) -> Response:
         conversation = await self._found(call)
         find = partial(conversation.message, call.path("message_id"))
-        message = await conversation.index.calls.statements(find)
+        message = await conversation.index.calls.in_thread(find)
         after = check_position(conversation.session.events, event_number(last_seen(call)))
         return event_stream(self._events(conversation, message, after))
 
@@ -97,7 +96,7 @@ class MessageOperations(AgentOperations):
             if parts:
                 yield b"".join(parts)
         index = conversation.index
-        ended = await index.calls.statements(partial(index.message, message.id))
+        ended = await index.calls.in_thread(partial(index.message, message.id))
         if ended is not None:
             data = message_view(ended).model_dump_json()
             yield encoded_event(str(after), "message", data)

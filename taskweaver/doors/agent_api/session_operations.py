@@ -20,7 +20,7 @@ class SessionOperations(AgentOperations):
     async def _list(self, call: Call) -> models.SessionSummaries:
         own = await self._own(call)
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
-        last = await own.index.calls.statements(lambda: own.index.last_change)
+        last = await own.index.calls.in_thread(lambda: own.index.last_change)
         listed = await own.listed()
         shown = [
             view(models.SessionSummary, item, session_id=item.id)
@@ -89,7 +89,7 @@ class SessionOperations(AgentOperations):
 
     async def _spent(self, call: Call) -> models.UsageView:
         accounts, quota = self._sessions.accounts, call.user.quota
-        spent = await accounts.calls.statements(partial(accounts.spent, call.user.name))
+        spent = await accounts.calls.in_thread(partial(accounts.spent, call.user.name))
         return models.UsageView(
             spent_tokens=spent.tokens,
             spent_cost=spent.cost,

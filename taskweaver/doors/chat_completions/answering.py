@@ -109,7 +109,7 @@ class ChatAnswer:
             RequestRefused: If it was not answered; its text is the reason.
         """
         conversation = self.place.conversation
-        ended = await conversation.index.calls.statements(partial(conversation.message, self._id))
+        ended = await conversation.index.calls.in_thread(partial(conversation.message, self._id))
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
         return await self._links.answer(self._call, ended)

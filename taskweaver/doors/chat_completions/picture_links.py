@@ -113,7 +113,7 @@ class PictureLinks:
         if name == LOCAL_USER:
             return User(name)
         accounts = self.sessions.accounts
-        return await accounts.calls.statements(partial(accounts.user, name))
+        return await accounts.calls.in_thread(partial(accounts.user, name))
 
 
 def without_pictures(text: str) -> str:

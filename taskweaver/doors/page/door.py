@@ -66,7 +66,7 @@ class PageDoor(Door):
             with Folder.at(branch.execution_cwd) as folder:
                 return conversation_page(rounds, folder, title=title, branch=branch.name)
 
-        sessions = await own.index.calls.statements(own.index.sessions)
+        sessions = await own.index.calls.in_thread(own.index.sessions)
         titles = {item.session: item.title for item in sessions}
         title = titles.get(conversation.session.session_id) or "TaskWeaver session"
         content = await asyncio.to_thread(write)

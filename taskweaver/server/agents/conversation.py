@@ -150,26 +150,23 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message of a new id, as `accept`; it is on disk then, or else given up.
+        """Accept a message of a new id, as `accept`, or give it up.
 
         Its client is shown no requests for confirmation.
         """
         self._silent.add(message.id)
         try:
-            accepted = await self.accept(user, message)
-            await self.workers.flush(self.index.flusher())
+            return await self.accept(user, message)
         except BaseException:  # also cancelled before its turn to be accepted came
             self._silent.discard(message.id)
             await self.give_up(message.id)
             raise
-        return accepted
 
     async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, which is answered when its turn comes.
 
-        The caller flushes the index before it tells the client; the answer may begin before. A
-        message that was accepted before is returned as it is now. One that is in the index, but
-        waits nowhere since the database did not answer then, is accepted now.
+        It is on disk then. A message that was accepted before is returned as it is now. One that is
+        in the index, but waits nowhere since the database did not answer then, is accepted now.
 
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is
@@ -183,7 +180,7 @@ class UserConversation:
 
     async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         try:
-            known = await self.index.calls.statements(partial(self.index.message, message.id))
+            known = await self.index.calls.in_thread(partial(self.index.message, message.id))
             if known is not None:
                 known.require_same(message)
                 if not self._is_left(known):
@@ -192,7 +189,7 @@ class UserConversation:
             self.open_messages.add(message.id)
             try:
                 add = partial(self.index.add_message, message)
-                accepted = known if known else await self.index.calls.statements(add)
+                accepted = known if known else await self.index.calls.in_thread(add)
             except BaseException:
                 self.open_messages.discard(message.id)
                 raise
@@ -214,7 +211,7 @@ class UserConversation:
             detail = f"{_MOST_WAITING} messages wait on the branch {branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         accounts = self.workers.accounts
-        await accounts.calls.statements(partial(check_spending, accounts, user))
+        await accounts.calls.in_thread(partial(check_spending, accounts, user))
 
     def _is_left(self, known: IndexedMessage) -> bool:
         return self.index.is_queued_here(known) and known.id not in self.open_messages
@@ -227,7 +224,7 @@ class UserConversation:
         """
         calls = self.index.calls
         is_withdrawn = await calls.in_turn(partial(self._waiting.withdraw, message_id))
-        found = await calls.statements(partial(self.message, message_id))
+        found = await calls.in_thread(partial(self.message, message_id))
         if is_withdrawn:
             return found
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")

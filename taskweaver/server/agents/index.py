@@ -113,7 +113,7 @@ class IndexServers(Protocol):
 class AgentIndex:
     """An index. Close it; thread-safe.
 
-    A change is on disk when its method returns; that of `add_message` after a flush.
+    A change is on disk when its method returns.
 
     The methods raise ServerError if the database cannot be read or written.
 
@@ -151,15 +151,11 @@ class AgentIndex:
         self._servers.unlisten(self._user)
 
     @contextmanager
-    def _changing(self, *, is_flushed: bool = True) -> Iterator[RunStatement]:
+    def _changing(self) -> Iterator[RunStatement]:
         """Change the index in a transaction, then call the listeners."""
-        with self._database.changing(self._user, is_flushed=is_flushed) as run:
+        with self._database.changing(self._user) as run:
             yield run
         self.wake()
-
-    def flusher(self) -> Callable[[], None]:
-        """Return a function that waits until every change so far is on disk."""
-        return self._database.flusher()
 
     def wake(self) -> None:
         """Call the functions that listen."""
@@ -216,7 +212,7 @@ class AgentIndex:
         """Add a message that was accepted, and return it as it is kept; its id must be new."""
         new = replace(message, created_at=_now(), server=self.server)
         row = {name: getattr(new, name) for name in _FIELDS}
-        with self._changing(is_flushed=False) as run:
+        with self._changing() as run:
             insert_row(run, "messages", {"user": self._user, **row})
             self._note_message(run, new.id, (new.session, new.branch, new.state, new.round_id))
         return new

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
@@ -150,12 +150,7 @@ class PostgresDatabase:
                 raise self._explanation(connection, error) from error
 
     @contextmanager
-    def changing(
-        self,
-        user: str = "",
-        *,
-        is_flushed: bool = True,  # noqa: ARG002 - each is on disk when it ends
-    ) -> Iterator[RunStatement]:
+    def changing(self, user: str = "") -> Iterator[RunStatement]:
         """Begin a transaction."""
         is_committing = False  # once it is sent, the change may have been made
         with self._turn(user) if user else nullcontext(), self._lent() as connection:
@@ -181,10 +176,6 @@ class PostgresDatabase:
             yield
         finally:
             turn.release()
-
-    def flusher(self) -> Callable[[], None]:
-        """Return a function that does nothing: each transaction is on disk when it ends."""
-        return lambda: None
 
     def _commit(self, connection: Connection, user: str) -> None:
         end: SQL | Composed = SQL("COMMIT")
