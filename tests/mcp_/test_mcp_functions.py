@@ -11,7 +11,7 @@ from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ToolFailed
 from taskweaver.mcp.results import parts_of
 from taskweaver.mcp.servers import check_arguments
-from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
+from taskweaver.mcp.tools import RawTool, Tool, make_tools
 
 types = pytest.importorskip("mcp_types")
 SERVER = ServerConfig("my-server", command="x")
@@ -60,10 +60,6 @@ def test_what_python_cannot_name_is_described() -> None:
 @pytest.mark.parametrize("schema", [{}, {"properties": 3, "required": 4}, {"type": "object"}])
 def test_schemas_that_say_nothing(schema: dict[str, Any]) -> None:
     assert tool(schema).entry.format_prompt().endswith("def my_server_do_it() -> Any: ...")
-
-
-def test_names_are_names() -> None:
-    assert function_name("2nd", "a b") == "_2nd_a_b"
 
 
 def test_unknown_argument_is_refused_with_the_known_ones() -> None:

@@ -132,11 +132,6 @@ def test_a_program_gets_no_keys_but_its_own(
     assert found["PATH"] == os.environ["PATH"]
 
 
-def test_a_tool_that_hangs_is_given_up(tmp_path: Path) -> None:
-    with serving(tmp_path, ex=hostile("hangs", timeout_s=15)) as servers:
-        assert "act did not answer within 15 s (timeout_s)" in failure(servers, "ex_act")
-
-
 BAD = (
     ({"command": "no-such-program"}, "'no-such-program' is not there"),
     (bad("dies"), "it does not start: cannot open the database"),

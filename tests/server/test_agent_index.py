@@ -119,17 +119,6 @@ def test_changes_are_kept_up_to_a_number(
             index.read(6, 100)
 
 
-def test_users_have_indexes_of_their_own(place: Path | PostgresAddress, tmp_path: Path) -> None:
-    with closing(indexes_at(place)) as indexes:
-        ann, bob = (indexes.of(name, tmp_path / name) for name in ("ann", "bob"))
-        for index in (ann, bob):
-            index.add_session("s", "title")
-            index.add_message(message("m"))
-        ann.remove_session("s")
-        assert (ann.sessions(), ann.messages(), ann.last_change) == ([], [], 3)
-        assert (len(bob.sessions()), len(bob.messages()), bob.last_change) == (1, 1, 2)
-
-
 def test_messages_that_the_end_of_a_server_cut_are_marked(
     place: Path | PostgresAddress, folder: Path
 ) -> None:
@@ -174,24 +163,6 @@ def test_a_file_of_the_first_version_is_read(folder: Path) -> None:
         assert [one.title for one in index.sessions()] == ["title"]
         assert [one.state for one in index.messages()] == ["stopped"]
         assert [one.number for one in index.read(6, 9)] == [7, 8]
-
-
-@postgres
-def test_a_server_is_woken_by_the_changes_of_another(two: list[AgentIndex]) -> None:
-    here, there = two
-    woken = threading.Event()
-    here.listen(woken.set)
-    there.rename_session("s", "title")
-    assert woken.wait(PATIENCE_S)
-    assert [one.title for one in here.sessions()] == ["title"]
-
-
-@postgres
-def test_open_messages_of_a_server_that_lives_are_left(two: list[AgentIndex]) -> None:
-    here, there = two
-    there.add_message(message("m"))
-    assert [one.state for one in here.messages()] == ["queued"]
-    assert here.message("m") == there.message("m")
 
 
 @postgres
@@ -278,14 +249,6 @@ def test_what_waits_for_the_disk_survives_a_kill(folder: Path) -> None:
     assert (found.state, found.round_id) == ("stopped", "r1")
 
 
-def test_two_servers_of_one_file_leave_the_new_messages_of_each_other(folder: Path) -> None:
-    with closing(FileIndexes()) as here, closing(FileIndexes()) as there:
-        first, second = here.of("ann", folder), there.of("ann", folder)
-        first.add_message(message("m"))
-        second.update("m", state="running")
-        assert [one.state for one in second.messages()] == ["running"]
-
-
 def test_an_index_that_cannot_be_used_is_closed(folder: Path) -> None:
     with closing(FileIndexes()) as indexes:
         indexes.of("ann", folder)
@@ -296,23 +259,6 @@ def test_an_index_that_cannot_be_used_is_closed(folder: Path) -> None:
             indexes.of("ann", folder)
         opened = [Path(item.path).name for item in psutil.Process().open_files()]
         assert "agent.sqlite" not in opened
-
-
-@postgres
-def test_a_presence_that_cannot_begin_leaves_no_connection(
-    database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse() -> None:
-        raise OSError("too many open files")
-
-    monkeypatch.setattr(presence.socket, "socketpair", refuse)
-    with pytest.raises(OSError, match="too many"):
-        presence.ServerPresence(database, TelemetryLogger())
-    with closing(psycopg.connect(database.url, password=database.password)) as connection:
-        connection.autocommit = True
-        count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-        while connection.execute(count).fetchone() != (1,):
-            pass
 
 
 @postgres

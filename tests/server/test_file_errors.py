@@ -29,9 +29,3 @@ def test_a_file_is_not_called_missing_when_there_is_no_descriptor(tmp_path: Path
         (tmp_path / "a.txt").open()
     assert (refused.value.status, refused.value.kind) == (503, "busy")
     assert refused.value.retry_after_s
-
-
-def test_a_missing_file_is_called_so(tmp_path: Path) -> None:
-    with pytest.raises(RequestRefused) as refused, explained("a.txt"):
-        (tmp_path / "a.txt").open()
-    assert refused.value.status == 404

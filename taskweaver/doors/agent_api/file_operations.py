@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from starlette.responses import HTMLResponse, Response
 
@@ -13,11 +12,10 @@ from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, PREFIX, AgentOpera
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import BYTES_TYPE, Call, operation
-from taskweaver.server.transfer import FileFacts, download, explained, list_files, upload
+from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload_within
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _FILE = f"{ONE}/files/{{path:path}}"
-_MOST_UPLOAD_BYTES = 8 << 30
 _MOST_FRAME_BYTES = 32 << 20
 _FRAME_HEADERS = {
     "Content-Security-Policy": (
@@ -57,9 +55,8 @@ class FileOperations(AgentOperations):
     )
     async def _upload(self, call: Call) -> FileFacts:
         room = await (await self._own(call)).check_disk(call.user)
-        most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
         with await self._folder(call) as folder:
-            return await upload(folder, call.path("path"), call.chunks(most))
+            return await upload_within(room, folder, call.path("path"), call)
 
     @operation(
         "GET",
@@ -70,20 +67,13 @@ class FileOperations(AgentOperations):
         problems=(404, 409, 416),
     )
     async def _download(self, call: Call) -> Response:
-        asked, path = call.request.headers.get("range", ""), call.path("path")
         with await self._folder(call) as folder:
-            return await asyncio.to_thread(partial(download, folder, path, asked))
+            return await sent(call, folder, call.path("path"))
 
     @operation("DELETE", _FILE, "Delete a file or a folder", query=OF_BRANCH)
     async def _delete(self, call: Call) -> None:
-        path = call.path("path")
-
-        def delete(folder: Folder) -> None:
-            with explained(path):
-                folder.remove(path)
-
         with await self._folder(call) as folder:
-            await asyncio.to_thread(delete, folder)
+            await remove(folder, call.path("path"))
 
     @operation(
         "POST",
@@ -112,11 +102,10 @@ class FileOperations(AgentOperations):
     )
     async def _open_link(self, call: Call) -> Response:
         ticket = self._links.take(call.path("name"))
-        asked = call.request.headers.get("range", "")
         with explained(ticket.path), Folder.at(ticket.folder) as folder:
             if ticket.is_frame:
                 return await asyncio.to_thread(_frame, folder, ticket)
-            return await asyncio.to_thread(partial(download, folder, ticket.path, asked))
+            return await sent(call, folder, ticket.path)
 
     @operation(
         "GET", f"{ONE}/artifacts", "Files that code of a branch's rounds wrote", query=OF_BRANCH

@@ -21,7 +21,7 @@ from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import ServerError
 from taskweaver.server.guard import PICTURES
 from taskweaver.server.operations import BYTES_TYPE, Call, missing, operation
-from taskweaver.server.transfer import download, explained
+from taskweaver.server.transfer import explained, sent
 from taskweaver.session.storage.store import working_folder
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.key_file import KEY_BYTES, kept_key
@@ -103,9 +103,8 @@ class PictureLinks:
         # The session stays as it is: without a token nobody opens one.
         sessions_folder = (await self.sessions.of(user)).manager.sessions_folder
         folder = working_folder(sessions_folder / session_id, branch)
-        asked = call.request.headers.get("range", "")
         with explained(path), Folder.at(folder) as place:
-            response = await asyncio.to_thread(partial(download, place, path, asked))
+            response = await sent(call, place, path)
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         return response
 

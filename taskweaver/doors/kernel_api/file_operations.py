@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,10 +14,9 @@ from taskweaver.doors.kernel_api import models
 from taskweaver.doors.kernel_api.routes import ONE, KernelApiOperations
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import BYTES_TYPE, Call, operation
-from taskweaver.server.transfer import FileFacts, download, explained, list_files, upload
+from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload_within
 
 _FILE = f"{ONE}/files/{{path:path}}"
-_MOST_UPLOAD_BYTES = 8 << 30
 _MOST_BASE64_BYTES = 64 << 20
 _DOWNLOAD: Any = {"answer_type": BYTES_TYPE, "problems": (404, 416)}
 
@@ -67,27 +65,18 @@ class FileOperations(KernelApiOperations):
     async def _upload(self, call: Call) -> FileFacts:
         session, path = self._found(call), call.path("path")
         room = await self._sessions.check_quotas(call.user)
-        most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
-        return await upload(session.files, path, call.chunks(most))
+        return await upload_within(room, session.files, path, call)
 
     @operation("GET", _FILE, "Bytes of a file, or a range of them", **_DOWNLOAD)
     @operation(
         "GET", f"{ONE}/artifacts/{{path:path}}", "Bytes of a file, or a range of them", **_DOWNLOAD
     )
     async def _download(self, call: Call) -> Response:
-        session, path = self._found(call), call.path("path")
-        asked = call.request.headers.get("range", "")
-        return await asyncio.to_thread(partial(download, session.files, path, asked))
+        return await sent(call, self._found(call).files, call.path("path"))
 
     @operation("DELETE", _FILE, "Delete a file or a folder", problems=(404,))
     async def _delete_file(self, call: Call) -> None:
-        session, path = self._found(call), call.path("path")
-
-        def delete() -> None:
-            with explained(path):
-                session.files.remove(path)
-
-        await asyncio.to_thread(delete)
+        await remove(self._found(call).files, call.path("path"))
 
 
 def _decoded(file: models.NewFile) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +26,6 @@ def _import_user_server() -> Callable[..., Any]:
     """Import the server of a user, and the package of the protocol, which takes a second."""
     from taskweaver.doors.mcp.remote import UserServer
 
-    gc.freeze()  # collections stop all threads: they leave out what stays
     return UserServer
 
 

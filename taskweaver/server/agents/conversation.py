@@ -183,7 +183,8 @@ class UserConversation:
             known = await self.index.calls.in_thread(partial(self.index.message, message.id))
             if known is not None:
                 known.require_same(message)
-                if not self._is_left(known):
+                is_open = known.id in self.open_messages
+                if is_open or not self.index.is_queued_here(known):
                     return known
             await self._check_room(user, message.branch)
             self.open_messages.add(message.id)
@@ -212,9 +213,6 @@ class UserConversation:
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         accounts = self.workers.accounts
         await accounts.calls.in_thread(partial(check_spending, accounts, user))
-
-    def _is_left(self, known: IndexedMessage) -> bool:
-        return self.index.is_queued_here(known) and known.id not in self.open_messages
 
     async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.

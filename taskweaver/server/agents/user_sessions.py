@@ -22,7 +22,7 @@ from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up, stopping
 from taskweaver.server.operations import missing
-from taskweaver.server.transfer import folder_bytes
+from taskweaver.server.transfer import disk_room
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
@@ -34,7 +34,6 @@ from taskweaver.session.storage.stored_sessions import (
 )
 from taskweaver.utils.text import title_line
 
-_MIB = 1 << 20
 _LEFT_S = 10.0
 """Time for which a message whose acknowledgement was lost may be sent again before it is marked."""
 _LEFT = "The database was lost before this message was answered. Send a new one."
@@ -372,14 +371,7 @@ class UserSessions:
         Raises:
             RequestRefused: If the quota is used up.
         """
-        if user.quota.disk_mb is None:
-            return None
-        used = await asyncio.to_thread(folder_bytes, self.folder)
-        most = user.quota.disk_mb * _MIB
-        if used >= most:
-            detail = f"The files of {user.name} take {used // _MIB} MiB of {most // _MIB} MiB."
-            raise quota_used_up(f"{detail} Delete some.")
-        return most - used
+        return await asyncio.to_thread(disk_room, user, self.folder)
 
     async def close(self) -> None:
         """Close the sessions and the index."""
