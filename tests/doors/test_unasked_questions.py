@@ -15,6 +15,8 @@ from support import code_reply, planner_reply
 
 from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.llm.types import ChatMessage
+from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
+from taskweaver.module.events import current_branch
 from taskweaver.server.agents import confirming
 
 CELL = "print('allowed ' + 'to run')"
@@ -99,23 +101,12 @@ def test_a_client_of_the_agent_api_that_watches_is_asked(server: Served) -> None
     assert client.post(one, json={"answer": "no"}).status_code == 404
 
 
-def test_a_question_is_refused_once_nobody_is_left_to_answer(
-    server: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(confirming, "GRACE_S", 0.0)
-    client = server.client()
-    first = chat("say: plan left", stream=False)
-    answer = client.post(CHAT, json=first).json()["choices"][0]["message"]
-    sessions = client.get(f"{API}/sessions").json()["sessions"]
-    (session,) = [one["session_id"] for one in sessions if one["title"] == "say: plan left"]
-    body = chat("say: plan once more", stream=True)
-    body["messages"] = [*first["messages"], answer, *body["messages"]]
-    with (
-        client.stream("GET", f"{API}/sessions/{session}/events") as one,
-        client.stream("POST", CHAT, json=body) as stream,
-    ):
-        assert any(kind == "post_confirmation_request" for _, kind, _ in events_of(one))
-        one.close()
-        said = stream.read().decode()
-    assert "nobody answered" in said
-    assert f"--resume {session}" in said
+def test_a_question_that_is_not_answered_in_time_says_so() -> None:
+    asked = confirming.ClientConfirmations("s1")
+    asked.silent.add(current_branch())
+    request = ConfirmationRequest(frozenset({"code"}), "1 + 1")
+    with asked.watched():
+        asked.expect(request)
+        with pytest.raises(NotConfirmed, match=r"nobody answered.* session s1.*: 1 \+ 1"):
+            asked.request_confirmation(request, 0.0)
+    assert "nobody answered" in asked.refused[current_branch()]
