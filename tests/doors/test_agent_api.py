@@ -198,40 +198,6 @@ def test_one_stream_has_the_events_of_several_sessions_and_of_the_list(
     assert sorted(seen_again) == sorted(kept)
 
 
-def test_code_forks_moments_and_differences(client: httpx2.Client) -> None:
-    session = new_session(client)
-    assert ask(client, session, "x = 1\nx", kind="code")["state"] == "finished"
-    ask(client, session, "x = 2; y = 'new'\nopen('kept.txt', 'w').write('kept')", kind="code")
-    preview = client.get(f"{session}/branches/main/fork", params={"at_round": "1"}).json()
-    assert (preview["rounds"], preview["files"], preview["not_carried"]) == (1, 1, [])
-    assert preview["state"] in {"live", "stored"}
-    made = client.post(f"{session}/branches", json={"name": "past", "at_round": 1})
-    assert made.status_code == 201
-    assert "\n1\n" in ask(client, session, "x", kind="code", branch="past")["answer"]
-    index = client.get(f"{session}/rounds").json()["rounds"]
-    assert [(item["branch"], item["number"], item["forks"]) for item in index] == [
-        ("main", 1, ["past"]),
-        ("main", 2, []),
-        ("past", 2, []),
-    ]
-    moment = client.get(f"{session}/branches/main/rounds/2").json()
-    variables = {item["name"]: (item["text"], item["is_changed"]) for item in moment["variables"]}
-    assert variables["x"] == ("2", True)
-    assert moment["round"]["state"] == "finished"
-    problem(client.get(f"{session}/branches/main/rounds/3"), 404, "unknown-round")
-    page = client.get(f"{session}/branches/main/rounds", params={"first": "2"}).json()
-    assert ([item["id"] for item in page["rounds"]], page["total"]) == ([index[1]["round_id"]], 2)
-    params = {"first": "main", "second": "past"}
-    found = client.get(f"{session}/differences", params=params).json()
-    assert found["common_rounds"] == 1
-    assert found["variables"]["x"] == ["2", "1"]
-    assert (found["files"], found["equal_files"]) == ({}, 1)
-    merged = client.post(f"{session}/branches/main/merge", json={"source": "past"})
-    assert merged.json()["is_applied"]
-    assert client.post(f"{session}/release").status_code == 204
-    assert "\n1\n" in ask(client, session, "x", kind="code", branch="past")["answer"]
-
-
 def test_files_go_up_and_down_and_links_are_good_once(client: httpx2.Client) -> None:
     session = new_session(client)
     octets = {"Content-Type": "application/octet-stream"}

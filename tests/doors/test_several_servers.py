@@ -232,31 +232,6 @@ def test_answers_outlive_an_outage_of_the_database(
     here.delete(session)
 
 
-def test_messages_of_a_server_that_is_gone_are_stopped(
-    shared: Shared, two: list[httpx2.Client]
-) -> None:
-    """It left a message at work and one that waits; nobody asks for them."""
-    here, there = two
-    session = new_session(here)
-    ask(here, session, "say: hello", message_id="seen")
-    assert here.post(f"{session}/release").status_code == 204
-    with there.stream("GET", f"{API}/events") as response:
-        events = events_of(response)
-        assert next(events)[1] == "position"
-        left = {"at work": "running", "waits": "queued"}
-        copy_message(shared, "seen", left, server="4711")
-        open_ = {*left}
-        while open_:
-            _, kind, data = next(events)
-            if kind == "message_stopped":
-                open_.remove(data["message_id"])
-    found = messages(here, session)
-    assert [found[name][0] for name in ("seen", *left)] == ["finished", "stopped", "stopped"]
-    again = ask(there, session, "say: hello", message_id="next")
-    assert again["answer"] == "heard hello", "the session is free for another server"
-    there.delete(session)
-
-
 def copy_message(shared: Shared, message_id: str, copies: dict[str, str], **others: str) -> None:
     """Put copies of a message, by their ids and states, into the database; change other fields."""
     columns = ["session", "branch", "kind", "text", "round_id", "answer", "tokens", "cost"]

@@ -186,13 +186,6 @@ class ExecutionDetails(BaseModel):
     tables: list[dict[str, Any]]
 
 
-class StreamedExecution(BaseModel):
-    """Address of the events of an execution."""
-
-    execution_id: str
-    stream_url: str
-
-
 class NewVariables(BaseModel):
     """Session variables to set."""
 

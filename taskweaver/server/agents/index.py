@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
@@ -16,7 +16,6 @@ from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
 from taskweaver.session.errors import EventsGone, EventsToCome
 
-MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
 OPEN_STATES = ("queued", "running")
 
 _MOST_CHANGES, _TIDIED_AFTER = 10_000, 100
