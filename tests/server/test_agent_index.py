@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -225,28 +222,6 @@ def test_a_listener_that_fails_ends_nothing(two: list[AgentIndex]) -> None:
     here.listen(woken.set)
     there.rename_session("s", "two")
     assert woken.wait(PATIENCE_S)
-
-
-_KILLED = """
-import os, signal, sys
-from pathlib import Path
-from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.indexes import FileIndexes
-
-index = FileIndexes().of("", Path(sys.argv[1]))
-index.add_message(IndexedMessage("m1", "s", "main", "ask", "why?"))
-index.update("m1", state="running", round_id="r1")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_what_waits_for_the_disk_survives_a_kill(folder: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _KILLED, str(folder)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    with closing(FileIndexes()) as indexes:
-        found = indexes.of("", folder).message("m1")
-    assert found is not None
-    assert (found.state, found.round_id) == ("stopped", "r1")
 
 
 def test_an_index_that_cannot_be_used_is_closed(folder: Path) -> None:

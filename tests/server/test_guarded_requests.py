@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
@@ -12,9 +14,10 @@ import pytest
 from pydantic import BaseModel
 from served import Served, problem, served
 
-from taskweaver.server.errors import ServerError
+from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.server.operations import Call, Door, operation
 from taskweaver.server.rate_limits import RequestRate
+from taskweaver.server.transfer import explained
 
 
 class Word(BaseModel):
@@ -246,3 +249,21 @@ def test_an_address_that_a_header_names_is_believed_of_a_proxy_alone(
         running.client(**headers).post("/echo", json={"word": "a"})
         (entry,) = running.accounts.audit(10)
         assert entry.address == ("203.0.113.7" if is_behind_proxy else "127.0.0.1")
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_file_is_not_called_missing_when_there_is_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(RequestRefused) as refused, no_descriptor_left(), explained("a.txt"):
+        (tmp_path / "a.txt").open()
+    assert (refused.value.status, refused.value.kind) == (503, "busy")
+    assert refused.value.retry_after_s

@@ -98,10 +98,9 @@ class AgentSessions:
             await asyncio.sleep(_LOOK_S)
             for sessions in list(self._users.values()):
                 await sessions.release_idle(_IDLE_S)
-                await sessions.close_idle(_MOST_OPEN)
+                await sessions.close_unused(_IDLE_S, _MOST_OPEN)
                 if sessions.index.is_shared:
                     await sessions.mark_open_messages()
-                    await sessions.close_unused(_IDLE_S)
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new messages, let running ones end within a time, then interrupt them."""
