@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
@@ -197,16 +197,12 @@ def _begin(connection: Connection, user: str) -> None:
 
 
 def _run(connection: Connection, sql: str, *values: object) -> StatementOutcome:
-    sent = [
-        value.replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
-        for value in values
-    ]
+    sent = _replaced(values, _NUL, _STANDS_FOR_NUL)
     with connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
         rows = cursor.fetchall() if cursor.description else []
-        return StatementOutcome([_with_nul(row) for row in rows], cursor.rowcount)
+        found = [tuple(_replaced(row, _STANDS_FOR_NUL, _NUL)) for row in rows]
+        return StatementOutcome(found, cursor.rowcount)
 
 
-def _with_nul(row: Row) -> Row:
-    return tuple(
-        value.replace(_STANDS_FOR_NUL, _NUL) if isinstance(value, str) else value for value in row
-    )
+def _replaced(values: Iterable[object], old: str, new: str) -> list[object]:
+    return [value.replace(old, new) if isinstance(value, str) else value for value in values]
