@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from page_tab import CTRL, PageTab
-from served import Served
-from test_outline_page import press, session_of
+from page_tab import PageTab
+from test_outline_page import session_of
 from test_page_parts import run
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -48,24 +47,6 @@ def test_a_list_that_is_read_is_read_once_more_for_all_who_ask_meanwhile(page: P
         " finally { window.fetch = ask; } return reads;"
     )
     assert given(page, "sessions/list.js", body) == 2
-
-
-def test_a_branch_is_not_renamed_while_two_are_compared(page: PageTab, server: Served) -> None:
-    session = session_of(page)
-    run(page, "x = 1", 1)
-    assert server.client().post(f"{session}/branches", json={"name": "b"}).status_code == 201
-    page.value(f"location.hash = '#/c/{session.rpartition('/')[2]}/main/b'")
-    page.shows("is common to both")
-    press(page, "F2")
-    page.key("k", CTRL)
-    page.until("document.activeElement.matches('dialog input')")
-    page.type("rename the")
-    page.shows("Rename the session", ".palette")
-    assert "Rename the branch" not in page.value("document.querySelector('.palette').innerText")
-    page.key("Escape")
-    page.value(f"location.hash = '#/s/{session.rpartition('/')[2]}/main'")
-    page.until("document.querySelector('[data-row=\"b:b\"]')")
-    assert page.value("document.querySelector('.rename-field')") is None
 
 
 ROUNDS = """
