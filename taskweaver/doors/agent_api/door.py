@@ -11,7 +11,7 @@ from taskweaver.ces.errors import KernelError
 from taskweaver.config.errors import ConfigError
 from taskweaver.doors.agent_api.branch_operations import BranchOperations
 from taskweaver.doors.agent_api.event_operations import EventOperations
-from taskweaver.doors.agent_api.file_operations import FileOperations
+from taskweaver.doors.agent_api.file_operations import AgentFiles
 from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
 from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
@@ -40,7 +40,7 @@ _GROUPS = (
     MomentOperations,
     VariableOperations,
     EventOperations,
-    FileOperations,
+    AgentFiles,
     MemoryOperations,
 )
 

@@ -27,7 +27,7 @@ _NO_PEERS = b"<script>delete self.RTCPeerConnection; delete self.webkitRTCPeerCo
 """Goes before a figure's own scripts: WebRTC is the one way out that its policy does not close."""
 
 
-class FileOperations(AgentOperations):
+class AgentFiles(AgentOperations):
     """Operations on the files of sessions."""
 
     def __init__(self, sessions: AgentSessions) -> None:
