@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.module_config import ModuleConfig
@@ -60,91 +60,82 @@ class MCPConfig(ModuleConfig):
         self.servers = tuple(_server(name, value, base) for name, value in found)
 
 
-class _Fields:
-    """The fields of one server; errors name their place."""
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and "\0" not in value
 
-    def __init__(self, name: str, value: object) -> None:
-        self._where = f"mcp.servers.{name}"
-        if not isinstance(value, Mapping):
-            raise ConfigError(self._where, "must be an object with `command` or `url`.")
-        self._value = value
-        is_program, is_address = "command" in value, "url" in value
-        if is_program == is_address:
-            raise ConfigError(self._where, "needs either `command` or `url`.")
-        known = (*(_STDIO if is_program else _HTTP), *_COMMON)
-        for key in value:
-            if key not in known:
-                close = get_close_matches(str(key), known, n=1)
-                hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}."
-                raise ConfigError(self._where, f"has no field {key}; {hint}")
 
-    def fail(self, key: str, expected: str) -> ConfigError:
-        return ConfigError(f"{self._where}.{key}", f"must be {expected}.")
+def _is_address(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(("http://", "https://"))
 
-    def text(self, key: str) -> str:
-        value = self._value.get(key, "")
-        if not isinstance(value, str) or "\0" in value or (key in self._value and not value):
-            raise self.fail(key, "a text")
-        return value
 
-    def folder(self, key: str, base: Path) -> Path:
-        try:
-            return Path(absolute_path(self.text(key), base))
-        except ValueError as error:
-            raise self.fail(key, str(error)) from None
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self._value.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.fail(key, "a list of texts")
-        return tuple(value)
 
-    def named_texts(self, key: str) -> dict[str, str]:
-        value = self._value.get(key, {})
-        if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
-            raise self.fail(key, "an object of texts")
-        return dict(value)
+def _are_named_texts(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
 
-    def confirm(self) -> frozenset[str] | None:
-        value = self._value.get("confirm", "always")
-        if value == "always":
-            return None
-        if value == "never":
-            return frozenset()
-        if not isinstance(value, list):
-            raise self.fail("confirm", "always, never, or a list of names of tools")
-        return frozenset(self.texts("confirm"))
 
-    def seconds(self) -> float:
-        value: Any = self._value.get("timeout_s", _TIMEOUT_S)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
-            raise self.fail("timeout_s", "a number of seconds above 0")
-        return float(value)
+def _is_confirm(value: object) -> bool:
+    return value in ("always", "never") or _are_texts(value)
 
-    def has(self, key: str) -> bool:
-        return key in self._value
+
+def _is_time(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < cast(float, value) < 1e6
+
+
+_FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "command": (_is_text, "a text"),
+    "args": (_are_texts, "a list of texts"),
+    "env": (_are_named_texts, "an object of texts"),
+    "cwd": (_is_text, "a text"),
+    "url": (_is_address, "an address that begins with http:// or https://"),
+    "headers": (_are_named_texts, "an object of texts"),
+    "confirm": (_is_confirm, "always, never, or a list of names of tools"),
+    "tools": (_are_texts, "a list of texts"),
+    "timeout_s": (_is_time, "a number of seconds above 0"),
+}
+
+
+def _checked(name: str, value: object) -> Mapping[str, Any]:
+    """Return the fields of a server, each of its form.
+
+    Raises:
+        ConfigError: If one is not; names its place.
+    """
+    where = f"mcp.servers.{name}"
+    if not isinstance(value, Mapping):
+        raise ConfigError(where, "must be an object with `command` or `url`.")
+    if ("command" in value) == ("url" in value):
+        raise ConfigError(where, "needs either `command` or `url`.")
+    known = (*(_STDIO if "command" in value else _HTTP), *_COMMON)
+    for key, item in value.items():
+        if key not in known:
+            close = get_close_matches(str(key), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}."
+            raise ConfigError(where, f"has no field {key}; {hint}")
+        has_form, form = _FORMS[key]
+        if not has_form(item):
+            raise ConfigError(f"{where}.{key}", f"must be {form}.")
+    return value
 
 
 def _server(name: str, value: object, base: Path) -> ServerConfig:
     if not name.strip() or not name.isascii():
         raise ConfigError("mcp.servers", f"{name!r} is no name for a server; use plain letters.")
-    fields = _Fields(name, value)
-    url, headers = fields.text("url"), fields.named_texts("headers")
-    if url and not url.startswith(("http://", "https://")):
-        raise fields.fail("url", "an address that begins with http:// or https://")
-    for header, text in headers.items():
+    fields = dict(_checked(name, value))
+    for header, text in fields.get("headers", {}).items():
         if header.lower() not in _PLAIN_HEADERS:
             register_secret(text)
             register_secret(text.rpartition(" ")[2])  # without its scheme: `Bearer ...`
-    return ServerConfig(
-        name=name,
-        command=fields.text("command"),
-        args=fields.texts("args"),
-        env=fields.named_texts("env"),
-        cwd=fields.folder("cwd", base),
-        url=url,
-        headers=headers,
-        confirm=fields.confirm(),
-        tools=frozenset(fields.texts("tools")) if fields.has("tools") else None,
-        timeout_s=fields.seconds(),
-    )
+    try:
+        fields["cwd"] = Path(absolute_path(fields.get("cwd", ""), base))
+    except ValueError as error:
+        raise ConfigError(f"mcp.servers.{name}.cwd", f"must be {error}.") from None
+    asked = fields.pop("confirm", "always")
+    fields["confirm"] = None if asked == "always" else frozenset(() if asked == "never" else asked)
+    if "tools" in fields:
+        fields["tools"] = frozenset(fields["tools"])
+    fields["args"] = tuple(fields.get("args", ()))
+    return ServerConfig(name, **fields)

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -21,8 +20,6 @@ from taskweaver.ces.process.marked import kill_marked
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed
-from taskweaver.mcp.http import ask_for_plain_bytes, bound_response
-from taskweaver.mcp.stdio import program_transport
 from taskweaver.mcp.tools import RawTool
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.markup.characters import without_steering
@@ -69,7 +66,6 @@ class Connection:
         self._garbage = ""
         self._listed = listed
         self._is_list_stale = False
-        self._broken = ""
         self._restarts_left = 1
 
     @property
@@ -89,7 +85,6 @@ class Connection:
             ServerFailed: If it does not come up in time.
         """
         self._stopping = asyncio.Event()
-        self._broken = ""
         started: asyncio.Future[_Started] = asyncio.get_running_loop().create_future()
         log_size = self._log_path.stat().st_size if self._log_path.is_file() else 0
 
@@ -102,7 +97,7 @@ class Connection:
         try:
             found = await started
         except TimeoutError:
-            late = self._broken or f"it did not answer within {self._config.timeout_s:g} s"
+            late = f"it did not answer within {self._config.timeout_s:g} s"
             printed = f"; it printed what is no message: {self._garbage}" if self._garbage else ""
             raise ServerFailed(self._config.name, f"{late}{printed}.") from None
         except ServerFailed:
@@ -112,7 +107,7 @@ class Connection:
                 self._config.name, f"{str(error.filename)!r} is not there."
             ) from error
         except Exception as error:
-            said = self._broken or self._last_line(log_size) or _reason(error)
+            said = self._last_line(log_size) or _reason(error)
             raise ServerFailed(self._config.name, f"it does not start: {said}") from error
         self._client = found.client
         self._listed(found.tools)
@@ -164,25 +159,26 @@ class Connection:
                 headers=dict(config.headers or {}),
                 timeout=limits,
                 verify=tls_context(),
-                event_hooks={
-                    "request": [ask_for_plain_bytes, self._add_context],
-                    "response": [partial(bound_response, broken=self._break)],
-                },
+                event_hooks={"request": [self._add_context]},
             ) as http:
                 yield streamable_http_client(config.url, http_client=http)
             return
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
         env = {**(config.env or {}), KERNEL_MARK: self._id}
         path = env.get("PATH", os.environ.get("PATH"))
         command = shutil.which(config.command, path=path)
         if command is None:
             raise FileNotFoundError(2, "not found", config.command)
         with self._log_path.open("a", encoding="utf-8") as log:
-            program = [command, *config.args]
-            yield program_transport(program, env, config.cwd, log, self._break)
-
-    def _break(self, reason: str) -> None:
-        """Note why a server is spoken to no more."""
-        self._broken = reason
+            program = StdioServerParameters(
+                command=command,
+                args=[*config.args],
+                env=env,
+                cwd=config.cwd,
+                encoding_error_handler="replace",
+            )
+            yield stdio_client(program, log)
 
     async def _add_context(self, request: Any) -> None:
         self._tracing.inject(request.headers)
@@ -235,27 +231,26 @@ class Connection:
         except MCPError as error:
             if _is_gone(error):
                 raise ServerFailed(name, await self._revived(client, asked)) from error
-            said = self._broken or without_steering(str(error))
-            raise ServerFailed(name, f"{asked}: {shorten(said, _MAX_REASON_CHARS)}") from error
+            said = shorten(without_steering(str(error)), _MAX_REASON_CHARS)
+            raise ServerFailed(name, f"{asked}: {said}") from error
         except Exception as error:
-            said = shorten(self._broken or _reason(error), _MAX_REASON_CHARS)
+            said = shorten(_reason(error), _MAX_REASON_CHARS)
             raise ServerFailed(name, f"{asked} gave no usable result: {said}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
         """Restart a server that has died; return a sentence about the outcome."""
-        ended = self._broken or "it ended"
         async with self._lock:
             if self._client is client:
                 await self.close()
                 if self._restarts_left == 0:
-                    return f"{ended} while {tool} was called, and stays off: it did so before."
+                    return f"it ended while {tool} was called, and stays off: it did so before."
                 self._restarts_left -= 1
                 try:
                     await self.start()
                 except ServerFailed as error:
-                    return f"{ended} while {tool} was called, and {error.problem}"
+                    return f"it ended while {tool} was called, and {error.problem}"
         return (
-            f"{ended} while {tool} was called, and was started again. Call again if it does no "
+            f"it ended while {tool} was called, and was started again. Call again if it does no "
             f"harm twice."
         )
 

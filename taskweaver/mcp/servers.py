@@ -22,12 +22,9 @@ from taskweaver.mcp.connection import Connection
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
 from taskweaver.mcp.known_tools import KnownTools
 from taskweaver.mcp.results import parts_of
-from taskweaver.mcp.schemas import checkable
 from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
 from taskweaver.utils.system.requirements import install_command
-from taskweaver.utils.text import shorten
 
-_MAX_PROBLEM_CHARS = 500
 _END_WAIT_S = 2.0
 _KNOWN_FILE = "mcp_tools.json"
 
@@ -192,34 +189,17 @@ class MCPServers:
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Check arguments against the tool's schema.
+    """Check the names of arguments; their values are for the server to check.
 
     Raises:
-        ToolFailed: If they do not fit; names them, and the arguments that would.
+        ToolFailed: If the tool does not have one of them; names those it takes.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-    from referencing import Registry
-
     known = tool.schema.get("properties")
     if isinstance(known, Mapping) and not tool.schema.get("additionalProperties"):
         unknown = sorted(set(arguments) - set(known))
         if unknown:
             takes = ", ".join(known) or "none"
             raise ToolFailed(f"it has no argument {', '.join(unknown)}; it takes {takes}.")
-    schema = checkable(tool.schema)
-    if schema is None:
-        return
-    try:
-        # An empty registry: what a schema refers to is never fetched.
-        errors = Draft202012Validator(schema, registry=Registry()).iter_errors(arguments)
-        error = best_match(errors)
-    except Exception as broken:  # noqa: BLE001 - a schema may be broken in any way: the server decides
-        logging.getLogger("mcp").debug("%s: %s", tool.function, broken)
-        return
-    if error is not None:
-        where = f"{error.json_path.removeprefix('$.')}: " if error.path else ""
-        raise ToolFailed(shorten(f"{where}{error.message}", _MAX_PROBLEM_CHARS))
 
 
 def _failure(config: ServerConfig, error: BaseException) -> ServerFailed:

@@ -13,7 +13,6 @@ from typing import Any
 
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ServerFailed
-from taskweaver.mcp.schemas import referred
 from taskweaver.plugin import host_function
 from taskweaver.plugin.spec import PluginEntry, PluginParameter, PluginSpec
 from taskweaver.utils.markup.characters import without_steering
@@ -183,7 +182,7 @@ def _annotation(schema: object, root: Mapping[str, Any], depth: int) -> str:
     choices = schema.get("anyOf", schema.get("oneOf"))
     match schema:
         case {"$ref": str(reference)}:
-            return _annotation(referred(reference, root), root, depth - 1)
+            return _annotation(_referred(reference, root), root, depth - 1)
         case {"enum": list(values)}:
             return f"Literal[{', '.join(map(repr, values[:_MAX_CHOICES]))}]"
         case {"type": list(kinds)}:
@@ -198,3 +197,11 @@ def _annotation(schema: object, root: Mapping[str, Any], depth: int) -> str:
 
 def _strings(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> object:
+    """Return the part that ``#/a/b`` refers to; None for none."""
+    found: object = root
+    for step in reference.removeprefix("#/").split("/"):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found

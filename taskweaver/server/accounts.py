@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -119,7 +116,6 @@ class Accounts:
         """
         self._database = database
         self.calls = LoopCalls(database)
-        self._flushing = ThreadPoolExecutor(1, thread_name_prefix="accounts")
         oldest = (datetime.now(UTC) - _KEPT).isoformat()
         try:
             with database.changing() as run:
@@ -139,7 +135,6 @@ class Accounts:
 
     def close(self) -> None:
         """Close the database; safe to call again."""
-        self._flushing.shutdown()
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -238,19 +233,11 @@ class Accounts:
         return UserSpending(*rows[0]) if rows else UserSpending()
 
     def record(self, entry: AuditEntry) -> None:
-        """Add an entry to the audit log; it is on disk after a flush."""
+        """Add an entry to the audit log."""
         columns = {name: getattr(entry, name) for name in _AUDIT_COLUMNS}
         columns["at"] = entry.at.isoformat()
-        with self._database.changing(is_flushed=False) as run:
+        with self._database.changing() as run:
             insert_row(run, "audit", columns)
-
-    def flusher(self) -> Callable[[], None]:
-        """Return a function that waits until every entry so far is on disk; raises ServerError."""
-        return self._database.flusher()
-
-    async def in_thread(self, flush: Callable[[], None]) -> None:
-        """Call a function that flushes, while the event loop goes on; raises as it does."""
-        await asyncio.get_running_loop().run_in_executor(self._flushing, flush)
 
     def audit(self, count: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the oldest first."""

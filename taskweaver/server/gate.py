@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from pydantic import BaseModel
@@ -56,11 +56,12 @@ class Gate:
 
         async def carry_out(request: Request) -> Response:
             user = await self._user(request, operation)
-            outcome, flushes = "failed", list[Callable[[], None]]()
+            outcome = "failed"
             try:
                 body = await read_body(request, operation)
-                call = Call(user, request, body, flushes)
-                response = _response(await operation.handler(call), operation)
+                call = Call(user, request)
+                handled = operation.handler(call, *([] if body is None else [body]))
+                response = _response(await handled, operation)
                 outcome = str(response.status_code)
                 return response
             except RequestRefused as error:
@@ -69,7 +70,6 @@ class Gate:
             finally:
                 if operation.method not in _READING:
                     await self._record(user.name, request, operation, outcome)
-                    await self._flush(flushes)
 
         return carry_out
 
@@ -105,14 +105,13 @@ class Gate:
     async def _owner(self, token: str) -> User | None:
         if self._local is not None and id_of(token) == self._local.id:
             return self._local_user if is_valid(token, self._local.hash) else None
-        return await self._accounts.calls.statements(partial(self._accounts.find, token))
+        return await self._accounts.calls.in_thread(partial(self._accounts.find, token))
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
         """Count a failure, and wait before it is answered."""
         number, delay_s = self._failed.count(_address(request))
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
             await self._record("", request, operation, f"wrong token ({number} lately)")
-            await self._flush(())
         if self._delayed >= _MOST_DELAYED:
             detail = "Too many wrong tokens came."
             raise RequestRefused(429, "token-failures", detail, retry_after_s=delay_s)
@@ -128,29 +127,16 @@ class Gate:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
-            await self._accounts.calls.statements(partial(self._accounts.record, entry))
+            await self._accounts.calls.in_thread(partial(self._accounts.record, entry))
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
 
-    async def _flush(self, flushes: Sequence[Callable[[], None]]) -> None:
-        """Wait until the audit log and the changes of an operation are on disk."""
-        flush_entries = self._accounts.flusher()
 
-        def flush() -> None:
-            try:
-                flush_entries()
-            except ServerError as error:
-                self._log.error(f"the audit log may lack its last entries: {error}")
-            for one in flushes:
-                one()
-
-        await self._accounts.in_thread(flush)
-
-
-def _response(answer: Response | BaseModel, operation: ApiOperation) -> Response:
+def _response(answer: Response | BaseModel | None, operation: ApiOperation) -> Response:
     if isinstance(answer, Response):
         return answer
-    return Response(answer.model_dump_json(), operation.status, media_type=JSON_TYPE)
+    content = None if answer is None else answer.model_dump_json()
+    return Response(content, operation.status, media_type=JSON_TYPE if content else None)
 
 
 def _token(request: Request) -> str:

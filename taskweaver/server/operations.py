@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
@@ -25,7 +27,7 @@ PATH_OF_PROXY = "path_of_proxy"
 
 _PLACEHOLDER = re.compile(r"{(\w+)(?::\w+)?}")
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
+_DECLARED = "declared_operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +37,14 @@ class Call:
     Attributes:
         user: The user; one without a name where the operation is public and no token came.
         request: The request.
-        body: The body, checked against the operation's model; None without one.
-        flushes: Functions that the gate calls, in a thread, before the response leaves: they wait
-            until the changes that the handler made are on disk.
     """
 
     user: User
     request: Request
-    body: BaseModel | None = None
-    flushes: list[Callable[[], None]] = field(default_factory=list)
 
     def path(self, name: str) -> str:
         """Return a part of the path by its name in the operation."""
         return str(self.request.path_params[name])
-
-    def read(self, model: type[ModelT]) -> ModelT:
-        """Return the body of an operation that declares this model."""
-        if not isinstance(self.body, model):
-            raise TypeError(f"the operation does not declare a body {model.__name__}")
-        return self.body
 
     def query(self, name: str, default: str = "") -> str:
         """Return a parameter of the query."""
@@ -79,7 +70,9 @@ class Call:
             yield chunk
 
 
-Handler = Callable[[Call], Awaitable[Response | BaseModel]]
+Handler = Callable[..., Awaitable[Response | BaseModel | None]]
+HandlerT = TypeVar("HandlerT", bound=Handler)
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +82,8 @@ class ApiOperation:
     Attributes:
         method: HTTP method.
         path: Path, with placeholders as Starlette writes them: ``/files/{path:path}``.
-        handler: Function that carries it out; returns a response, or an `answer`.
+        handler: Function that carries it out with the `Call`, and the `body` if there is one;
+            returns a response, an `answer`, or nothing.
         summary: Purpose, in one line.
         body: Model of the JSON body; None for no body.
         takes_bytes: Whether the body is of bytes, which the handler reads in chunks.
@@ -133,23 +127,71 @@ class ApiOperation:
         return f"{self.method} {self.plain_path}"
 
 
-class Door(Protocol):
+def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[HandlerT], HandlerT]:
+    """Declare a method as the handler of an operation.
+
+    The model among the types of its parameters is that of the body, and the model it returns that
+    of the answer; one that returns nothing has the status 204.
+
+    Args:
+        method: HTTP method.
+        path: Path with placeholders.
+        summary: Purpose, in one line.
+        more: Further attributes of the `ApiOperation`.
+    """
+
+    def declare(handler: HandlerT) -> HandlerT:
+        vars(handler).setdefault(_DECLARED, []).append((method, path, summary, more))
+        return handler
+
+    return declare
+
+
+def operations_of(owner: object) -> list[ApiOperation]:
+    """Return the operations whose handlers are methods of an object."""
+    return [
+        _declared(method, path, getattr(owner, name), summary, more)
+        for name, function in vars(type(owner)).items()
+        for method, path, summary, more in getattr(function, _DECLARED, ())
+    ]
+
+
+def _declared(
+    method: str, path: str, handler: Handler, summary: str, more: Mapping[str, Any]
+) -> ApiOperation:
+    hints = get_type_hints(handler)
+    returned = hints.pop("return")
+    answers, bodies = get_args(returned) or (returned,), hints.values()
+    status = HTTPStatus.NO_CONTENT if returned is type(None) else HTTPStatus.OK
+    return ApiOperation(
+        method,
+        path,
+        handler,
+        summary,
+        **{"body": _model(bodies), "answer": _model(answers), "status": status, **more},
+    )
+
+
+def _model(types: Iterable[Any]) -> type[BaseModel] | None:
+    models = (one for one in types if isinstance(one, type) and issubclass(one, BaseModel))
+    return next(models, None)
+
+
+class Door:
     """A set of operations with the resources behind them.
 
     Attributes:
-        operations: The operations.
         statuses: Status of the response for each class of errors that handlers raise.
+        groups: Objects with operations, besides those of the door itself.
     """
 
-    @property
-    def operations(self) -> Sequence[ApiOperation]:
-        """The operations."""
-        ...
+    statuses: Statuses = MappingProxyType({})
+    groups: Sequence[object] = ()
 
     @property
-    def statuses(self) -> Statuses:
-        """Status of the response for each class of errors that handlers raise."""
-        ...
+    def operations(self) -> list[ApiOperation]:
+        """The operations."""
+        return [one for group in (self, *self.groups) for one in operations_of(group)]
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new work, and end the running work: within a time by itself, else by force."""
@@ -196,6 +238,12 @@ async def read_body(request: Request, operation: ApiOperation) -> BaseModel | No
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
             raise
         raise RequestRefused(400, "no-json", "The body is no JSON.") from None
+
+
+def view(model: type[ModelT], source: object, **more: object) -> ModelT:
+    """Return an answer with the fields of an object that have the same names, and with more."""
+    named = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
+    return model.model_validate(named | more)
 
 
 def plain_name(text: str, kind: str) -> str:

@@ -17,10 +17,14 @@ from urllib.parse import quote
 from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
-from taskweaver.server.errors import RequestRefused, not_found
+from taskweaver.server.accounts import User
+from taskweaver.server.errors import RequestRefused, not_found, quota_used_up
+from taskweaver.server.operations import Call
 from taskweaver.utils.file_system.safe_fs import Folder
 
+MIB = 1 << 20
 _CHUNK_BYTES = 1 << 18
+_MOST_UPLOAD_BYTES = 8 << 30
 _MOST_LISTED = 10_000
 _RANGE = re.compile(r"bytes=(\d{0,19})-(\d{0,19})")
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -75,6 +79,47 @@ def folder_bytes(folder: Path) -> int:
         return 0
     with Folder.at(folder.resolve()) as own:
         return sum(facts.st_blocks * 512 for _, facts in own.walk())
+
+
+def disk_room(user: User, folder: Path) -> int | None:
+    """Return the disk space in bytes that a user has left in a folder; None for no limit.
+
+    Raises:
+        RequestRefused: If the quota is used up.
+    """
+    if user.quota.disk_mb is None:
+        return None
+    used, most = folder_bytes(folder), user.quota.disk_mb * MIB
+    if used >= most:
+        detail = f"The files of {user.name} take {used // MIB} MiB of {user.quota.disk_mb} MiB."
+        raise quota_used_up(f"{detail} Delete some.")
+    return most - used
+
+
+async def upload_within(room: int | None, folder: Folder, path: str, call: Call) -> FileFacts:
+    """Write a file from the body of a request, of a size that there is room for; as `upload`."""
+    most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
+    return await upload(folder, path, call.chunks(most))
+
+
+async def sent(call: Call, folder: Folder, path: str) -> Response:
+    """Return the response with a file, or with the range of it that a request names."""
+    asked = call.request.headers.get("range", "")
+    return await asyncio.to_thread(download, folder, path, asked)
+
+
+async def remove(folder: Folder, path: str) -> None:
+    """Delete a file or a folder.
+
+    Raises:
+        RequestRefused: If there is none.
+    """
+
+    def delete() -> None:
+        with explained(path):
+            folder.remove(path)
+
+    await asyncio.to_thread(delete)
 
 
 def download(folder: Folder, path: str, range_header: str) -> Response:

@@ -9,33 +9,34 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
+from psycopg_pool import ConnectionPool
 from served import Served, served
 
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.server.databases import sqlite
-from taskweaver.server.databases.pool import PostgresPool
 
 LIMITS = replace(KernelLimits.default(), cell_timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _the_event_loop_waits_for_no_database() -> Iterator[None]:
-    """Refuse to use a connection to PostgreSQL, or to open or flush a file, in a loop's thread."""
+    """Refuse to use a connection to PostgreSQL, or to open or change a file, in a loop's thread."""
 
     def outside_of_loops(function: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(*arguments: Any) -> Any:
+        def checked(*arguments: Any, **named: Any) -> Any:
             assert asyncio._get_running_loop() is None, f"{function} in the event loop"
-            return function(*arguments)
+            return function(*arguments, **named)
 
         return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite, "_flush_file", outside_of_loops(sqlite._flush_file))
+        changing = outside_of_loops(sqlite.SqliteDatabase.changing)
+        patch.setattr(sqlite.SqliteDatabase, "changing", changing)
         opened = outside_of_loops(sqlite.SqliteDatabase.__init__)
         patch.setattr(sqlite.SqliteDatabase, "__init__", opened)
-        patch.setattr(PostgresPool, "lent", outside_of_loops(PostgresPool.lent))
+        patch.setattr(ConnectionPool, "getconn", outside_of_loops(ConnectionPool.getconn))
         yield
 
 

@@ -91,12 +91,9 @@ def test_changes_are_written_at_once_and_the_rest_of_the_file_stays(
     [
         {"llm.form": "no such form"},
         {"limits.round_tokens": -1},
-        {"limits.round_tokens": "many"},
         {"code_interpreter.confirmation_timeout_s": 1e10},
         {"logging.level": "verbose"},
-        {"execution.sandbox": "none"},
         {"llm.api_key": "x"},
-        {"mcp.servers": "x"},
         {"no.such": 1},
     ],
 )
@@ -109,16 +106,6 @@ def test_what_does_not_fit_changes_nothing(
     refused = problem(client.patch(f"{API}/settings", json=body), 422, "invalid-setting")
     assert next(iter(values)) in refused["detail"]
     assert file.read_bytes() == before
-
-
-def test_bodies_of_another_form_are_refused(client: httpx2.Client) -> None:
-    for body in ({"values": {}}, {"values": {"answers.check": [1]}}, {"values": 1}, {}):
-        problem(client.patch(f"{API}/settings", json=body), 422, "invalid-body")
-    headers = {"Content-Type": "application/json"}
-    for number in ("NaN", "1e999"):
-        text = f'{{"values": {{"limits.session_cost": {number}}}}}'
-        response = client.patch(f"{API}/settings", content=text, headers=headers)
-        assert response.status_code in {400, 422}, response.text
 
 
 def test_a_file_that_is_broken_or_a_link_is_left_alone(
@@ -181,11 +168,3 @@ def test_the_checks_are_those_of_the_command(client: httpx2.Client) -> None:
         checks["sandbox"]["fix"] == "See 'What is promised, and what is not' in the documentation."
     )
     assert "secret" not in response.text
-
-
-def test_they_are_for_admins(server: Served) -> None:
-    user = server.client(server.accounts.add("eve").text)
-    problem(user.get(f"{API}/settings"), 404, "not-found")
-    body = {"values": {"answers.check": False}}
-    problem(user.patch(f"{API}/settings", json=body), 404, "not-found")
-    problem(user.post(f"{API}/doctor"), 404, "not-found")

@@ -105,16 +105,6 @@ def test_variables_have_types_shapes_and_sizes(client: httpx2.Client, main: str)
     assert (listed["number"]["shape"], listed["number"]["is_table"]) == (None, False)
 
 
-def test_a_page_is_a_part_of_a_wide_table(client: httpx2.Client, main: str) -> None:
-    found = page(client, main, "wide", first_row=250, first_column=490, rows=900, columns=900)
-
-    assert (found["rows"], found["found_rows"], found["total_columns"]) == (300, 300, 500)
-    assert [one["name"] for one in found["columns"]] == [f"c{n}" for n in range(490, 500)]
-    assert len(found["cells"]) == 50
-    assert found["cells"][0][0] == 250_490
-    assert page(client, main, "wide", first_row=300)["cells"] == []
-
-
 def test_values_that_json_cannot_hold_are_named(client: httpx2.Client, main: str) -> None:
     found = page(client, main, "odd")
     names, prices, days, bigs = zip(*found["cells"], strict=True)
@@ -150,20 +140,6 @@ def test_impossible_requests_are_refused(client: httpx2.Client, main: str) -> No
     refused("odd", 422, "invalid-query", filters='[[1, "__class__", "x"]]')
     refused("odd", 422, "invalid-query", first_row="-1")
     problem(client.get(f"{main[:-4]}nowhere/variables"), 404, "unknown-session-branch")
-
-
-def test_variables_of_others_are_not_found(server: Served, main: str) -> None:
-    eve = server.client(server.accounts.add("eve").text)
-    problem(eve.get(f"{main}/variables"), 404, "not-found")
-    problem(eve.get(f"{main}/variables/odd/rows"), 404, "not-found")
-
-
-def test_a_released_session_shows_its_variables_again(client: httpx2.Client) -> None:
-    session = new_session(client)
-    ask(client, session, "kept = pd.DataFrame({'a': [3, 1, 2]})", kind="code")
-    assert client.post(f"{session}/release").status_code == 204
-    found = page(client, f"{session}/branches/main", "kept", order=[[0, False]])
-    assert found["cells"] == [[1], [2], [3]]
 
 
 def test_a_table_of_a_past_moment_is_as_it_was(client: httpx2.Client, past: str) -> None:

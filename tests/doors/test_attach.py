@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 import stat
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -165,19 +163,6 @@ def test_an_own_cell_waits_for_one_of_a_client(folder: Path) -> None:
             assert reply["parent_header"]["msg_id"] == request
             assert reply["content"]["status"] == "ok"
         assert "2" in contents(session, AttachmentType.execution_result)[0]
-
-
-def test_requests_of_a_client_are_seen_at_once_and_are_use(
-    app: TaskWeaverApp, session: Session
-) -> None:
-    branch = session.at(session.branch)
-    assert branch.last_foreign_request == -math.inf
-    with joined(connection(app, session)) as client:
-        began = time.monotonic()
-        while branch.last_foreign_request < began:  # nobody asks the kernel but this client
-            ask(client, "print('x' * 100)")
-    session.run_code("y = 1")
-    assert began <= branch.last_foreign_request < time.monotonic()
 
 
 def test_attach_runs_a_kernel_or_finds_that_of_another_process(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import openai
@@ -150,13 +149,6 @@ def wait_for_the_stop(server: Served, model: SteeredModel, question: str) -> Non
             model.let_go(question)
     (message,) = agent.get(f"{API}/sessions/{session_id}/messages").json()["messages"]
     assert message["state"] in {"running", "failed"}
-
-
-def test_two_chats_are_answered_side_by_side(client: openai.OpenAI) -> None:
-    with ThreadPoolExecutor(4) as threads:
-        asked = [f"side {number}" for number in range(8)]
-        found = list(threads.map(lambda text: ask(client, user(f"say: {text}")), asked))
-    assert found == [f"heard {text}" for text in asked]
 
 
 def test_errors_are_those_that_the_client_knows(server: Served) -> None:

@@ -125,12 +125,6 @@ def test_names_that_are_none(client: httpx2.Client, name: str) -> None:
     problem(answer, 404, "not-found")
 
 
-def test_session_ids_name_no_folder(server: Served) -> None:
-    for name in ("..", "../files", "%2e%2e", "files%2f..%2ffiles", "files/../files"):
-        status, _ = raw(server, "GET", f"/api/v1/sessions/{name}/files")
-        assert status == 404, name
-
-
 def test_a_large_file_goes_up_and_down_in_pieces(client: httpx2.Client, cwd: Path) -> None:
     content = os.urandom(5 << 20)
     pieces = (content[start : start + 70_000] for start in range(0, len(content), 70_000))
@@ -156,13 +150,6 @@ def test_a_large_file_goes_up_and_down_in_pieces(client: httpx2.Client, cwd: Pat
     problem(client.get(path), 404, "not-found")
 
 
-def test_an_empty_file(client: httpx2.Client) -> None:
-    headers = {"Content-Type": "application/octet-stream"}
-    assert client.put(f"{FILES}/empty", content=b"", headers=headers).status_code == 200
-    assert client.get(f"{FILES}/empty").content == b""
-    problem(client.get(f"{FILES}/empty", headers={"Range": "bytes=0-"}), 416, "range")
-
-
 def test_an_upload_that_breaks_off_leaves_no_file(server: Served, client: httpx2.Client) -> None:
     connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
     connection.putrequest("PUT", f"{FILES}/half.bin")
@@ -178,9 +165,3 @@ def test_an_upload_that_breaks_off_leaves_no_file(server: Served, client: httpx2
     client.put(f"{FILES}/done", content=b"1", headers={"Content-Type": "application/octet-stream"})
     left = client.get(FILES).json()["files"]
     assert not [item for item in left if item["path"].endswith(".partial")]
-
-
-def test_a_pipe_is_no_file(client: httpx2.Client, cwd: Path) -> None:
-    os.mkfifo(cwd / "pipe")
-    problem(client.get(f"{FILES}/pipe"), 404, "not-found")
-    (cwd / "pipe").unlink()

@@ -158,14 +158,3 @@ def test_the_fork_of_a_kernel_has_its_data_and_a_copy_of_its_notebook(
 
     assert client.delete(f"/api/kernels/{kernel}").status_code == 204
     assert run(client, fork["id"], "len(rows)") == "3"
-
-
-def test_what_cannot_be_forked_is_refused(client: httpx2.Client) -> None:
-    unknown = client.post(f"/taskweaver/kernels/{uuid4()}/fork")
-    assert (unknown.status_code, "There is no kernel" in unknown.text) == (404, True)
-    other = client.post("/api/kernels", json={"name": "python3"}).json()["id"]
-    refused = client.post(f"/taskweaver/kernels/{other}/fork")
-    assert refused.status_code == 409
-    assert "was not started by the kernel that `taskweaver kernelspec`" in refused.text
-    with httpx2.Client(base_url=client.base_url) as stranger:
-        assert stranger.post(f"/taskweaver/kernels/{other}/fork").status_code == 403

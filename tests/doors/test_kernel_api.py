@@ -78,16 +78,6 @@ FIELDS = {
 }  # fmt: skip
 
 
-def test_health_needs_no_token_and_counts_the_callers_sessions(
-    server: Served, original: OriginalClient
-) -> None:
-    own = original.http.get(f"{API}/health").json()
-    assert set(own) == {"status", "version", "active_sessions"}
-    assert own["status"] == "healthy"
-    assert own["active_sessions"] >= 1
-    assert server.client("").get(f"{API}/health").json()["active_sessions"] == 0
-
-
 def test_a_session_that_exists_is_a_conflict_and_its_facts_can_be_read(
     original: OriginalClient,
 ) -> None:
@@ -109,12 +99,8 @@ def test_code_runs_and_keeps_its_variables(original: OriginalClient) -> None:
     assert first["stdout"] == ["hello\n"]
     assert ["x", "20"] in first["variables"]
     assert original.execute("keep-2", "x * 2")["output"] == 40
-
-
-def test_an_error_of_the_code_is_a_result(original: OriginalClient) -> None:
     failed = original.execute("fails", "1 / 0")
-    assert not failed["is_success"]
-    assert "ZeroDivisionError" in failed["error"]
+    assert (failed["is_success"], "ZeroDivisionError" in failed["error"]) == (False, True)
 
 
 def test_output_streams_and_values_that_are_no_json_end_no_stream(
@@ -284,26 +270,10 @@ def test_a_kernel_that_dies_is_a_result_and_comes_back(original: OriginalClient)
     assert original.execute("again", "1 + 1")["output"] == 2
 
 
-def test_another_users_sessions_are_not_there(server: Served, original: OriginalClient) -> None:
-    other = server.client(server.accounts.add("eve").text)
-    path = f"{API}/sessions/{original.id}"
-    assert other.get(f"{API}/sessions").json() == {"sessions": []}
-    for method, url in [
-        ("GET", path), ("DELETE", path), ("GET", f"{path}/files"), ("POST", f"{path}/interrupt"),
-        ("GET", f"{path}/files/a.bin"), ("GET", f"{path}/execute/keep-1/stream"),
-    ]:  # fmt: skip
-        problem(other.request(method, url), 404, "not-found")
-    made = other.post(f"{API}/sessions", json={"session_id": original.id})
-    assert made.status_code == 201, "ids of other users are free"
-    assert made.json()["cwd"] != original.cwd
-    assert original.execute("mine", "1")["is_success"]
-
-
 def test_the_client_is_told_of_a_wrong_body(original: OriginalClient) -> None:
     url = f"{API}/sessions/{original.id}/execute"
     wrong = problem(original.http.post(url, json={"code": 1}), 422, "invalid-body")
     assert {item["pointer"] for item in wrong["errors"]} == {"/exec_id", "/code"}
-    problem(original.http.post(url, content=b"{"), 400, "no-json")
     problem(original.http.post(url, content=b"[" * 100_000), 400, "no-json")
     for bad in ("", "a/b", "..", "x" * 129, "a b", "é"):
         made = original.http.post(f"{API}/sessions", json={"session_id": bad})

@@ -198,31 +198,6 @@ def test_a_server_that_does_not_start_is_an_error_and_another_is_tried(
         asyncio.run(main())
 
 
-def test_strangers_and_pages_get_nothing(server: Served) -> None:
-    for method in ("POST", "GET", "DELETE"):
-        body = {"json": PING} if method == "POST" else {}
-        send = {"method": method, "url": "/mcp", **body}
-        problem(server.client("", **ACCEPT).request(**send), 401, "token-missing")
-        problem(server.client("tw-wrong", **ACCEPT).request(**send), 401, "token-invalid")
-        host = {"Host": "evil.example", **ACCEPT}
-        problem(server.client(**host).request(**send), 421, "host")
-        origin = {"Origin": "http://evil.example", **ACCEPT}
-        problem(server.client(**origin).request(**send), 403, "origin")
-    client = server.client(**ACCEPT)
-    problem(
-        client.post("/mcp", content=b"{", headers={"Content-Type": "application/json"}),
-        400,
-        "no-json",
-    )
-    problem(
-        client.post("/mcp", content=b"{}", headers={"Content-Type": "text/plain"}),
-        415,
-        "media-type",
-    )
-    problem(client.post("/mcp", json=[PING]), 422, "invalid-body")
-    problem(client.post("/mcp", json={"x": "x" * (5 << 20)}), 413, "too-large")
-
-
 def test_two_users_see_their_own_sessions_alone(server: Served) -> None:
     ann = server.accounts.add("ann").text
     bob = server.accounts.add("bob", quota=Quota(kernels=0)).text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import tomllib
 from collections.abc import Awaitable, Callable, Iterator
@@ -154,11 +153,3 @@ def test_a_kernel_is_interrupted_restarted_and_seen_to_die(notebooks: Path) -> N
         assert not await jupyter.kernels.is_alive(id_)
 
     play(notebooks, story)
-
-
-def test_the_specification_names_the_provisioner(notebooks: Path) -> None:
-    from jupyter_client.kernelspec import KernelSpecManager
-
-    spec = KernelSpecManager().get_kernel_spec("taskweaver")
-    assert spec.metadata["kernel_provisioner"]["provisioner_name"] == "taskweaver-provisioner"
-    assert json.loads(spec.to_json())["language"] == "python"

@@ -37,7 +37,7 @@ from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.shared_indexes import SharedIndexes
 from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.pool import LentConnection
+from taskweaver.server.databases.connecting import Connection
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.operations import Door
 
@@ -133,15 +133,6 @@ def two(shared: Shared) -> list[httpx2.Client]:
     return shared.clients()
 
 
-def test_a_token_is_good_at_all_servers_until_it_is_revoked(shared: Shared) -> None:
-    clients = shared.clients(shared.accounts.add("bob").text)
-    assert [one.get(f"{API}/sessions").status_code for one in clients] == [200, 200]
-    shared.accounts.renew_token("bob")
-    for client in clients:
-        problem(client.get(f"{API}/sessions"), 401, "token-invalid")
-    shared.accounts.remove("bob")
-
-
 def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
     here, there = two
     session = new_session(here, "of the first")
@@ -180,34 +171,6 @@ def test_a_session_that_nobody_uses_is_free(
     monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
     await_answer(there, f"{API}/sessions", lambda response: state(response) == "stored")
     assert there.delete(session).status_code == 204
-
-
-def test_a_title_changed_at_one_is_seen_in_the_stream_of_the_other(
-    two: list[httpx2.Client],
-) -> None:
-    here, there = two
-    session = new_session(here)
-    with there.stream("GET", f"{API}/events") as response:
-        events = events_of(response)
-        assert next(events)[1] == "position"
-        assert here.patch(session, json={"title": "changed"}).status_code == 200
-        _, kind, data = next(events)
-    assert (kind, data["title"]) == ("session_renamed", "changed")
-    here.delete(session)
-
-
-def test_spending_at_all_servers_counts_together(shared: Shared) -> None:
-    eve = shared.accounts.add("eve", quota=Quota(tokens=1_000_000)).text
-    clients = shared.clients(eve)
-    spent = [ask(client, new_session(client), "say: hello")["tokens"] for client in clients]
-    assert all(spent)
-    for client in clients:
-        assert client.get(f"{API}/usage").json()["spent_tokens"] == sum(spent)
-    shared.accounts.spend("eve", 0.0, 1_000_000)
-    for client in clients:
-        session = new_session(client)
-        problem(client.post(f"{session}/messages", json={"text": "say: x"}), 403, "quota")
-    shared.accounts.remove("eve")  # the code of several users needs walls
 
 
 @pytest.mark.long
@@ -269,31 +232,6 @@ def test_answers_outlive_an_outage_of_the_database(
     here.delete(session)
 
 
-def test_messages_of_a_server_that_is_gone_are_stopped(
-    shared: Shared, two: list[httpx2.Client]
-) -> None:
-    """It left a message at work and one that waits; nobody asks for them."""
-    here, there = two
-    session = new_session(here)
-    ask(here, session, "say: hello", message_id="seen")
-    assert here.post(f"{session}/release").status_code == 204
-    with there.stream("GET", f"{API}/events") as response:
-        events = events_of(response)
-        assert next(events)[1] == "position"
-        left = {"at work": "running", "waits": "queued"}
-        copy_message(shared, "seen", left, server="4711")
-        open_ = {*left}
-        while open_:
-            _, kind, data = next(events)
-            if kind == "message_stopped":
-                open_.remove(data["message_id"])
-    found = messages(here, session)
-    assert [found[name][0] for name in ("seen", *left)] == ["finished", "stopped", "stopped"]
-    again = ask(there, session, "say: hello", message_id="next")
-    assert again["answer"] == "heard hello", "the session is free for another server"
-    there.delete(session)
-
-
 def copy_message(shared: Shared, message_id: str, copies: dict[str, str], **others: str) -> None:
     """Put copies of a message, by their ids and states, into the database; change other fields."""
     columns = ["session", "branch", "kind", "text", "round_id", "answer", "tokens", "cost"]
@@ -325,10 +263,10 @@ def test_a_message_whose_acknowledgement_was_lost_is_marked_unless_it_is_sent_ag
 ) -> None:
     commit = PostgresDatabase._commit
 
-    def commit_and_lose(self: PostgresDatabase, one: LentConnection, user: str) -> None:
-        commit(self, one, user)
+    def commit_and_lose(self: PostgresDatabase, connection: Connection, user: str) -> None:
+        commit(self, connection, user)
         if user == "bob":
-            one.connection.close()
+            connection.close()
             raise psycopg.OperationalError
 
     with shared.user("bob") as bob:

@@ -101,28 +101,6 @@ def test_a_client_of_the_agent_api_that_watches_is_asked(server: Served) -> None
     assert client.post(one, json={"answer": "no"}).status_code == 404
 
 
-def test_a_question_is_refused_once_nobody_is_left_to_answer(
-    server: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(confirming, "GRACE_S", 0.0)
-    client = server.client()
-    first = chat("say: plan left", stream=False)
-    answer = client.post(CHAT, json=first).json()["choices"][0]["message"]
-    sessions = client.get(f"{API}/sessions").json()["sessions"]
-    (session,) = [one["session_id"] for one in sessions if one["title"] == "say: plan left"]
-    body = chat("say: plan once more", stream=True)
-    body["messages"] = [*first["messages"], answer, *body["messages"]]
-    with (
-        client.stream("GET", f"{API}/sessions/{session}/events") as one,
-        client.stream("POST", CHAT, json=body) as stream,
-    ):
-        assert any(kind == "post_confirmation_request" for _, kind, _ in events_of(one))
-        one.close()
-        said = stream.read().decode()
-    assert "nobody answered" in said
-    assert f"--resume {session}" in said
-
-
 def test_a_question_that_is_not_answered_in_time_says_so() -> None:
     asked = confirming.ClientConfirmations("s1")
     asked.silent.add(current_branch())

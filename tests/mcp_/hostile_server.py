@@ -1,6 +1,6 @@
-"""A hostile MCP server in bare JSON-RPC: ``python hostile_server.py HOW [PORT]``.
+"""A hostile MCP server in bare JSON-RPC over stdio: ``python hostile_server.py HOW``.
 
-Over stdio, or over HTTP where a port is given. HOW names what it does; the tool is called `act`.
+HOW names what it does; the tool is called `act`.
 It is started for each test, and imports nothing that its way does not need.
 """
 
@@ -60,21 +60,7 @@ def tools(how: str, is_changed: bool) -> list[dict[str, Any]]:
         }
     elif how == "schema":
         wide = {f"p{n}": {"type": "string"} for n in range(20_000)}
-        loop = {"$ref": "#"}
-        deep: dict[str, Any] = {"type": "string"}
-        for n in range(40):
-            deep = {"allOf": [{"$ref": f"#/$defs/d{n}"}] * 2} if n else deep
-        chain = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
-        more = [
-            tool | {"name": "wide", "inputSchema": {"type": "object", "properties": wide}},
-            tool | {"name": "loop", "inputSchema": {"type": "object", "allOf": [loop, loop]}},
-            tool | {"name": "chain", "inputSchema": {
-                "type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": chain}},
-            tool | {"name": "regex", "inputSchema": {
-                "type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}},
-            tool | {"name": "away", "inputSchema": {
-                "type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema"}}}},
-        ]  # fmt: skip
+        more = [tool | {"name": "wide", "inputSchema": {"type": "object", "properties": wide}}]
     elif how == "many":
         more = [tool | {"name": f"t{n}"} for n in range(1_000)]
     return [tool, *more]
@@ -89,8 +75,6 @@ def result(how: str) -> Any:  # noqa: C901 - one case for each attack
     if how.startswith("says "):
         content = [TEXT | {"text": how.removeprefix("says ")}]
     match how:
-        case "big":
-            content = [TEXT | {"text": "x" * (20 << 20)}]
         case "parts":
             image = {"type": "image", "data": "YWJj", "mimeType": "image/png"}
             content = [image] * 4_000
@@ -147,10 +131,6 @@ class Server:
             yield message(id=id_, result={})
 
     def _initialized(self, id_: Any, version: str) -> Iterator[bytes]:
-        if self.how == "silent":
-            return
-        while self.how == "endless start":
-            yield message(method="notifications/message", params={"level": "info", "data": "x"})
         offered = {"tools": {"listChanged": True}}
         info = {"name": f"x{STEERING}", "version": "1"}
         found = {"protocolVersion": version, "capabilities": offered, "serverInfo": info}
@@ -160,12 +140,6 @@ class Server:
         how = self.how
         if how == "exits" and arguments:
             sys.exit(3)
-        while how == "flood":
-            yield message(method="notifications/message", params={"level": "info", "data": "x"})
-        while how == "endless":
-            yield b"x" * 65_536
-        if how == "deep json":
-            yield b'{"jsonrpc": "2.0", "id": ' + b"[" * 1_000_000 + b"\n"
         if how == "ids":
             for forged in (id_ + 1, f"{id_}x", None, -1, [id_], 10**400):
                 yield message(id=forged, result={"content": [TEXT | {"text": "forged"}]})
@@ -196,49 +170,5 @@ def over_stdio(server: Server) -> None:
             sys.stdout.buffer.flush()
 
 
-def over_http(server: Server, port: int) -> None:
-    """Serve for ever."""
-    import gzip
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answers = server.answers(asked)
-            is_bomb = server.how == "compressed" and asked.get("method") == "tools/call"
-            self.send_response(202 if asked.get("id") is None else 200)
-            is_json = is_bomb or (server.how == "endless" and asked.get("method") == "tools/call")
-            self.send_header("Content-Type", "application/json" if is_json else "text/event-stream")
-            if is_bomb:
-                self.send_header("Content-Encoding", "gzip")
-            self.end_headers()
-            if server.how == "silent" and asked.get("method") == "initialize":
-                threading.Event().wait(60)
-            if is_bomb:
-                self.wfile.write(gzip.compress(b" " * (40 << 20)))
-                return
-            for answer in answers:
-                is_whole = answer.endswith(b"\n")
-                self.wfile.write(b"data: " + answer + b"\n" if is_whole else answer)
-
-        def do_GET(self) -> None:
-            self.send_error(405)
-
-        def do_DELETE(self) -> None:
-            self.send_error(405)
-
-        def log_message(self, *_: Any) -> None:
-            return
-
-    listening = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    sys.stderr.write(f"running on {listening.server_address[1]}\n")
-    sys.stderr.flush()
-    listening.serve_forever()
-
-
 if __name__ == "__main__":
-    made = Server(sys.argv[1])
-    if len(sys.argv) > 2:
-        over_http(made, int(sys.argv[2]))
-    else:
-        over_stdio(made)
+    over_stdio(Server(sys.argv[1]))

@@ -62,12 +62,6 @@ def received(
     return value
 
 
-def test_a_request_carries_nothing_without_tracing(tmp_path: Path, server: dict[str, Any]) -> None:
-    with collecting() as collector:
-        assert received(tmp_path, server, collector, is_on=False) == {"meta": "", "header": ""}
-    assert collector.spans == []
-
-
 def test_a_request_carries_the_context_of_its_span(tmp_path: Path, server: dict[str, Any]) -> None:
     with collecting() as collector:
         value = received(tmp_path, server, collector, is_on=True)

@@ -56,7 +56,7 @@ def test_users_survive(place: Path | PostgresAddress) -> None:
         assert accounts.spent("ann") == UserSpending(), "a new user has spent nothing"
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "Ann", "a b", "-a", "é", "x" * 65, "a\n"])
+@pytest.mark.parametrize("name", ["", "..", "a/b", "Ann", "é", "x" * 65, "a\n"])
 def test_names_that_are_none(tmp_path: Path, name: str) -> None:
     with (
         Accounts.at(tmp_path / "a.sqlite") as accounts,
@@ -106,15 +106,6 @@ def test_spending_of_several_programs_adds_up(place: Path | PostgresAddress) -> 
             for accounts in [one, other] * 30:
                 pool.submit(accounts.spend, "ann", 0.5, 3)
         assert one.spent("ann") == other.spent("ann") == UserSpending(30.0, 180)
-
-
-@pytest.mark.postgres
-def test_servers_that_start_at_once_make_the_tables_once(database: PostgresAddress) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(accounts_at, [database] * 4))
-    for accounts in found:
-        with accounts:
-            assert accounts.users() == []
 
 
 def test_the_audit_log_keeps_the_order(place: Path | PostgresAddress) -> None:

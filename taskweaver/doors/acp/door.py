@@ -16,7 +16,6 @@ from acp.agent.connection import AgentSideConnection
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.acp.agent import AcpAgent
-from taskweaver.doors.acp.transport import StdioTransport
 from taskweaver.logging.log import TelemetryLogger
 
 
@@ -60,12 +59,18 @@ def _protocol_output() -> Iterator[IO[bytes]]:
 
 
 async def _serve(app: TaskWeaverApp, outgoing: IO[bytes]) -> None:
-    transport = await StdioTransport.open(sys.stdin.buffer, outgoing)
     agent: Any = AcpAgent(app)
-    loop = asyncio.get_running_loop()
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader()
+    incoming, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer
+    )
+    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, outgoing)
+    writer = asyncio.StreamWriter(transport, protocol, None, loop)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, transport.end)
-    connection = AgentSideConnection(agent, transport, listening=False, use_unstable_protocol=True)
+        loop.add_signal_handler(number, incoming.close)  # what came before is answered
+    connection = AgentSideConnection(
+        agent, writer, reader, listening=False, use_unstable_protocol=True
+    )
     try:
         await connection.listen()
     finally:

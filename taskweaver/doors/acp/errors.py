@@ -12,7 +12,6 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.utils.redact import redact_known
 
-PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
 from types import MappingProxyType
 
 from taskweaver.app.app import TaskWeaverApp
@@ -24,35 +23,43 @@ from taskweaver.doors.agent_api.searches.search_operations import SearchOperatio
 from taskweaver.doors.agent_api.session_operations import SessionOperations
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.operations import Door
 from taskweaver.session.errors import (
     EventsGone,
     LimitReached,
-    SessionClosed,
     SessionError,
     UnknownRound,
     UnknownSessionBranch,
 )
 from taskweaver.treesearch.errors import SearchError
 
+_GROUPS = (
+    SessionOperations,
+    MessageOperations,
+    BranchOperations,
+    MomentOperations,
+    VariableOperations,
+    EventOperations,
+    AgentFiles,
+    MemoryOperations,
+)
 
-class AgentApi:
-    """The agent API. Finish and close it.
 
-    Attributes:
-        operations: Its operations.
-        statuses: Status of the response for each class of errors.
-    """
+class AgentApi(Door):
+    """The agent API. Finish and close it."""
 
-    statuses: Mapping[type[Exception], int] = MappingProxyType(
+    statuses = MappingProxyType(
         {
             UnknownSessionBranch: 404,
             UnknownRound: 404,
             EventsGone: 410,
             LimitReached: 403,
             ConfigError: 409,
-            SessionClosed: 409,
+            SearchError: 404,
+            SessionError: 409,
+            BranchedMemoryError: 409,
+            KernelError: 503,
         }
-        | {SearchError: 404, SessionError: 409, BranchedMemoryError: 409, KernelError: 503}
     )
 
     def __init__(self, sessions: AgentSessions) -> None:
@@ -61,18 +68,11 @@ class AgentApi:
         command = _command(sessions.app)
         self._searches = SearchProcesses(command)
         self._checks = ProjectChecks(command)
-        self.operations = [
-            *SessionOperations(sessions).operations,
-            *MessageOperations(sessions).operations,
-            *BranchOperations(sessions).operations,
-            *MomentOperations(sessions).operations,
-            *VariableOperations(sessions).operations,
-            *EventOperations(sessions).operations,
-            *AgentFiles(sessions).operations,
-            *MemoryOperations(sessions).operations,
-            *SearchOperations(sessions, self._searches).operations,
-            *ProjectOperations(sessions, self._checks).operations,
-        ]
+        self.groups = (
+            *(kind(sessions) for kind in _GROUPS),
+            SearchOperations(sessions, self._searches),
+            ProjectOperations(sessions, self._checks),
+        )
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new messages, searches and checks, and end the running ones."""

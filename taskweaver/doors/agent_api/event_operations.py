@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 from starlette.responses import Response
 
-from taskweaver.doors.agent_api.routes import ONE, PREFIX, found, last_seen
+from taskweaver.doors.agent_api.routes import ONE, PREFIX, AgentOperations, last_seen
 from taskweaver.server.agents.following import (
     EventSource,
     check_position,
@@ -16,50 +16,27 @@ from taskweaver.server.agents.following import (
     event_number,
     event_stream,
 )
-from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call
+from taskweaver.server.operations import EVENTS_TYPE, Call, operation
 
 _INDEX = "changes"
 _MOST_SESSIONS = 32
 
 
-class EventOperations:
-    """Event streams.
+class EventOperations(AgentOperations):
+    """Event streams."""
 
-    Attributes:
-        operations: The operations.
-    """
-
-    def __init__(self, sessions: AgentSessions) -> None:
-        self._sessions = sessions
-        self.operations = [
-            ApiOperation(
-                "GET",
-                f"{ONE}/events",
-                self._of_one,
-                "Events of a session, on all branches; Last-Event-ID resumes",
-                query={"after": "Number of the last event that was seen"},
-                answer_type=EVENTS_TYPE,
-                problems=(404, 409, 410),
-            ),
-            ApiOperation(
-                "GET",
-                f"{PREFIX}/events",
-                self._of_many,
-                "Events of several sessions and changes of the list in one stream",
-                query={
-                    "sessions": "Ids of sessions, joined by commas",
-                    "after": "Id of the last event that was seen; Last-Event-ID goes before it",
-                },
-                answer_type=EVENTS_TYPE,
-                problems=(404, 409, 410),
-            ),
-        ]
-
+    @operation(
+        "GET",
+        f"{ONE}/events",
+        "Events of a session, on all branches; Last-Event-ID resumes",
+        query={"after": "Number of the last event that was seen"},
+        answer_type=EVENTS_TYPE,
+        problems=(404, 409, 410),
+    )
     async def _of_one(self, call: Call) -> Response:
-        conversation = await found(self._sessions, call)
+        conversation = await self._found(call)
         log = conversation.session.events
         after = check_position(log, event_number(last_seen(call)))
 
@@ -72,8 +49,19 @@ class EventOperations:
 
         return event_stream(content())
 
+    @operation(
+        "GET",
+        f"{PREFIX}/events",
+        "Events of several sessions and changes of the list in one stream",
+        query={
+            "sessions": "Ids of sessions, joined by commas",
+            "after": "Id of the last event that was seen; Last-Event-ID goes before it",
+        },
+        answer_type=EVENTS_TYPE,
+        problems=(404, 409, 410),
+    )
     async def _of_many(self, call: Call) -> Response:
-        own = await self._sessions.of(call.user)
+        own = await self._own(call)
         wanted = list(dict.fromkeys(filter(None, call.query("sessions").split(","))))
         if len(wanted) > _MOST_SESSIONS:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."
@@ -91,7 +79,7 @@ class EventOperations:
                 check_position(source, now[name])
             return now
 
-        positions = await own.index.calls.statements(begin)
+        positions = await own.index.calls.in_thread(begin)
         watched = [one.confirmations.watched() for one in conversations.values()]
         return event_stream(self._joined(sources, positions, own.index.calls, watched))
 

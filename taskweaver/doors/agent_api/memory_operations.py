@@ -4,102 +4,67 @@ from __future__ import annotations
 
 import asyncio
 
-from pydantic import BaseModel
-
 from taskweaver.doors.agent_api import models
-from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, found
-from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, AgentOperations
+from taskweaver.server.operations import Call, missing, operation, view
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.storage.facts import KeptFact
 
 _MOST_FOUND = 100
+_FACT = f"{ONE}/memory/{{fact_id}}"
 
 
-class MemoryOperations:
-    """Operations on memory.
+class MemoryOperations(AgentOperations):
+    """Operations on memory."""
 
-    Attributes:
-        operations: The operations.
-    """
+    async def _memory(self, call: Call) -> BranchLongMemory:
+        branch = await self._branch(call)
+        return await asyncio.to_thread(lambda: branch.long_memory)
 
-    def __init__(self, sessions: AgentSessions) -> None:
-        self._sessions = sessions
-        one = f"{ONE}/memory/{{fact_id}}"
-        self.operations = [
-            ApiOperation(
-                "GET",
-                f"{ONE}/memory",
-                self._show,
-                "Facts and core memory of a branch; with a query the best facts for it",
-                query=OF_BRANCH | {"q": "Words to look for"},
-                answer=models.MemoryView,
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/memory",
-                self._remember,
-                "Keep a fact for all sessions of the caller",
-                body=models.NewFact,
-                query=OF_BRANCH,
-                answer=models.MemoryOutcome,
-                status=201,
-            ),
-            ApiOperation(
-                "PUT",
-                one,
-                self._replace,
-                "Replace the text of a fact",
-                body=models.NewFact,
-                query=OF_BRANCH,
-                answer=models.MemoryOutcome,
-            ),
-            ApiOperation(
-                "DELETE",
-                one,
-                self._forget,
-                "Forget a fact",
-                query=OF_BRANCH,
-                answer=models.MemoryOutcome,
-            ),
-        ]
-
-    async def _memory(self, call: Call) -> tuple[UserConversation, BranchLongMemory]:
-        conversation = await found(self._sessions, call)
-        branch = conversation.branch(call.query("branch", "main"))
-        return conversation, await asyncio.to_thread(lambda: branch.long_memory)
-
-    async def _show(self, call: Call) -> BaseModel:
-        conversation, memory = await self._memory(call)
+    @operation(
+        "GET",
+        f"{ONE}/memory",
+        "Facts and core memory of a branch; with a query the best facts for it",
+        query=OF_BRANCH | {"q": "Words to look for"},
+    )
+    async def _show(self, call: Call) -> models.MemoryView:
+        memory, session = await self._memory(call), (await self._found(call)).session
         branch, query = call.query("branch", "main"), call.query("q")
 
         def read() -> models.MemoryView:
             facts = memory.find(query, _MOST_FOUND) if query.strip() else memory.all()
-            core = conversation.session.core_memory(branch)
+            core = session.core_memory(branch)
             shown = [fact_view(fact) for fact in facts if fact.is_match or not query.strip()]
             return models.MemoryView(facts=shown, core=core)
 
         return await asyncio.to_thread(read)
 
-    async def _remember(self, call: Call) -> BaseModel:
-        text, (_, memory) = call.read(models.NewFact).text, await self._memory(call)
-        return models.MemoryOutcome(outcome=await asyncio.to_thread(memory.add, text))
+    @operation(
+        "POST",
+        f"{ONE}/memory",
+        "Keep a fact for all sessions of the caller",
+        query=OF_BRANCH,
+        status=201,
+    )
+    async def _remember(self, call: Call, wanted: models.NewFact) -> models.MemoryOutcome:
+        memory = await self._memory(call)
+        return models.MemoryOutcome(outcome=await asyncio.to_thread(memory.add, wanted.text))
 
-    async def _replace(self, call: Call) -> BaseModel:
-        text, (_, memory) = call.read(models.NewFact).text, await self._memory(call)
-        wanted = call.path("fact_id")
+    @operation("PUT", _FACT, "Replace the text of a fact", query=OF_BRANCH)
+    async def _replace(self, call: Call, wanted: models.NewFact) -> models.MemoryOutcome:
+        memory, fact_id = await self._memory(call), call.path("fact_id")
 
         def replace() -> str:
-            return memory.replace(_one(memory, wanted), text)
+            return memory.replace(_one(memory, fact_id), wanted.text)
 
         return models.MemoryOutcome(outcome=await asyncio.to_thread(replace))
 
-    async def _forget(self, call: Call) -> BaseModel:
-        (_, memory), wanted = await self._memory(call), call.path("fact_id")
+    @operation("DELETE", _FACT, "Forget a fact", query=OF_BRANCH)
+    async def _forget(self, call: Call) -> models.MemoryOutcome:
+        memory, fact_id = await self._memory(call), call.path("fact_id")
 
         def forget() -> str:
-            return memory.remove(_one(memory, wanted))
+            return memory.remove(_one(memory, fact_id))
 
         return models.MemoryOutcome(outcome=await asyncio.to_thread(forget))
 
@@ -113,10 +78,4 @@ def _one(memory: BranchLongMemory, fact_id: str) -> KeptFact:
 
 def fact_view(fact: KeptFact) -> models.FactView:
     """Return a fact as clients see it."""
-    return models.FactView(
-        fact_id=fact.id,
-        text=fact.text,
-        author=fact.author,
-        day=fact.day,
-        session_id=fact.session,
-    )
+    return view(models.FactView, fact, fact_id=fact.id, session_id=fact.session)

@@ -7,11 +7,10 @@ import secrets
 from collections.abc import AsyncGenerator
 from functools import partial
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.agent_api import models
-from taskweaver.doors.agent_api.routes import ONE, found, last_seen
+from taskweaver.doors.agent_api.routes import ONE, AgentOperations, last_seen
 from taskweaver.module.confirmation import Confirmation, ConfirmationReply, EditedContent
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import (
@@ -21,97 +20,26 @@ from taskweaver.server.agents.following import (
     event_stream,
 )
 from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call, missing, plain_name
+from taskweaver.server.operations import EVENTS_TYPE, Call, missing, operation, plain_name, view
 
 _ONE_MESSAGE = f"{ONE}/messages/{{message_id}}"
 
 
-class MessageOperations:
-    """Operations on the messages of sessions.
+class MessageOperations(AgentOperations):
+    """Operations on the messages of sessions."""
 
-    Attributes:
-        operations: The operations.
-    """
-
-    def __init__(self, sessions: AgentSessions) -> None:
-        self._sessions = sessions
-        self.operations = [*self._of_messages(), *self._of_rounds()]
-
-    def _of_messages(self) -> list[ApiOperation]:
-        return [
-            ApiOperation(
-                "POST",
-                f"{ONE}/messages",
-                self._send,
-                "Send a message to a branch; with `stream` the answer is that of .../events",
-                body=models.NewMessage,
-                answer=models.AcceptedMessage,
-                status=202,
-            ),
-            ApiOperation(
-                "GET",
-                f"{ONE}/messages",
-                self._list,
-                "The messages of a session",
-                answer=models.MessageList,
-            ),
-            ApiOperation(
-                "GET",
-                _ONE_MESSAGE,
-                self._show,
-                "A message and its answer",
-                answer=models.MessageView,
-            ),
-            ApiOperation(
-                "GET",
-                f"{_ONE_MESSAGE}/events",
-                self._follow,
-                "Events of the message's branch until it is answered; Last-Event-ID resumes",
-                query={"after": "Number of the last event that was seen"},
-                answer_type=EVENTS_TYPE,
-                problems=(404, 409, 410),
-            ),
-            ApiOperation(
-                "DELETE",
-                _ONE_MESSAGE,
-                self._withdraw,
-                "Withdraw a message that waits for its turn",
-                answer=models.MessageView,
-            ),
-        ]
-
-    def _of_rounds(self) -> list[ApiOperation]:
-        return [
-            ApiOperation(
-                "POST",
-                f"{ONE}/stop",
-                self._stop,
-                "Stop the answer that is under way on a branch",
-                body=models.BranchWanted,
-                answer=models.StoppedRound,
-            ),
-            ApiOperation(
-                "GET",
-                f"{ONE}/confirmations",
-                self._confirmations,
-                "Requests for confirmation that wait",
-                answer=models.WaitingConfirmations,
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/confirmations/{{confirmation_id}}",
-                self._confirm,
-                "Answer a request for confirmation",
-                body=models.ConfirmationAnswer,
-                status=204,
-            ),
-        ]
-
-    async def _send(self, call: Call) -> Response | BaseModel:
-        wanted, conversation = call.read(models.NewMessage), await found(self._sessions, call)
-        own = await self._sessions.of(call.user)
+    @operation(
+        "POST",
+        f"{ONE}/messages",
+        "Send a message to a branch; with `stream` the answer is that of .../events",
+        status=202,
+    )
+    async def _send(
+        self, call: Call, wanted: models.NewMessage
+    ) -> Response | models.AcceptedMessage:
+        conversation = await self._found(call)
+        own = await self._own(call)
         await own.check_disk(call.user)
         await own.check_kernels(call.user, conversation, wanted.branch)
         message_id = wanted.message_id or f"message-{secrets.token_hex(8)}"
@@ -124,24 +52,33 @@ class MessageOperations:
             wanted.text,
         )
         accepted = await conversation.accept(call.user, message)
-        call.flushes.append(conversation.index.flusher())
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
         return models.AcceptedMessage(message=message_view(accepted), after=after)
 
-    async def _list(self, call: Call) -> BaseModel:
-        messages = await (await self._sessions.of(call.user)).messages(call.path("session_id"))
+    @operation("GET", f"{ONE}/messages", "The messages of a session")
+    async def _list(self, call: Call) -> models.MessageList:
+        messages = await (await self._own(call)).messages(call.path("session_id"))
         return models.MessageList(messages=[message_view(item) for item in messages])
 
-    async def _show(self, call: Call) -> BaseModel:
-        index, wanted = (await self._sessions.of(call.user)).index, call.path("message_id")
+    @operation("GET", _ONE_MESSAGE, "A message and its answer")
+    async def _show(self, call: Call) -> models.MessageView:
+        index, wanted = (await self._own(call)).index, call.path("message_id")
         find = partial(index.message_of, call.path("session_id"), wanted)
         return message_view(await index.calls.in_thread(find))
 
+    @operation(
+        "GET",
+        f"{_ONE_MESSAGE}/events",
+        "Events of the message's branch until it is answered; Last-Event-ID resumes",
+        query={"after": "Number of the last event that was seen"},
+        answer_type=EVENTS_TYPE,
+        problems=(404, 409, 410),
+    )
     async def _follow(self, call: Call) -> Response:
-        conversation = await found(self._sessions, call)
+        conversation = await self._found(call)
         find = partial(conversation.message, call.path("message_id"))
-        message = await conversation.index.calls.statements(find)
+        message = await conversation.index.calls.in_thread(find)
         after = check_position(conversation.session.events, event_number(last_seen(call)))
         return event_stream(self._events(conversation, message, after))
 
@@ -159,39 +96,43 @@ class MessageOperations:
             if parts:
                 yield b"".join(parts)
         index = conversation.index
-        ended = await index.calls.statements(partial(index.message, message.id))
+        ended = await index.calls.in_thread(partial(index.message, message.id))
         if ended is not None:
             data = message_view(ended).model_dump_json()
             yield encoded_event(str(after), "message", data)
 
-    async def _withdraw(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
+    @operation("DELETE", _ONE_MESSAGE, "Withdraw a message that waits for its turn")
+    async def _withdraw(self, call: Call) -> models.MessageView:
+        conversation = await self._found(call)
         return message_view(await conversation.withdraw(call.path("message_id")))
 
-    async def _stop(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
-        branch = call.read(models.BranchWanted).branch
-        return models.StoppedRound(was_running=conversation.stop(branch))
+    @operation("POST", f"{ONE}/stop", "Stop the answer that is under way on a branch")
+    async def _stop(self, call: Call, wanted: models.BranchWanted) -> models.StoppedRound:
+        conversation = await self._found(call)
+        return models.StoppedRound(was_running=conversation.stop(wanted.branch))
 
-    async def _confirmations(self, call: Call) -> BaseModel:
-        conversation = await found(self._sessions, call)
+    @operation("GET", f"{ONE}/confirmations", "Requests for confirmation that wait")
+    async def _confirmations(self, call: Call) -> models.WaitingConfirmations:
+        conversation = await self._found(call)
         waiting = [
-            models.WaitingConfirmation(
+            view(
+                models.WaitingConfirmation,
+                request,
                 confirmation_id=request.id,
                 branch=branch,
-                post_id=request.post_id,
                 kinds=sorted(request.kinds),
-                content=request.content,
                 diff=request.diff(),
-                is_editable=request.is_editable,
             )
             for branch, request in conversation.confirmations.waiting()
         ]
         return models.WaitingConfirmations(confirmations=waiting)
 
-    async def _confirm(self, call: Call) -> Response:
-        conversation = await found(self._sessions, call)
-        given, wanted = call.read(models.ConfirmationAnswer), call.path("confirmation_id")
+    @operation(
+        "POST", f"{ONE}/confirmations/{{confirmation_id}}", "Answer a request for confirmation"
+    )
+    async def _confirm(self, call: Call, given: models.ConfirmationAnswer) -> None:
+        conversation = await self._found(call)
+        wanted = call.path("confirmation_id")
         answer: ConfirmationReply = Confirmation[given.answer]
         if given.code is not None:
             answer = EditedContent(given.code)
@@ -201,22 +142,8 @@ class MessageOperations:
             raise RequestRefused(422, "not-editable", str(error)) from error
         if not was_open:
             raise missing("Request for confirmation", wanted[:128])
-        return Response(status_code=204)
 
 
 def message_view(message: IndexedMessage) -> models.MessageView:
     """Return a message as clients see it."""
-    return models.MessageView.model_validate(
-        {
-            "message_id": message.id,
-            "branch": message.branch,
-            "kind": message.kind,
-            "text": message.text,
-            "state": message.state,
-            "round_id": message.round_id,
-            "answer": message.answer,
-            "tokens": message.tokens,
-            "cost": message.cost,
-            "created_at": message.created_at,
-        }
-    )
+    return view(models.MessageView, message, message_id=message.id)

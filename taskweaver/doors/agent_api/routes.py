@@ -5,9 +5,10 @@ from __future__ import annotations
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import not_found
 from taskweaver.server.operations import Call
-from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.session.branches.answering import AnsweringBranch
 
 PREFIX = "/agent/v1"
 SESSIONS = f"{PREFIX}/sessions"
@@ -16,23 +17,31 @@ BRANCH = f"{ONE}/branches/{{branch}}"
 OF_BRANCH = {"branch": "Name of the branch; main if it is left out"}
 
 
-async def found(sessions: AgentSessions, call: Call) -> UserConversation:
-    """Return the session that a request is about.
+class AgentOperations:
+    """Operations on the sessions of users."""
 
-    Raises:
-        RequestRefused: If the user has no such session.
-    """
-    return await (await sessions.of(call.user)).conversation(call.path("session_id"))
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
 
+    async def _own(self, call: Call) -> UserSessions:
+        """Return the sessions of the caller."""
+        return await self._sessions.of(call.user)
 
-def working_folder(conversation: UserConversation, branch: str) -> Folder:
-    """Open the working directory of a branch; close it.
+    async def _found(self, call: Call) -> UserConversation:
+        """Return the session that a request is about.
 
-    Raises:
-        SessionError: If the branch does not exist.
-        OSError: If the directory is gone, or code put a link in its place.
-    """
-    return Folder.at(conversation.branch(branch).execution_cwd)
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        return await (await self._own(call)).conversation(call.path("session_id"))
+
+    async def _branch(self, call: Call) -> AnsweringBranch:
+        """Return the branch that the query of a request names; raises as `_found`.
+
+        Raises:
+            SessionError: If the branch does not exist.
+        """
+        return (await self._found(call)).branch(call.query("branch", "main"))
 
 
 def last_seen(call: Call) -> str:

@@ -2,145 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from functools import partial
 
-from pydantic import BaseModel
-from starlette.responses import Response
-
 from taskweaver.doors.agent_api import models, views
-from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, found
+from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call, number_of
+from taskweaver.server.operations import Call, number_of, operation, view
+
+_PAGE = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
 
 
-class SessionOperations:
-    """Operations on sessions.
+class SessionOperations(AgentOperations):
+    """Operations on sessions."""
 
-    Attributes:
-        operations: The operations.
-    """
-
-    def __init__(self, sessions: AgentSessions) -> None:
-        self._sessions = sessions
-        self.operations = [*self._of_all(), *self._of_one()]
-
-    def _of_all(self) -> list[ApiOperation]:
-        pages = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
-        return [
-            ApiOperation(
-                "GET",
-                SESSIONS,
-                self._list,
-                "The caller's sessions, the newest first",
-                query=pages,
-                answer=models.SessionSummaries,
-            ),
-            ApiOperation(
-                "POST",
-                SESSIONS,
-                self._create,
-                "Make a session",
-                body=models.NewConversation,
-                answer=models.SessionView,
-                status=201,
-            ),
-            ApiOperation(
-                "GET",
-                f"{PREFIX}/find",
-                self._find,
-                "Passages of all conversations that have a word of a query",
-                query={"q": "Words", "session": "Id of a session; all if it is left out"},
-                answer=models.FoundPassages,
-                problems=(404,),
-            ),
-            ApiOperation(
-                "GET",
-                f"{PREFIX}/usage",
-                self._usage,
-                "Money and tokens of the caller, with the quotas",
-                answer=models.UsageView,
-            ),
-        ]
-
-    def _of_one(self) -> list[ApiOperation]:
-        return [
-            ApiOperation(
-                "GET",
-                ONE,
-                self._show,
-                "A session with its branches",
-                answer=models.SessionView,
-            ),
-            ApiOperation(
-                "PATCH",
-                ONE,
-                self._rename,
-                "Give a session a title",
-                body=models.SessionTitle,
-                answer=models.SessionView,
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/release",
-                self._release,
-                "End the processes of a session; variables come back when it is used",
-                status=204,
-            ),
-            ApiOperation(
-                "DELETE",
-                ONE,
-                self._delete,
-                "Stop a session and delete it with its files",
-                status=204,
-            ),
-            ApiOperation(
-                "GET",
-                f"{ONE}/usage",
-                self._session_usage,
-                "Money and tokens of a session and of the caller, with the quotas",
-                answer=models.UsageView,
-            ),
-        ]
-
-    async def _list(self, call: Call) -> BaseModel:
-        own = await self._sessions.of(call.user)
+    @operation("GET", SESSIONS, "The caller's sessions, the newest first", query=_PAGE)
+    async def _list(self, call: Call) -> models.SessionSummaries:
+        own = await self._own(call)
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
-        last = await own.index.calls.statements(lambda: own.index.last_change)
+        last = await own.index.calls.in_thread(lambda: own.index.last_change)
         listed = await own.listed()
         shown = [
-            models.SessionSummary.model_validate(
-                {"session_id": item.id, **{k: v for k, v in asdict(item).items() if k != "id"}}
-            )
+            view(models.SessionSummary, item, session_id=item.id)
             for item in listed[first : first + limit]
         ]
         return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)
 
-    async def _create(self, call: Call) -> BaseModel:
-        own = await self._sessions.of(call.user)
+    @operation("POST", SESSIONS, "Make a session", status=201)
+    async def _create(self, call: Call, wanted: models.NewConversation) -> models.SessionView:
+        own = await self._own(call)
         await own.check_disk(call.user)
-        return await self._shown(await own.create(call.read(models.NewConversation).title))
+        return await self._shown(await own.create(wanted.title))
 
-    async def _show(self, call: Call) -> BaseModel:
-        return await self._shown(await found(self._sessions, call))
+    @operation("GET", ONE, "A session with its branches")
+    async def _show(self, call: Call) -> models.SessionView:
+        return await self._shown(await self._found(call))
 
-    async def _rename(self, call: Call) -> BaseModel:
-        title = call.read(models.SessionTitle).title
-        await (await self._sessions.of(call.user)).rename(call.path("session_id"), title)
-        return await self._shown(await found(self._sessions, call))
+    @operation("PATCH", ONE, "Give a session a title")
+    async def _rename(self, call: Call, wanted: models.SessionTitle) -> models.SessionView:
+        await (await self._own(call)).rename(call.path("session_id"), wanted.title)
+        return await self._shown(await self._found(call))
 
-    async def _release(self, call: Call) -> Response:
-        await (await self._sessions.of(call.user)).release(call.path("session_id"))
-        return Response(status_code=204)
+    @operation(
+        "POST",
+        f"{ONE}/release",
+        "End the processes of a session; variables come back when it is used",
+    )
+    async def _release(self, call: Call) -> None:
+        await (await self._own(call)).release(call.path("session_id"))
 
-    async def _delete(self, call: Call) -> Response:
-        await (await self._sessions.of(call.user)).remove(call.path("session_id"))
-        return Response(status_code=204)
+    @operation("DELETE", ONE, "Stop a session and delete it with its files")
+    async def _delete(self, call: Call) -> None:
+        await (await self._own(call)).remove(call.path("session_id"))
 
-    async def _find(self, call: Call) -> BaseModel:
-        own = await self._sessions.of(call.user)
+    @operation(
+        "GET",
+        f"{PREFIX}/find",
+        "Passages of all conversations that have a word of a query",
+        query={"q": "Words", "session": "Id of a session; all if it is left out"},
+        problems=(404,),
+    )
+    async def _find(self, call: Call) -> models.FoundPassages:
+        own = await self._own(call)
         query, session = call.query("q"), call.query("session")
         if not query.strip():
             raise RequestRefused(422, "invalid-query", "q must have words to look for.")
@@ -151,18 +74,22 @@ class SessionOperations:
         ]
         return models.FoundPassages(passages=passages)
 
-    async def _usage(self, call: Call) -> BaseModel:
+    @operation("GET", f"{PREFIX}/usage", "Money and tokens of the caller, with the quotas")
+    async def _usage(self, call: Call) -> models.UsageView:
         return await self._spent(call)
 
-    async def _session_usage(self, call: Call) -> BaseModel:
-        usage = (await found(self._sessions, call)).session.usage
+    @operation(
+        "GET", f"{ONE}/usage", "Money and tokens of a session and of the caller, with the quotas"
+    )
+    async def _session_usage(self, call: Call) -> models.UsageView:
+        usage = (await self._found(call)).session.usage
         view = await self._spent(call)
         view.session_tokens, view.session_cost = usage.total_tokens, usage.cost
         return view
 
     async def _spent(self, call: Call) -> models.UsageView:
         accounts, quota = self._sessions.accounts, call.user.quota
-        spent = await accounts.calls.statements(partial(accounts.spent, call.user.name))
+        spent = await accounts.calls.in_thread(partial(accounts.spent, call.user.name))
         return models.UsageView(
             spent_tokens=spent.tokens,
             spent_cost=spent.cost,

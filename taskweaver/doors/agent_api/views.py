@@ -9,6 +9,7 @@ from taskweaver.doors.agent_api import models
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.operations import view
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.moments.outline import Outline
 from taskweaver.session.storage.store import BranchInfo
@@ -23,15 +24,9 @@ _PICTURE_HEAD_BYTES = 256 << 10
 
 def branch_summary(conversation: UserConversation, branch: BranchInfo) -> models.BranchSummary:
     """Return a branch as clients see it."""
-    return models.BranchSummary(
-        name=branch.name,
-        title=branch.title,
-        parent=branch.parent,
-        rounds=branch.rounds,
-        is_current=branch.is_current,
-        state=conversation.state(branch.name),
-        kernel=conversation.branch(branch.name).kernel_state,
-    )
+    kernel = conversation.branch(branch.name).kernel_state
+    state = conversation.state(branch.name)
+    return view(models.BranchSummary, branch, state=state, kernel=kernel)
 
 
 def title_of(round_: Round) -> str:
@@ -47,20 +42,16 @@ def title_of(round_: Round) -> str:
 def round_index(outline: Outline, last_event: int) -> models.RoundIndex:
     """Return the outline of a session as clients see it."""
     rounds = [
-        models.RoundSummary(
+        view(
+            models.RoundSummary,
+            one,
             round_id=one.round.id,
-            branch=one.branch,
-            number=one.number,
             title=redact_secrets(title_of(one.round)),
             state="failed" if one.has_failed else one.round.state,
-            forks=one.forks,
         )
         for one in outline.rounds
     ]
-    merges = [
-        models.RoundMerge(branch=one.branch, number=one.number, source=one.source)
-        for one in outline.merges
-    ]
+    merges = [view(models.RoundMerge, one) for one in outline.merges]
     return models.RoundIndex(rounds=rounds, merges=merges, last_event=last_event)
 
 

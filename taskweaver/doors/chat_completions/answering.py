@@ -24,7 +24,11 @@ _UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project
 
 
 class ChatAnswer:
-    """The answer to a message."""
+    """The answer to a message.
+
+    Attributes:
+        place: The place of the message.
+    """
 
     def __init__(
         self,
@@ -46,7 +50,7 @@ class ChatAnswer:
         self._links = links
         self._sessions = links.sessions
         self._call = call
-        self._place = place
+        self.place = place
         self._id = message_id
         self._note = "" if limit is None else _UNBOUND
         self._after = place.conversation.session.events.last
@@ -57,7 +61,7 @@ class ChatAnswer:
         Raises:
             RequestRefused: If the user may have no further kernel, money or message.
         """
-        place, user = self._place, self._call.user
+        place, user = self.place, self._call.user
         own = await self._sessions.of(user)
         await own.check_kernels(user, place.conversation, place.branch)
         session_id = place.conversation.session.session_id
@@ -67,19 +71,19 @@ class ChatAnswer:
     @property
     def is_done(self) -> bool:
         """Whether it has ended."""
-        return self._id not in self._place.conversation.open_messages
+        return self._id not in self.place.conversation.open_messages
 
     async def progress(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each."""
         if self._note:
             yield self._note
-        conversation = self._place.conversation
+        conversation = self.place.conversation
         session_id = conversation.session.session_id
         log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
         async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
             for _, event in events:
                 fields = json.loads(event.data)
-                if fields["branch"] == self._place.branch and fields["msg"]:
+                if fields["branch"] == self.place.branch and fields["msg"]:
                     line = progress_line(event.kind, fields["msg"], session_id)
                     if line:
                         yield f"{redact_known(line)}\n"
@@ -104,8 +108,8 @@ class ChatAnswer:
         Raises:
             RequestRefused: If it was not answered; its text is the reason.
         """
-        conversation = self._place.conversation
-        ended = await conversation.index.calls.statements(partial(conversation.message, self._id))
+        conversation = self.place.conversation
+        ended = await conversation.index.calls.in_thread(partial(conversation.message, self._id))
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
         return await self._links.answer(self._call, ended)
@@ -113,12 +117,12 @@ class ChatAnswer:
     @property
     def usage(self) -> Usage:
         """Consumption of its round."""
-        return self._place.conversation.branch(self._place.branch).round_usage
+        return self.place.conversation.branch(self.place.branch).round_usage
 
     async def give_up(self) -> None:
         """Stop it unless it has ended."""
         if not self.is_done:
-            await self._place.conversation.give_up(self._id)
+            await self.place.conversation.give_up(self._id)
 
 
 def pieces(text: str) -> list[str]:

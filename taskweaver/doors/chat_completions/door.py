@@ -5,83 +5,51 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
-from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.chat_completions import models
 from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
-from taskweaver.doors.chat_completions.turns import ChatPlace, ChatTurns
+from taskweaver.doors.chat_completions.turns import ChatTurns
+from taskweaver.server.accounts import User
 from taskweaver.server.agents.following import event_stream
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call, missing
-from taskweaver.session.errors import LimitReached, SessionError
+from taskweaver.server.operations import Call, Door, missing, operation
 
 
-class ChatCompletions:
-    """The chat completions API. The agent API, whose sessions it uses, finishes and closes them.
-
-    Attributes:
-        operations: Its operations.
-        statuses: Status of the response for each class of errors.
-    """
-
-    statuses: Mapping[type[Exception], int] = MappingProxyType(
-        {LimitReached: 403, SessionError: 409}
-    )
+class ChatCompletions(Door):
+    """The chat completions API. The agent API, whose sessions it uses, finishes and closes them."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._turns = ChatTurns(sessions)
         self._links = PictureLinks(sessions)
-        self.operations = [
-            ApiOperation(
-                "GET",
-                "/v1/models",
-                self._models,
-                "The models of the OpenAI-compatible routes: one",
-                answer=models.OfferedModels,
-            ),
-            ApiOperation(
-                "GET",
-                "/v1/models/{model}",
-                self._model,
-                "A model of the OpenAI-compatible routes",
-                answer=models.OfferedModel,
-                problems=(404,),
-            ),
-            ApiOperation(
-                "POST",
-                "/v1/chat/completions",
-                self._complete,
-                "Answer a chat; with `stream` the answer is server-sent events",
-                body=models.CompletionRequest,
-                answer=models.CompletionAnswer,
-                problems=(409,),
-            ),
-            self._links.operation,
-        ]
+        self.groups = (self._links,)
 
-    async def finish(self, grace_s: float) -> None:
-        """Do nothing: the sessions are finished by the agent API."""
-
-    async def close(self) -> None:
-        """Do nothing: the sessions are closed by the agent API."""
-
-    async def _models(self, _call: Call) -> BaseModel:
+    @operation("GET", "/v1/models", "The models of the OpenAI-compatible routes: one")
+    async def _models(self, _call: Call) -> models.OfferedModels:
         return models.OfferedModels(data=[models.OfferedModel()])
 
-    async def _model(self, call: Call) -> BaseModel:
+    @operation(
+        "GET", "/v1/models/{model}", "A model of the OpenAI-compatible routes", problems=(404,)
+    )
+    async def _model(self, call: Call) -> models.OfferedModel:
         if call.path("model") != models.MODEL:
             raise missing("Model", call.path("model")[:64])
         return models.OfferedModel()
 
-    async def _complete(self, call: Call) -> Response | BaseModel:
-        wanted = call.read(models.CompletionRequest)
+    @operation(
+        "POST",
+        "/v1/chat/completions",
+        "Answer a chat; with `stream` the answer is server-sent events",
+        problems=(409,),
+    )
+    async def _complete(
+        self, call: Call, wanted: models.CompletionRequest
+    ) -> Response | models.CompletionAnswer:
         if wanted.n != 1:
             raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
         models.require_text_form(wanted.response_format)
@@ -92,7 +60,7 @@ class ChatCompletions:
             limit = wanted.max_completion_tokens or wanted.max_tokens
             answer = ChatAnswer(self._links, call, place, completion_id, limit)
             await answer.submit()
-        completion = _Completion(self._turns, call, place, answer, completion_id)
+        completion = _Completion(self._turns, call.user, wanted, answer, completion_id)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 
 
@@ -100,12 +68,16 @@ class _Completion:
     """A completion, as it comes."""
 
     def __init__(
-        self, turns: ChatTurns, call: Call, place: ChatPlace, answer: ChatAnswer, completion_id: str
+        self,
+        turns: ChatTurns,
+        user: User,
+        wanted: models.CompletionRequest,
+        answer: ChatAnswer,
+        completion_id: str,
     ) -> None:
         self._turns = turns
-        self._user = call.user
-        self._wanted = call.read(models.CompletionRequest)
-        self._place = place
+        self._user = user
+        self._wanted = wanted
         self._answer = answer
         self._id = completion_id
         self._created = int(time.time())
@@ -113,10 +85,10 @@ class _Completion:
     async def _outcome(self) -> str:
         """Return the answer, and remember where its chat goes on; raises as `ChatAnswer`."""
         text = await self._answer.text()
-        self._turns.keep(self._user, self._wanted.messages, self._place, text)
+        self._turns.keep(self._user, self._wanted.messages, self._answer.place, text)
         return text
 
-    async def whole(self) -> BaseModel:
+    async def whole(self) -> models.CompletionAnswer:
         """Return the answer when it is there; a client that leaves before stops it."""
         async with self._answer.stopped_without_client():
             steps = "".join([step async for step in self._answer.progress()])

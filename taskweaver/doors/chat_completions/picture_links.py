@@ -20,8 +20,8 @@ from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import ServerError
 from taskweaver.server.guard import PICTURES
-from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call, missing
-from taskweaver.server.transfer import download, explained
+from taskweaver.server.operations import BYTES_TYPE, Call, missing, operation
+from taskweaver.server.transfer import explained, sent
 from taskweaver.session.storage.store import working_folder
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.key_file import KEY_BYTES, kept_key
@@ -41,7 +41,6 @@ class PictureLinks:
 
     Attributes:
         sessions: The sessions that the answers are of.
-        operation: The operation that sends a picture.
     """
 
     def __init__(self, sessions: AgentSessions) -> None:
@@ -52,15 +51,6 @@ class PictureLinks:
         """
         self.sessions = sessions
         self._key = _key_in(sessions.folder)
-        self.operation = ApiOperation(
-            "GET",
-            f"{PICTURES}{{signature}}/{{user}}/{{session_id}}/{{branch}}/{{path:path}}",
-            self._send,
-            "A picture, by the address that an answer has of it",
-            answer_type=BYTES_TYPE,
-            problems=(404, 416),
-            is_public=True,
-        )
 
     async def answer(self, call: Call, message: IndexedMessage) -> str:
         """Return the answer to a message, with the pictures of its round as Markdown.
@@ -96,6 +86,14 @@ class PictureLinks:
         signed = "/".join((user.name, since, *parts))
         return hmac.new(self._key, signed.encode(), hashlib.sha256).hexdigest()
 
+    @operation(
+        "GET",
+        f"{PICTURES}{{signature}}/{{user}}/{{session_id}}/{{branch}}/{{path:path}}",
+        "A picture, by the address that an answer has of it",
+        answer_type=BYTES_TYPE,
+        problems=(404, 416),
+        is_public=True,
+    )
     async def _send(self, call: Call) -> Response:
         name, session_id, branch, path = map(call.path, ("user", "session_id", "branch", "path"))
         user, given = await self._account(name), call.path("signature").encode()
@@ -105,9 +103,8 @@ class PictureLinks:
         # The session stays as it is: without a token nobody opens one.
         sessions_folder = (await self.sessions.of(user)).manager.sessions_folder
         folder = working_folder(sessions_folder / session_id, branch)
-        asked = call.request.headers.get("range", "")
         with explained(path), Folder.at(folder) as place:
-            response = await asyncio.to_thread(partial(download, place, path, asked))
+            response = await sent(call, place, path)
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         return response
 
@@ -115,7 +112,7 @@ class PictureLinks:
         if name == LOCAL_USER:
             return User(name)
         accounts = self.sessions.accounts
-        return await accounts.calls.statements(partial(accounts.user, name))
+        return await accounts.calls.in_thread(partial(accounts.user, name))
 
 
 def without_pictures(text: str) -> str:

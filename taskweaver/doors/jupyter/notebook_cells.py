@@ -59,7 +59,7 @@ class NotebookCells:
         """Return, once, the code of the notebook's own cells."""
         cells: list[str] = list(self.shell.user_ns.get("In", []))
         new, self._seen = cells[max(self._seen, 1) :], len(cells)
-        return [code for code in new if code.strip() and not _is_own(code)]
+        return [code for code in new if code.strip() and not code.lstrip().startswith(_OWN_MAGICS)]
 
     def run(self, exec_id: str, code: str, cwd: Path, table_chars: int) -> KernelReply:
         """Run a cell in a folder, and report on it as kernels do.
@@ -99,10 +99,6 @@ class NotebookCells:
         is_cut = len(printed) > _OUTPUT_CHARS or len(warned) > _OUTPUT_CHARS
         stdout, stderr = ([text[:_OUTPUT_CHARS]] if text else [] for text in (printed, warned))
         return KernelReply("reply", reply, stdout, stderr, is_cut)
-
-
-def _is_own(code: str) -> bool:
-    return code.lstrip().startswith(_OWN_MAGICS)
 
 
 class _Captured:

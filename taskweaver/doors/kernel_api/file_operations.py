@@ -5,87 +5,43 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from functools import partial
 from pathlib import PurePosixPath
+from typing import Any
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from taskweaver.doors.kernel_api import models
-from taskweaver.doors.kernel_api.registry import KernelSessions
-from taskweaver.doors.kernel_api.routes import ONE, found
+from taskweaver.doors.kernel_api.routes import ONE, KernelApiOperations
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import BYTES_TYPE, ApiOperation, Call
-from taskweaver.server.transfer import FileFacts, download, explained, list_files, upload
+from taskweaver.server.operations import BYTES_TYPE, Call, operation
+from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload_within
 
-_MOST_UPLOAD_BYTES = 8 << 30
+_FILE = f"{ONE}/files/{{path:path}}"
 _MOST_BASE64_BYTES = 64 << 20
+_DOWNLOAD: Any = {"answer_type": BYTES_TYPE, "problems": (404, 416)}
 
 
-class FileOperations:
-    """Operations on the files of sessions.
+class FileOperations(KernelApiOperations):
+    """Operations on the files of sessions."""
 
-    Attributes:
-        operations: The operations.
-    """
-
-    def __init__(self, sessions: KernelSessions) -> None:
-        self._sessions = sessions
-        path = f"{ONE}/files/{{path:path}}"
-        self.operations = [
-            ApiOperation(
-                "GET",
-                f"{ONE}/files",
-                self._list_files,
-                "Files of the working directory",
-                answer=models.FileList,
-            ),
-            ApiOperation(
-                "POST",
-                f"{ONE}/files",
-                self._write_file,
-                "Write a file that is in the body",
-                body=models.NewFile,
-                answer=models.UploadedFile,
-                problems=(404, 507),
-                body_limit=_MOST_BASE64_BYTES,
-            ),
-            ApiOperation(
-                "PUT",
-                path,
-                self._upload,
-                "Write a file; the body is its bytes",
-                takes_bytes=True,
-                answer=FileFacts,
-                problems=(404, 413, 507),
-            ),
-            *(
-                ApiOperation(
-                    "GET",
-                    f"{ONE}/{name}/{{path:path}}",
-                    self._download,
-                    "Bytes of a file, or a range of them",
-                    answer_type=BYTES_TYPE,
-                    problems=(404, 416),
-                )
-                for name in ("files", "artifacts")
-            ),
-            ApiOperation(
-                "DELETE",
-                path,
-                self._delete_file,
-                "Delete a file or a folder",
-                status=204,
-                problems=(404,),
-            ),
-        ]
-
-    async def _list_files(self, call: Call) -> BaseModel:
-        files = await asyncio.to_thread(list_files, found(self._sessions, call).files)
+    @operation(
+        "GET",
+        f"{ONE}/files",
+        "Files of the working directory",
+    )
+    async def _list_files(self, call: Call) -> models.FileList:
+        files = await asyncio.to_thread(list_files, self._found(call).files)
         return models.FileList(files=files)
 
-    async def _write_file(self, call: Call) -> BaseModel:
-        wanted, session = call.read(models.NewFile), found(self._sessions, call)
+    @operation(
+        "POST",
+        f"{ONE}/files",
+        "Write a file that is in the body",
+        problems=(404, 507),
+        body_limit=_MOST_BASE64_BYTES,
+    )
+    async def _write_file(self, call: Call, wanted: models.NewFile) -> models.UploadedFile:
+        session = self._found(call)
         await self._sessions.check_quotas(call.user)
         name = PurePosixPath(wanted.filename.replace("\\", "/")).name
         content = _decoded(wanted)
@@ -97,26 +53,28 @@ class FileOperations:
         await asyncio.to_thread(write)
         return models.UploadedFile(filename=wanted.filename, path=str(session.place.cwd / name))
 
-    async def _upload(self, call: Call) -> BaseModel:
-        session, path = found(self._sessions, call), call.path("path")
+    @operation(
+        "PUT",
+        _FILE,
+        "Write a file; the body is its bytes",
+        takes_bytes=True,
+        problems=(404, 413, 507),
+    )
+    async def _upload(self, call: Call) -> FileFacts:
+        session, path = self._found(call), call.path("path")
         room = await self._sessions.check_quotas(call.user)
-        most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
-        return await upload(session.files, path, call.chunks(most))
+        return await upload_within(room, session.files, path, call)
 
+    @operation("GET", _FILE, "Bytes of a file, or a range of them", **_DOWNLOAD)
+    @operation(
+        "GET", f"{ONE}/artifacts/{{path:path}}", "Bytes of a file, or a range of them", **_DOWNLOAD
+    )
     async def _download(self, call: Call) -> Response:
-        session, path = found(self._sessions, call), call.path("path")
-        asked = call.request.headers.get("range", "")
-        return await asyncio.to_thread(partial(download, session.files, path, asked))
+        return await sent(call, self._found(call).files, call.path("path"))
 
-    async def _delete_file(self, call: Call) -> Response:
-        session, path = found(self._sessions, call), call.path("path")
-
-        def delete() -> None:
-            with explained(path):
-                session.files.remove(path)
-
-        await asyncio.to_thread(delete)
-        return Response(status_code=204)
+    @operation("DELETE", _FILE, "Delete a file or a folder", problems=(404,))
+    async def _delete_file(self, call: Call) -> None:
+        await remove(self._found(call).files, call.path("path"))
 
 
 def _decoded(file: models.NewFile) -> bytes:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field
 
 from taskweaver.ces.common import ExecutionArtifact, ExecutionResult
+from taskweaver.server.operations import view
 from taskweaver.server.transfer import FileFacts
 
 
@@ -143,13 +144,6 @@ class ExecutionDetails(BaseModel):
     tables: list[dict[str, Any]]
 
 
-class StreamedExecution(BaseModel):
-    """Address of the events of an execution."""
-
-    execution_id: str
-    stream_url: str
-
-
 class NewVariables(BaseModel):
     """Session variables to set."""
 
@@ -201,40 +195,25 @@ class Restarted(BaseModel):
 
 def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAnswer:
     """Return the answer for a result; `artifacts_url` is the address below which artifacts are."""
-    return ExecutionAnswer(
-        execution_id=result.execution_id,
-        is_success=result.is_success,
-        error=result.error,
-        output=result.output,
-        stdout=result.stdout,
-        stderr=result.stderr,
-        log=result.log,
-        artifact=[_artifact(item, artifacts_url) for item in result.artifact],
-        variables=result.variables,
-    )
+    artifact = [_artifact(item, artifacts_url) for item in result.artifact]
+    return view(ExecutionAnswer, result, artifact=artifact)
 
 
 def execution_details(result: ExecutionResult) -> ExecutionDetails:
     """Return the further facts of a result."""
-    return ExecutionDetails(
-        status=result.status,
-        is_state_lost=result.is_state_lost,
-        is_truncated=result.is_truncated,
-        duration_s=result.duration_s,
+    return view(
+        ExecutionDetails,
+        result,
         calls=[(item.name, item.began_s, item.duration_s, item.error) for item in result.calls],
         tables=[item.to_dict() for item in result.tables],
     )
 
 
 def _artifact(item: ExecutionArtifact, artifacts_url: str) -> ArtifactFacts:
-    return ArtifactFacts(
-        name=item.name,
-        type=item.type,
-        mime_type=item.mime_type,
-        original_name=item.original_name,
-        file_name=item.file_name,
+    return view(
+        ArtifactFacts,
+        item,
         file_content=item.file_content or None,
         file_content_encoding=item.file_content_encoding if item.file_content else None,
-        preview=item.preview,
         download_url=f"{artifacts_url}/{quote(item.file_name)}" if item.file_name else None,
     )

@@ -15,13 +15,12 @@ from taskweaver.server.accounts import User
 from taskweaver.server.admission import Admission
 from taskweaver.server.errors import RequestRefused, conflict, quota_used_up, stopping
 from taskweaver.server.operations import missing, plain_name
-from taskweaver.server.transfer import folder_bytes
+from taskweaver.server.transfer import MIB, disk_room
 from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _MOST_SESSIONS = 256
 _FORK_LIMIT_BYTES = 1 << 30
-_MIB = 1 << 20
 _INTERRUPTED_S = 3.0
 
 
@@ -178,19 +177,13 @@ class KernelSessions:
         Raises:
             RequestRefused: If a quota is used up.
         """
-        memory_mb, disk_mb = user.quota.memory_mb, user.quota.disk_mb
+        memory_mb = user.quota.memory_mb
         if memory_mb is not None:
             used = await asyncio.to_thread(_memory_bytes, self.of(user))
-            if used >= memory_mb * _MIB:
-                detail = f"The kernels of {user.name} use {used // _MIB} MiB of {memory_mb} MiB."
+            if used >= memory_mb * MIB:
+                detail = f"The kernels of {user.name} use {used // MIB} MiB of {memory_mb} MiB."
                 raise quota_used_up(f"{detail} Stop or restart one.")
-        if disk_mb is not None:
-            used = await asyncio.to_thread(folder_bytes, self.folder / user.name)
-            if used >= disk_mb * _MIB:
-                detail = f"The files of {user.name} take {used // _MIB} MiB of {disk_mb} MiB."
-                raise quota_used_up(f"{detail} Delete some.")
-            return disk_mb * _MIB - used
-        return None
+        return await asyncio.to_thread(disk_room, user, self.folder / user.name)
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new work; let running code end within a time, then interrupt it."""

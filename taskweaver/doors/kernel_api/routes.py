@@ -11,12 +11,18 @@ SESSIONS = f"{PREFIX}/sessions"
 ONE = f"{SESSIONS}/{{session_id}}"
 
 
-def found(sessions: KernelSessions, call: Call) -> KernelSession:
-    """Return the session that a request is about, and note that it is in use.
+class KernelApiOperations:
+    """Operations on the sessions of the kernel API."""
 
-    Raises:
-        RequestRefused: If the user has no such session.
-    """
-    session = sessions.get(call.user, call.path("session_id"))
-    session.touch()
-    return session
+    def __init__(self, sessions: KernelSessions) -> None:
+        self._sessions = sessions
+
+    def _found(self, call: Call) -> KernelSession:
+        """Return the session that a request is about, and note that it is in use.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        session = self._sessions.get(call.user, call.path("session_id"))
+        session.touch()
+        return session

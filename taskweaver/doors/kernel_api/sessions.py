@@ -101,11 +101,6 @@ class KernelSession:
             cwd=str(self.place.cwd),
         )
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether an operation runs or waits."""
-        return self._waiting > 0
-
     def touch(self) -> None:
         """Note that it is in use."""
         self._last_activity = datetime.now(UTC)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import RootModel
@@ -14,8 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import stopping
-from taskweaver.server.operations import EVENTS_TYPE, ApiOperation, Call
-from taskweaver.session.errors import LimitReached, SessionError
+from taskweaver.server.operations import EVENTS_TYPE, Call, Door, operation
 
 _PATH = "/mcp"
 _INTERRUPTED_S = 5.0
@@ -29,7 +26,6 @@ def _import_user_server() -> Callable[..., Any]:
     """Import the server of a user, and the package of the protocol, which takes a second."""
     from taskweaver.doors.mcp.remote import UserServer
 
-    gc.freeze()  # collections stop all threads: they leave out what stays
     return UserServer
 
 
@@ -55,17 +51,8 @@ class _Answer(Response):
         await self._app(scope, receive_again, send)
 
 
-class McpDoor:
-    """MCP over HTTP. The agent API, whose sessions it uses, closes them.
-
-    Attributes:
-        operations: Its operations.
-        statuses: Status of the response for each class of errors.
-    """
-
-    statuses: Mapping[type[Exception], int] = MappingProxyType(
-        {LimitReached: 403, SessionError: 409}
-    )
+class McpDoor(Door):
+    """MCP over HTTP. The agent API, whose sessions it uses, closes them."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
@@ -73,19 +60,29 @@ class McpDoor:
         self._user_server: Callable[..., Any] | None = None  # imported for the first client
         self._servers: dict[str, Any] = {}
         self._is_stopping = False
-        self.operations = [
-            ApiOperation(
-                "POST", _PATH, self._answer, "A message of MCP, over streamable HTTP",
-                body=McpMessage, answer_type=EVENTS_TYPE, problems=(404,),
-            ),
-            ApiOperation(
-                "GET", _PATH, self._answer, "Messages of the server to a client of MCP",
-                answer_type=EVENTS_TYPE, problems=(404,),
-            ),
-            ApiOperation("DELETE", _PATH, self._answer, "End a client's session of MCP"),
-        ]  # fmt: skip
 
-    async def _answer(self, call: Call) -> Response:
+    @operation(
+        "POST",
+        _PATH,
+        "A message of MCP, over streamable HTTP",
+        answer_type=EVENTS_TYPE,
+        problems=(404,),
+    )
+    async def _message(self, call: Call, message: McpMessage) -> Response:
+        return await self._answer(call, message.model_dump_json().encode())
+
+    @operation(
+        "GET",
+        _PATH,
+        "Messages of the server to a client of MCP",
+        answer_type=EVENTS_TYPE,
+        problems=(404,),
+    )
+    @operation("DELETE", _PATH, "End a client's session of MCP")
+    async def _stream(self, call: Call) -> Response:
+        return await self._answer(call, b"")
+
+    async def _answer(self, call: Call, body: bytes) -> Response:
         if self._user_server is None:
             self._user_server = await asyncio.to_thread(_import_user_server)
         if self._is_stopping:
@@ -101,7 +98,6 @@ class McpDoor:
             if self._servers.get(call.user.name) is server:
                 del self._servers[call.user.name]  # the next request starts another
             raise
-        body = call.body.model_dump_json().encode() if call.body is not None else b""
         return _Answer(server.answer, body)
 
     async def finish(self, grace_s: float) -> None:
@@ -116,6 +112,3 @@ class McpDoor:
         except TimeoutError:
             self._log.warning("calls of MCP were cut: their rounds did not end in time")
         await asyncio.gather(*(server.stop() for server in servers))
-
-    async def close(self) -> None:
-        """Do nothing: the sessions are closed by the agent API."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from starlette.responses import Response
 
 from taskweaver.page.assets import PageFile, page_files
 from taskweaver.page.one_file import conversation_page
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.operations import ApiOperation, Call, missing, optional_number
+from taskweaver.server.operations import Call, Door, missing, operation, optional_number
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _POLICY = (
@@ -23,52 +21,27 @@ _POLICY = (
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
-class PageDoor:
-    """The page's files, and conversations as pages.
-
-    Attributes:
-        operations: Its operations.
-        statuses: Status of the response for each class of errors: it has none of its own.
-    """
-
-    statuses: Mapping[type[Exception], int] = MappingProxyType({})
+class PageDoor(Door):
+    """The page's files, and conversations as pages."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         """Offer the page; conversations are those of the caller in `sessions`."""
         self._sessions = sessions
         self._files = page_files()
-        self.operations = [
-            ApiOperation(
-                "GET",
-                "/",
-                self._start,
-                "The page for browsers",
-                answer_type="text/html",
-                is_public=True,
-            ),
-            ApiOperation(
-                "GET",
-                "/page/{version}/{path:path}",
-                self._file,
-                "A file of the page",
-                answer_type="text/javascript",
-                problems=(404,),
-                is_public=True,
-            ),
-            ApiOperation(
-                "GET",
-                "/agent/v1/sessions/{session_id}/branches/{branch}/page",
-                self._conversation,
-                "The conversation of a branch as one page that needs no server",
-                query={"until": "Number of the last round; all if it is left out"},
-                answer_type="text/html",
-            ),
-        ]
 
+    @operation("GET", "/", "The page for browsers", answer_type="text/html", is_public=True)
     async def _start(self, call: Call) -> Response:
         headers = {"Content-Security-Policy": _POLICY, "Cross-Origin-Opener-Policy": "same-origin"}
         return _response(call, self._files.start, headers | {"Cache-Control": "no-cache"})
 
+    @operation(
+        "GET",
+        "/page/{version}/{path:path}",
+        "A file of the page",
+        answer_type="text/javascript",
+        problems=(404,),
+        is_public=True,
+    )
     async def _file(self, call: Call) -> Response:
         path = call.path("path")
         found = self._files.files.get(path)
@@ -76,6 +49,13 @@ class PageDoor:
             raise missing("File", path[:128])
         return _response(call, found, {"Cache-Control": _FOR_GOOD})
 
+    @operation(
+        "GET",
+        "/agent/v1/sessions/{session_id}/branches/{branch}/page",
+        "The conversation of a branch as one page that needs no server",
+        query={"until": "Number of the last round; all if it is left out"},
+        answer_type="text/html",
+    )
     async def _conversation(self, call: Call) -> Response:
         own = await self._sessions.of(call.user)
         conversation = await own.conversation(call.path("session_id"))
@@ -86,18 +66,12 @@ class PageDoor:
             with Folder.at(branch.execution_cwd) as folder:
                 return conversation_page(rounds, folder, title=title, branch=branch.name)
 
-        sessions = await own.index.calls.statements(own.index.sessions)
+        sessions = await own.index.calls.in_thread(own.index.sessions)
         titles = {item.session: item.title for item in sessions}
         title = titles.get(conversation.session.session_id) or "TaskWeaver session"
         content = await asyncio.to_thread(write)
         headers = {"Content-Disposition": 'attachment; filename="session.html"'}
         return Response(content, headers=headers, media_type="text/html")
-
-    async def finish(self, grace_s: float) -> None:
-        """Do nothing: no work runs here."""
-
-    async def close(self) -> None:
-        """Do nothing: there is nothing to release."""
 
 
 def _response(call: Call, file: PageFile, headers: dict[str, str]) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Timer
 
 from taskweaver.module.confirmation import (
     AnsweredElsewhere,
@@ -17,8 +16,6 @@ from taskweaver.module.events import current_branch
 from taskweaver.utils.text import shorten
 
 _SHOWN_CHARS = 300
-GRACE_S = 10.0
-"""How long the last client that watches may be away: a page that is loaded again comes back."""
 
 
 def progress_line(kind: str, message: str, session_id: str) -> str:
@@ -45,34 +42,16 @@ class ClientConfirmations(AnsweredElsewhere):
         self._session_id = session_id
         self._watchers = 0
         self._branches: dict[str, str] = {}
-        self._left = set[str]()
-        self._leaving = Timer(0.0, self._leave)
         self._is_closed = False
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Count a client that is shown requests, and can answer them, inside the block."""
         self._watchers += 1
-        self._leaving.cancel()
         try:
             yield
         finally:
             self._watchers -= 1
-            if not self._watchers and self._unwatched():
-                self._leaving = Timer(GRACE_S, self._leave)
-                self._leaving.daemon = True
-                self._leaving.start()
-
-    def _unwatched(self) -> list[ConfirmationRequest]:
-        """Return the requests that wait on silent branches."""
-        return [request for branch, request in self.waiting() if branch in self.silent]
-
-    def _leave(self) -> None:
-        """Give up the requests that only a client which is gone could answer."""
-        with self._changed:  # an answer that comes meanwhile counts
-            for request in [] if self._watchers else self._unwatched():
-                if self.provide_confirmation(request.id, Confirmation.no):
-                    self._left.add(request.id)
 
     def expect(self, request: ConfirmationRequest) -> None:
         """Take an answer to a request from now on; after the end of the session it is no.
@@ -108,12 +87,11 @@ class ClientConfirmations(AnsweredElsewhere):
         try:
             answer = super().request_confirmation(request, timeout_s)
             branch = self._branches.get(request.id, "")
-            if request.id in self._left or (answer is None and branch in self.silent):
+            if answer is None and branch in self.silent:
                 raise self._refusal(branch, request, "others were asked, and nobody answered")
             return answer
         finally:
             self._branches.pop(request.id, None)
-            self._left.discard(request.id)
 
     def waiting(self) -> list[tuple[str, ConfirmationRequest]]:
         """Return the requests that wait, each with its branch."""

@@ -55,7 +55,10 @@ class _Watch:
         elif event.t is RoundEventType.round_error:
             self.error = event.msg
         elif event.t.name.startswith("post_confirmation"):
-            self._conversation.index.note_confirmation(self._message.session, self._message.branch)
+            message = self._message
+            self._conversation.index.note(
+                "confirmation_changed", message.session, branch=message.branch
+            )
         elif event.t is PostEventType.post_end and not self.refusal:
             self._check()
 
@@ -147,26 +150,23 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message of a new id, as `accept`; it is on disk then, or else given up.
+        """Accept a message of a new id, as `accept`, or give it up.
 
         Its client is shown no requests for confirmation.
         """
         self._silent.add(message.id)
         try:
-            accepted = await self.accept(user, message)
-            await self.workers.flush(self.index.flusher())
+            return await self.accept(user, message)
         except BaseException:  # also cancelled before its turn to be accepted came
             self._silent.discard(message.id)
             await self.give_up(message.id)
             raise
-        return accepted
 
     async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         """Accept a message, which is answered when its turn comes.
 
-        The caller flushes the index before it tells the client; the answer may begin before. A
-        message that was accepted before is returned as it is now. One that is in the index, but
-        waits nowhere since the database did not answer then, is accepted now.
+        It is on disk then. A message that was accepted before is returned as it is now. One that is
+        in the index, but waits nowhere since the database did not answer then, is accepted now.
 
         Raises:
             RequestRefused: If its id is that of another message, too many wait, or a quota is
@@ -180,16 +180,17 @@ class UserConversation:
 
     async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         try:
-            known = await self.index.calls.statements(partial(self.index.message, message.id))
+            known = await self.index.calls.in_thread(partial(self.index.message, message.id))
             if known is not None:
                 known.require_same(message)
-                if not self._is_left(known):
+                is_open = known.id in self.open_messages
+                if is_open or not self.index.is_queued_here(known):
                     return known
             await self._check_room(user, message.branch)
             self.open_messages.add(message.id)
             try:
                 add = partial(self.index.add_message, message)
-                accepted = known if known else await self.index.calls.statements(add)
+                accepted = known if known else await self.index.calls.in_thread(add)
             except BaseException:
                 self.open_messages.discard(message.id)
                 raise
@@ -211,10 +212,7 @@ class UserConversation:
             detail = f"{_MOST_WAITING} messages wait on the branch {branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         accounts = self.workers.accounts
-        await accounts.calls.statements(partial(check_spending, accounts, user))
-
-    def _is_left(self, known: IndexedMessage) -> bool:
-        return self.index.is_queued_here(known) and known.id not in self.open_messages
+        await accounts.calls.in_thread(partial(check_spending, accounts, user))
 
     async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -224,7 +222,7 @@ class UserConversation:
         """
         calls = self.index.calls
         is_withdrawn = await calls.in_turn(partial(self._waiting.withdraw, message_id))
-        found = await calls.statements(partial(self.message, message_id))
+        found = await calls.in_thread(partial(self.message, message_id))
         if is_withdrawn:
             return found
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
@@ -323,6 +321,11 @@ class UserConversation:
                 return await asyncio.to_thread(work)
         finally:
             self._changes -= 1
+
+    async def note(self, kind: str, **facts: object) -> None:
+        """Note a change in the index."""
+        note = partial(self.index.note, kind, self.session.session_id, **facts)
+        await self.index.calls.change(note)
 
     async def release(self) -> None:
         """End the processes of the session; messages that come meanwhile wait.

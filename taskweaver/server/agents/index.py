@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Literal, Protocol
+from typing import Protocol
 
 from taskweaver.server.databases.loop_calls import LoopCalls
 from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
@@ -16,7 +16,6 @@ from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
 from taskweaver.session.errors import EventsGone, EventsToCome
 
-MessageState = Literal["queued", "running", "finished", "failed", "withdrawn", "stopped"]
 OPEN_STATES = ("queued", "running")
 
 _MOST_CHANGES, _TIDIED_AFTER = 10_000, 100
@@ -113,7 +112,7 @@ class IndexServers(Protocol):
 class AgentIndex:
     """An index. Close it; thread-safe.
 
-    A change is on disk when its method returns; that of `add_message` after a flush.
+    A change is on disk when its method returns.
 
     The methods raise ServerError if the database cannot be read or written.
 
@@ -151,15 +150,11 @@ class AgentIndex:
         self._servers.unlisten(self._user)
 
     @contextmanager
-    def _changing(self, *, is_flushed: bool = True) -> Iterator[RunStatement]:
+    def _changing(self) -> Iterator[RunStatement]:
         """Change the index in a transaction, then call the listeners."""
-        with self._database.changing(self._user, is_flushed=is_flushed) as run:
+        with self._database.changing(self._user) as run:
             yield run
         self.wake()
-
-    def flusher(self) -> Callable[[], None]:
-        """Return a function that waits until every change so far is on disk."""
-        return self._database.flusher()
 
     def wake(self) -> None:
         """Call the functions that listen."""
@@ -207,35 +202,16 @@ class AgentIndex:
                 run(sql, self._user, session)
             self._note(run, "session_deleted", session_id=session)
 
-    def note_branch(self, session: str, branch: str, parent: str) -> None:
-        """Note that a branch was made."""
+    def note(self, kind: str, session: str, **facts: object) -> None:
+        """Note a change of a session that is kept elsewhere."""
         with self._changing() as run:
-            facts = {"session_id": session, "branch": branch, "parent": parent}
-            self._note(run, "branch_created", **facts)
-
-    def note_renamed_branch(self, session: str, branch: str, title: str) -> None:
-        """Note that a branch was given a title."""
-        with self._changing() as run:
-            facts = {"session_id": session, "branch": branch, "title": title}
-            self._note(run, "branch_renamed", **facts)
-
-    def note_merge(self, session: str, branch: str, source: str) -> None:
-        """Note that the memory of a branch was merged into another."""
-        with self._changing() as run:
-            facts = {"session_id": session, "branch": branch, "source": source}
-            self._note(run, "branch_merged", **facts)
-
-    def note_confirmation(self, session: str, branch: str) -> None:
-        """Note that a branch asks for confirmation now, or does so no longer."""
-        with self._changing() as run:
-            facts = {"session_id": session, "branch": branch}
-            self._note(run, "confirmation_changed", **facts)
+            self._note(run, kind, session_id=session, **facts)
 
     def add_message(self, message: IndexedMessage) -> IndexedMessage:
         """Add a message that was accepted, and return it as it is kept; its id must be new."""
         new = replace(message, created_at=_now(), server=self.server)
         row = {name: getattr(new, name) for name in _FIELDS}
-        with self._changing(is_flushed=False) as run:
+        with self._changing() as run:
             insert_row(run, "messages", {"user": self._user, **row})
             self._note_message(run, new.id, (new.session, new.branch, new.state, new.round_id))
         return new

@@ -21,7 +21,6 @@ _IDLE_S = 600.0
 _LOOK_S = 15.0
 _MOST_OPEN = 200
 _INTERRUPTED_S = 5.0
-_FLUSHING = 2
 
 
 class AgentSessions:
@@ -48,7 +47,7 @@ class AgentSessions:
         self.folder = folder
         self._indexes = indexes
         places = max(16, 8 * (os.cpu_count() or 1))
-        threads = ThreadPoolExecutor(places + _FLUSHING, thread_name_prefix="agent-api")
+        threads = ThreadPoolExecutor(places, thread_name_prefix="agent-api")
         self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
         self._users: dict[str, UserSessions] = {}
         self._opening: dict[str, asyncio.Task[UserSessions]] = {}
@@ -99,10 +98,9 @@ class AgentSessions:
             await asyncio.sleep(_LOOK_S)
             for sessions in list(self._users.values()):
                 await sessions.release_idle(_IDLE_S)
-                await sessions.close_idle(_MOST_OPEN)
+                await sessions.close_unused(_IDLE_S, _MOST_OPEN)
                 if sessions.index.is_shared:
                     await sessions.mark_open_messages()
-                    await sessions.close_unused(_IDLE_S)
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new messages, let running ones end within a time, then interrupt them."""

@@ -22,7 +22,7 @@ from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up, stopping
 from taskweaver.server.operations import missing
-from taskweaver.server.transfer import folder_bytes
+from taskweaver.server.transfer import disk_room
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
@@ -34,7 +34,6 @@ from taskweaver.session.storage.stored_sessions import (
 )
 from taskweaver.utils.text import title_line
 
-_MIB = 1 << 20
 _LEFT_S = 10.0
 """Time for which a message whose acknowledgement was lost may be sent again before it is marked."""
 _LEFT = "The database was lost before this message was answered. Send a new one."
@@ -272,15 +271,20 @@ class UserSessions:
         if self.index.is_shared:
             await self._close_if_unused(conversation, conversation.used_at)
 
-    async def close_idle(self, count: int) -> None:
-        """Close the sessions that were not used longest, until `count` are open."""
+    async def close_unused(self, idle_s: float, most: int) -> None:
+        """Close sessions: those that were not used longest, until `most` are open.
+
+        Where other servers may open them, also those that nobody used for a while.
+        """
+        latest = time.monotonic() - idle_s
         for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
-            if len(self._open) <= count:
-                return
-            used_at = conversation.used_at
-            if not conversation.session.events.has_readers:
+            used_at, is_surplus = conversation.used_at, len(self._open) > most
+            if conversation.session.events.has_readers:
+                continue
+            if is_surplus or self.index.is_shared:
                 with self._logged(conversation, "closed"):
-                    await self._close_if_unused(conversation, used_at)
+                    if is_surplus or await asyncio.to_thread(conversation.last_use) <= latest:
+                        await self._close_if_unused(conversation, used_at)
 
     async def mark_open_messages(self) -> None:
         """Mark messages that will not be answered; listeners of the index hear of it.
@@ -310,17 +314,6 @@ class UserSessions:
     async def _mark_left(self, message: IndexedMessage) -> None:
         if self._waits_nowhere(message):  # in turn: it is not being sent again
             await self.index.calls.in_thread(partial(self.index.mark_stopped, message, _LEFT))
-
-    async def close_unused(self, idle_s: float) -> None:
-        """Close the sessions that nobody used for a while: other servers may open them."""
-        latest = time.monotonic() - idle_s
-        for conversation in self.open_conversations:
-            if conversation.session.events.has_readers:
-                continue
-            used_at = conversation.used_at
-            with self._logged(conversation, "closed"):
-                if await asyncio.to_thread(conversation.last_use) <= latest:
-                    await self._close_if_unused(conversation, used_at)
 
     async def _close_if_unused(self, conversation: UserConversation, used_at: float) -> None:
         """Close a session that is idle, and was not used after a time."""
@@ -372,14 +365,7 @@ class UserSessions:
         Raises:
             RequestRefused: If the quota is used up.
         """
-        if user.quota.disk_mb is None:
-            return None
-        used = await asyncio.to_thread(folder_bytes, self.folder)
-        most = user.quota.disk_mb * _MIB
-        if used >= most:
-            detail = f"The files of {user.name} take {used // _MIB} MiB of {most // _MIB} MiB."
-            raise quota_used_up(f"{detail} Delete some.")
-        return most - used
+        return await asyncio.to_thread(disk_room, user, self.folder)
 
     async def close(self) -> None:
         """Close the sessions and the index."""

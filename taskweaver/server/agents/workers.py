@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,8 +22,7 @@ class RoundWorkers:
 
     Attributes:
         admission: Decides when a message may be answered.
-        threads: Threads in which rounds are played, some more than there are places: databases are
-            flushed in these.
+        threads: Threads in which rounds are played, as many as there are places.
         accounts: Accounts whose quotas are spent.
         log: The log of failures.
     """
@@ -33,10 +31,6 @@ class RoundWorkers:
     threads: ThreadPoolExecutor
     accounts: Accounts
     log: TelemetryLogger
-
-    async def flush(self, flush: Callable[[], None]) -> None:
-        """Flush a database in a thread; raises ServerError as it does."""
-        await asyncio.get_running_loop().run_in_executor(self.threads, flush)
 
     def log_failures(self, what: str, outcomes: Iterable[object]) -> None:
         """Log the errors among the outcomes of several steps that each had to be taken."""

@@ -34,7 +34,7 @@ class PostgresAddress:
         Raises:
             ServerError: If it is no address, or holds a secret, or if psycopg is not installed.
         """
-        if find_spec("psycopg") is None:
+        if not (find_spec("psycopg") and find_spec("psycopg_pool")):
             detail = "A database that several servers share needs psycopg:"
             raise ServerError(detail, install_command("serve-postgres"))
         found = _SECRETS & self.parts().keys()

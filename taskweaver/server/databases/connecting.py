@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -26,12 +24,12 @@ _LIMITS_OF_TIME = {
 
 # The database frees the locks of a lost host after 25 s, instead of the system's two hours.
 _KEEPALIVES = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
-_LOST_AFTER_S = 60
-"""Most seconds for which a database may keep the locks of a host that is lost."""
 _OPTIONS = " ".join(f"-c {name}={value}" for name, value in (_LIMITS_OF_TIME | _KEEPALIVES).items())
-_NOTIFIED_S = 3.0
 _REFUSED_BY_POOLER = "unsupported startup parameter"
-_LOSES_LOCKS = "loses locks and notifications"
+_POOLED = (
+    "It is reached by a pooler of connections, such as PgBouncer, which loses settings, locks or"
+    " notifications: name PostgreSQL itself in server.database."
+)
 # Requests wait for the database: a host that gives no answer is given up soon.
 _LIMITS: dict[str, Any] = {
     "connect_timeout": 3,
@@ -44,100 +42,48 @@ _LIMITS: dict[str, Any] = {
 }
 
 
+def settings_of(address: PostgresAddress) -> dict[str, Any]:
+    """Return the settings of connections; each statement outside of a transaction is one."""
+    own = address.parts()
+    options = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
+    settings = {**_LIMITS, **own, "options": options, "autocommit": True}
+    return settings | ({"password": address.password} if address.password else {})
+
+
 def connect(address: PostgresAddress) -> Connection:
-    """Connect to a database; each statement outside of a transaction is one of its own.
+    """Connect to a database.
 
     Raises:
-        DatabaseLost: If the database does not answer, or refuses the login, or is reached by a
-            pooler that gives its connection to others between transactions.
+        DatabaseLost: If the database does not answer, or refuses the login, or as `refuse_pooler`.
     """
-    own = address.parts()
-    settings: dict[str, Any] = {**_LIMITS, **own}
-    settings["options"] = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
-    if address.password:
-        settings["password"] = address.password
     try:
-        connection = psycopg.connect(autocommit=True, **settings)
-        try:
-            loss = _loss(connection, settings)
-        except BaseException:
-            connection.close()
-            raise
+        connection = psycopg.connect(**settings_of(address))
+        refuse_pooler(address, connection)
     except psycopg.Error as error:
         problem = " ".join(str(error).split()).rstrip(".?")
         detail = f"{address.name} cannot be reached: {problem}."
         if _REFUSED_BY_POOLER in problem:
-            detail += f" {_reached_by_pooler('refuses the options of a connection')}"
+            detail += f" {_POOLED}"
         raise DatabaseLost(detail, is_undone=True) from error
-    if loss:
-        connection.close()
-        detail = f"{address.name} cannot be used. {_reached_by_pooler(loss)}"
-        raise DatabaseLost(detail, is_undone=True)
     return connection
 
 
-def _reached_by_pooler(problem: str) -> str:
-    return (
-        f"It is reached by a pooler of connections, such as PgBouncer, which {problem}: name"
-        " PostgreSQL itself in server.database."
-    )
+def refuse_pooler(address: PostgresAddress, connection: Connection) -> None:
+    """Close a new connection of a pooler, which may lose settings, locks and notifications.
 
+    PostgreSQL itself tells the number of the process that serves the connection. Poolers have
+    numbers of their own, and may leave out the options of a connection: the tables would be made
+    in another schema, and statements have no limits.
 
-def _loss(connection: Connection, settings: dict[str, Any]) -> str:
-    """Return what a connection loses of settings and locks; empty if it loses nothing.
-
-    PostgreSQL itself tells the number of the process that serves the connection. Poolers and other
-    front ends have numbers of their own. One that leaves out the options of a connection would have
-    the tables made in another schema, and statements without limits, unless the database has such
-    settings of its own.
+    Raises:
+        DatabaseLost: If it is one, or if the database does not answer.
     """
-    sql = "SELECT name, setting FROM pg_settings WHERE name = ANY(%s)"
-    names = [*_LIMITS_OF_TIME, *_KEEPALIVES, "search_path"]
-    rows = connection.execute(sql, [names]).fetchall()
-    found = {str(name): str(setting) for name, setting in rows}
-    lacking = [] if found["search_path"] == SCHEMA else ["search_path"]
-    sql = "SELECT pg_backend_pid(), inet_client_addr() IS NULL"
-    process, is_local = connection.execute(sql).fetchone() or (0, False)
-    if process == connection.info.backend_pid and not lacking:
-        return ""  # with the limits of the address, if it names any
-    lacking += [name for name, most in _LIMITS_OF_TIME.items() if not 0 < int(found[name]) <= most]
-    idle, interval, count = (int(found[name]) for name in _KEEPALIVES)
-    if not is_local and idle + interval * count > _LOST_AFTER_S:
-        lacking += _KEEPALIVES
-    if lacking:
-        return f"leaves out options of a connection ({', '.join(lacking)})"
-    return _loss_of_locks(connection, settings)
-
-
-def _loss_of_locks(connection: Connection, settings: dict[str, Any]) -> str:
-    """Try the lock of a session and a notification between two connections.
-
-    Behind a pooler the other connection may get the process that holds the lock, or this one may
-    get the other's. Where the pooler is busy, the notification reaches neither. A pooler that does
-    not reset connections keeps the lock of one that was closed.
-    """
-    key = secrets.randbits(62)
-    channel = f"{SCHEMA}_{key}"
-    with closing(psycopg.connect(autocommit=True, **settings)) as other:
-        connection.execute("SELECT pg_advisory_lock(%s)", [key])
-        connection.execute(f"LISTEN {channel}".encode())
-        if other.execute("SELECT pg_try_advisory_lock(%s)", [key]).fetchone() != (False,):
-            return _LOSES_LOCKS
-        other.execute("BEGIN")  # it keeps its process until the end of the transaction
-        other.execute("SELECT pg_notify(%s, %s)", [channel, ""])
-        if connection.execute("SELECT pg_advisory_unlock(%s)", [key]).fetchone() != (True,):
-            return _LOSES_LOCKS
-        other.execute("COMMIT")
-        notified = list(connection.notifies(timeout=_NOTIFIED_S, stop_after=1))
-        connection.execute(f"UNLISTEN {channel}".encode())
-        if not notified:
-            return _LOSES_LOCKS
-        other.execute("SELECT pg_advisory_lock(%s)", [key])
+    sql = "SELECT pg_backend_pid(), current_setting('search_path')"
     try:
-        with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = '2s'")
-            connection.execute("SELECT pg_advisory_lock(%s)", [key])
-    except psycopg.errors.LockNotAvailable:
-        return "keeps the locks of connections that are closed (server_reset_query)"
-    connection.execute("SELECT pg_advisory_unlock(%s)", [key])
-    return ""
+        found = connection.execute(sql).fetchone()
+        if found != (connection.info.backend_pid, SCHEMA):
+            detail = f"{address.name} cannot be used. {_POOLED}"
+            raise DatabaseLost(detail, is_undone=True)
+    except BaseException:
+        connection.close()
+        raise

@@ -21,12 +21,8 @@ class LoopCalls:
         self._threads = database.threads
         self._turn = asyncio.Lock()
 
-    async def statements(self, work: Callable[[], T]) -> T:
-        """Read, or change without a flush: at once in a file, in a thread where others share it."""
-        return work() if self._threads is None else await self.in_thread(work)
-
     async def in_thread(self, work: Callable[[], T]) -> T:
-        """Work in a thread, also where the database is a file."""
+        """Read or change the database in one of its threads."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._threads, work))
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 
 import psycopg
 from psycopg import errors
 from psycopg.sql import SQL, Composed, Identifier, Literal
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import SCHEMA, Connection
-from taskweaver.server.databases.pool import AWAY, LentConnection, PostgresPool
+from taskweaver.server.databases.connecting import (
+    SCHEMA,
+    Connection,
+    connect,
+    refuse_pooler,
+    settings_of,
+)
 from taskweaver.server.databases.schemas import POSTGRESQL
 from taskweaver.server.databases.statements import (
     AlreadyThere,
@@ -26,17 +33,26 @@ from taskweaver.server.databases.statements import (
 )
 from taskweaver.server.errors import RequestRefused, ServerError
 
+_AWAY = (
+    "The database of the server does not answer, or takes no further connection (max_connections,"
+    " or CONNECTION LIMIT of a role)."
+)
+"""Without the reason, which names hosts and users: clients without a token see this. The presence
+of the server writes the reason that it meets at the same address to the log."""
+_LONGEST_WAIT_S = 5.0
+"""For a connection, and for other changes of a user."""
+
 # PostgreSQL's texts cannot hold this character; the other is one that no text is to hold.
 _NUL, _STANDS_FOR_NUL = "\0", "\U0010ffff"
 _USERS, _MIGRATION = 0x5457_0001, 0x5457_0002
 """Classes of advisory locks: one for each user's index, and one for the change of the schema."""
 _MOST_AT_ONCE = 8
 """Most connections, and most threads of the event loop's calls."""
-_TURN_S = 5.0
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # the presence tells why, and once
 
 
 class PostgresDatabase:
-    """Some connections to a database, made again when they were lost.
+    """A database whose connections are made when they are needed, and again when they were lost.
 
     Attributes:
         threads: Threads for calls from the event loop.
@@ -56,14 +72,22 @@ class PostgresDatabase:
         self._address = address
         self._server = server
         self._turns: dict[str, threading.Lock] = {}
-        self._pool = PostgresPool(address, _MOST_AT_ONCE)
+        with closing(connect(address)) as connection:
+            try:
+                self._migrate(connection)
+            except psycopg.Error as error:
+                raise self._explanation(connection, error) from error
         self.threads = ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix="database")
-        try:
-            with self._lent() as one:
-                self._migrate(one.connection)
-        except BaseException:
-            self.close()
-            raise
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            kwargs=settings_of(address),
+            min_size=0,
+            max_size=_MOST_AT_ONCE,
+            timeout=_LONGEST_WAIT_S,
+            reconnect_timeout=1.0,  # the next request connects again
+            configure=partial(refuse_pooler, address),
+            check=ConnectionPool.check_connection,
+            open=True,
+        )
 
     def _migrate(self, connection: Connection) -> None:
         encoding = connection.info.parameter_status("server_encoding")
@@ -93,54 +117,50 @@ class PostgresDatabase:
         self._pool.close()
 
     @contextmanager
-    def _lent(self) -> Iterator[LentConnection]:
-        with self._pool.lent() as one:
-            try:
-                yield one
-            except psycopg.Error as error:
-                raise self._explanation(one, error) from error
+    def _lent(self) -> Iterator[Connection]:
+        """Lend a connection, in working order; roll it back if the block raises."""
+        try:
+            with self._pool.connection() as connection:
+                yield connection
+        except (PoolTimeout, PoolClosed) as error:
+            raise DatabaseLost(_AWAY, is_undone=True) from error
 
-    def _explanation(self, one: LentConnection, error: psycopg.Error) -> ServerError:
+    def _explanation(
+        self, connection: Connection, error: psycopg.Error, *, is_undone: bool = True
+    ) -> ServerError:
         problem = error.diag.message_primary or " ".join(str(error).split())
         if isinstance(error, errors.UniqueViolation):
             return AlreadyThere(f"{self._address.name} has this already: {problem}.")
         if isinstance(error, errors.DiskFull):
             return RequestRefused(507, "disk-full", "There is no room on the database's disk.")
-        if one.connection.closed:
-            return DatabaseLost(AWAY, is_undone=not one.is_committing)
+        if connection.closed:
+            return DatabaseLost(_AWAY, is_undone=is_undone)
         if isinstance(error, psycopg.OperationalError):  # a limit of time, or of connections
-            return _busy(problem, is_undone=not one.is_committing)
+            return _busy(problem, is_undone=is_undone)
         is_denied = isinstance(error, errors.InsufficientPrivilege)
         hint = f"Grant the right to make the schema {SCHEMA}, or make it." if is_denied else ""
         return ServerError(f"{self._address.name} cannot be used: {problem}.", hint)
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
-        with self._lent() as one:
+        with self._lent() as connection:
             try:
-                return _run(one, sql, *values).rows
-            except psycopg.OperationalError as error:
-                one.connect_again(error)
-                return _run(one, sql, *values).rows
+                return _run(connection, sql, *values).rows
+            except psycopg.Error as error:
+                raise self._explanation(connection, error) from error
 
     @contextmanager
-    def changing(
-        self,
-        user: str = "",
-        *,
-        is_flushed: bool = True,  # noqa: ARG002 - each is on disk when it ends
-    ) -> Iterator[RunStatement]:
+    def changing(self, user: str = "") -> Iterator[RunStatement]:
         """Begin a transaction."""
-        with self._turn(user) if user else nullcontext(), self._lent() as one:
+        is_committing = False  # once it is sent, the change may have been made
+        with self._turn(user) if user else nullcontext(), self._lent() as connection:
             try:
-                _begin(one, user)
-                yield partial(_run, one)
-                one.is_committing = True
-                self._commit(one, user)
-            except BaseException:
-                with suppress(psycopg.Error):  # the first error is the one to tell
-                    one.connection.rollback()
-                raise
+                _begin(connection, user)
+                yield partial(_run, connection)
+                is_committing = True
+                self._commit(connection, user)
+            except psycopg.Error as error:
+                raise self._explanation(connection, error, is_undone=not is_committing) from error
 
     @contextmanager
     def _turn(self, user: str) -> Iterator[None]:
@@ -150,53 +170,39 @@ class PostgresDatabase:
             DatabaseLost: If they take long.
         """
         turn = self._turns.setdefault(user, threading.Lock())
-        if not turn.acquire(timeout=_TURN_S):
+        if not turn.acquire(timeout=_LONGEST_WAIT_S):
             raise _busy("other changes of this user wait", is_undone=True)
         try:
             yield
         finally:
             turn.release()
 
-    def flusher(self) -> Callable[[], None]:
-        """Return a function that does nothing: each transaction is on disk when it ends."""
-        return lambda: None
-
-    def _commit(self, one: LentConnection, user: str) -> None:
+    def _commit(self, connection: Connection, user: str) -> None:
         end: SQL | Composed = SQL("COMMIT")
         if user and self._server:
             told = Literal(f"{self._server} {user}")
             end = SQL("NOTIFY ") + Identifier(SCHEMA) + SQL(", ") + told + SQL("; ") + end
-        one.connection.execute(end, prepare=False)
+        connection.execute(end, prepare=False)
 
 
 def _busy(problem: str, *, is_undone: bool) -> DatabaseLost:
     return DatabaseLost(f"The database of the server is busy: {problem}.", is_undone=is_undone)
 
 
-def _begin(one: LentConnection, user: str) -> None:
-    """Begin, on a new connection where the last one was lost: nothing is changed yet."""
+def _begin(connection: Connection, user: str) -> None:
     # One number is given to one change at a time, and seen by others in this order.
     key = zlib.crc32(user.encode()) % (1 << 31)
     lock = f"; SELECT pg_advisory_xact_lock({_USERS}, {key})" if user else ""
-    begin = f"BEGIN{lock}".encode()
-    try:
-        one.connection.execute(begin, prepare=False)
-    except psycopg.OperationalError as error:
-        one.connect_again(error)
-        one.connection.execute(begin, prepare=False)
+    connection.execute(f"BEGIN{lock}".encode(), prepare=False)
 
 
-def _run(one: LentConnection, sql: str, *values: object) -> StatementOutcome:
-    sent = [
-        value.replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
-        for value in values
-    ]
-    with one.connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
+def _run(connection: Connection, sql: str, *values: object) -> StatementOutcome:
+    sent = _replaced(values, _NUL, _STANDS_FOR_NUL)
+    with connection.execute(sql.replace("?", "%s").encode(), sent) as cursor:
         rows = cursor.fetchall() if cursor.description else []
-        return StatementOutcome([_with_nul(row) for row in rows], cursor.rowcount)
+        found = [tuple(_replaced(row, _STANDS_FOR_NUL, _NUL)) for row in rows]
+        return StatementOutcome(found, cursor.rowcount)
 
 
-def _with_nul(row: Row) -> Row:
-    return tuple(
-        value.replace(_STANDS_FOR_NUL, _NUL) if isinstance(value, str) else value for value in row
-    )
+def _replaced(values: Iterable[object], old: str, new: str) -> list[object]:
+    return [value.replace(old, new) if isinstance(value, str) else value for value in values]

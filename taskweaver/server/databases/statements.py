@@ -85,36 +85,25 @@ class ServerDatabase(Protocol):
     does not answer, and RequestRefused (507) if its disk is full.
 
     Attributes:
-        threads: Threads in which the event loop calls a database that may let it wait; None for a
-            file, in which only a flush takes long.
+        threads: Threads in which the event loop calls it.
     """
 
     @property
-    def threads(self) -> ThreadPoolExecutor | None:
-        """Threads in which the event loop calls it; None for a file."""
+    def threads(self) -> ThreadPoolExecutor:
+        """Threads in which the event loop calls it."""
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
 
-    def changing(
-        self, user: str = "", *, is_flushed: bool = True
-    ) -> AbstractContextManager[RunStatement]:
+    def changing(self, user: str = "") -> AbstractContextManager[RunStatement]:
         """Begin a transaction; it is on disk when the block ends, and undone when it raises.
 
         Args:
             user: User whose data are changed: such transactions follow one another, and where it is
                 an index, the servers that share it are woken. Empty for other changes.
-            is_flushed: Whether to wait for the disk. Otherwise a power cut may undo the
-                transaction until the next flush; the end of this process does not.
 
         Raises:
             AlreadyThere: In the block, if a row that must be new is there.
-        """
-
-    def flusher(self) -> Callable[[], None]:
-        """Return a function that waits until every transaction that has ended by now is on disk.
-
-        It raises as the methods do, and after a flush that failed every later one fails.
         """
 
     def close(self) -> None:

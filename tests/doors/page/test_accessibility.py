@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agents import API, ask
+from agents import API
 from page_axe import check, load_axe
 from page_tab import CTRL, PageTab
 from served import Served
 from sizes import some
-from test_agent_moments import set_core
 from test_page_parts import TABLE, run
 
 HAS_ALL = len(some(("some", "all"), 1)) == 2
@@ -153,29 +152,6 @@ def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
     press(page, "u")
     page.shows("Round 4 is undone", ".notice")
     check(page, "notice", ".notice")
-
-
-@pytest.mark.long
-def test_axe_finds_nothing_in_a_comparison_and_a_merge(checked: PageTab, server: Served) -> None:
-    page, client = checked, server.client()
-    name = page.address().split("/")[2]
-    session = f"{API}/sessions/{name}"
-    run(page, "x = 1", 1)
-    client.post(f"{session}/branches", json={"name": "b"})
-    ask(client, session, "x = 2", kind="code", branch="b")
-    set_core(server, session, {"main": {"goal": "fewer"}, "b": {"goal": "more"}})
-    page.value(f"location.hash = '#/c/{name}/main/b'")
-    page.shows("goal", ".differences")
-    press(page, "b")
-    page.until("document.activeElement.matches('.ask-both textarea')")
-    check(page, "comparison")
-    page.button("Merge...")
-    page.shows("goal", ".conflict legend")
-    check(page, "merge", ".differences")
-    for tab, part in {"main": "", "b": ".side", "Differences": ".differences"}.items():
-        page.tab.view(400)
-        page.press_on(".compare-tabs .tab", tab)
-        check(page, f"comparison on a phone, {tab}", part, width=400)
 
 
 def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:

@@ -48,16 +48,6 @@ def press(page: PageTab, key: str) -> None:
     page.key(key)
 
 
-def test_a_round_has_one_title_in_tree_conversation_and_bar(page: PageTab) -> None:
-    run(page, "# Growth per year\ngrowth = 1", 1)
-    run(page, "growth", 2)
-    page.press_on(".tree-row.is-round", "Growth per year")
-    page.shows("as it was", ".moment-bar")
-    for place in (".tree-row.here .title", "#round-1 .question", ".moment-title"):
-        assert page.value(f"document.querySelector('{place}').innerText") == "Growth per year"
-    assert page.value("document.querySelectorAll('#round-1 .question .icon').length") == 0
-
-
 def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
     run(page, "none_such", 1)
     page.until("document.querySelector('.tree-row .failed-sign')")
@@ -155,39 +145,6 @@ def leave_a_name(page: PageTab) -> None:
     assert page.value("document.activeElement.matches('.composer textarea')")
 
 
-def test_rounds_are_completed_by_number_and_title(page: PageTab) -> None:
-    run(page, "growth = 1", 1)
-    run(page, "decline = 2", 2)
-    page.type("like @decl", ".composer textarea")
-    page.shows("round 2", ".completion")
-    page.key("Enter")
-    text = "document.querySelector('.composer textarea').value"
-    assert page.value(text) in {"like decline ", "like round 2 (“decline = 2”) "}
-    page.value("document.querySelector('.composer textarea').select()")
-    page.type("as in @round")
-    page.shows("round 1", ".completion")
-    page.key("ArrowDown")
-    page.key("Enter")
-    assert page.value(text) == "as in round 1 (“growth = 1”) "
-    page.type("and @round")
-    page.shows("round 2", ".completion")
-    named = (
-        "[...document.querySelectorAll('.completion li')].find((one) =>"
-        " one.dataset.name === 'round 2')"
-    )
-    place = page.until(  # the list may still be that of the text before
-        f"(() => {{ const box = {named}.getBoundingClientRect();"
-        " return `${box.x + 20} ${box.y + box.height / 2}`; })()"
-    )
-    x, y = map(float, place.split())
-    for kind in ("mousePressed", "mouseReleased"):
-        page.tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
-    page.hides(".completion")
-    page.type("again")
-    both = "as in round 1 (“growth = 1”) and round 2 (“decline = 2”) again"
-    page.until(f"{text} === {json.dumps(both)}")
-
-
 @pytest.mark.parametrize("choice", some(["theirs", "ours"], 1))
 def test_a_conflict_of_a_merge_is_listed_and_chosen(
     page: PageTab, server: Served, choice: str
@@ -216,19 +173,6 @@ def test_a_conflict_of_a_merge_is_listed_and_chosen(
     assert core["goal"] == {"ours": "fewer", "theirs": "more"}[choice]
     assert core["unit"] == "EUR"
     assert client.get(f"{session}/memory", params={"branch": "b"}).json()["core"]["goal"] == "more"
-
-
-def test_a_page_that_is_opened_while_a_cell_runs_has_its_output(
-    page: PageTab, server: Served
-) -> None:
-    page.ask("/run\nimport time\nfor n in range(4):\n    print('tick', n)\ntime.sleep(60)")
-    page.shows("tick 3", ".output.live")
-    page.reopen()
-    page.shows("tick 1\n", ".output.live")
-    assert page.value("document.querySelectorAll('#round-1 .cell').length") == 1
-    server.client().post(f"{session_of(page)}/stop", json={})
-    page.finished(1)
-    page.hides(".output.live")
 
 
 def test_a_second_tab_has_the_code_and_output_of_a_round_that_prints(

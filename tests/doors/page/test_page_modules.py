@@ -6,9 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from page_tab import CTRL, PageTab
-from served import Served
-from test_outline_page import press, session_of
+from page_tab import PageTab
+from test_outline_page import session_of
 from test_page_parts import run
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -19,30 +18,6 @@ def given(page: PageTab, path: str, body: str) -> Any:
     address = "document.querySelector('script[type=module]').src.replace('app.js', {})"
     where = address.format(json.dumps(path))
     return page.value(f"import({where}).then(async (found) => {{ {body} }})")
-
-
-def test_backquotes_are_dropped_around_code_alone(page: PageTab) -> None:
-    texts = ["a `b` c", "it`s 5`", "``", "a `b\nc` d"]
-    parts = (
-        "found.withCode(text).map((one) => one.tag ? `<${one.children[0].text}>` : one).join('')"
-    )
-    body = f"return {json.dumps(texts)}.map((text) => {parts});"
-    assert given(page, "core/bits.js", body) == ["a <b> c", "it<s 5>", "``", "a `b\nc` d"]
-
-
-def test_midnight_is_cut_in_columns_of_times_alone(page: PageTab) -> None:
-    days = "['2024-01-01T00:00:00', '2024-01-02T00:00:00']"
-    frame = f"pd.DataFrame({{'day': pd.to_datetime({days}), 'text': {days}}})"
-    run(page, f"import pandas as pd\nframe = {frame}", 1)
-    page.press_on(".variable", "frame")
-    page.button("Show the table")
-    page.shows("2 rows, 2 columns", "dialog")
-    cells = (
-        "[...document.querySelectorAll('dialog tbody td')].slice(0, 2).map((td) => td.innerText)"
-    )
-    assert page.value(cells) == ["2024-01-01", "2024-01-01T00:00:00"]
-    page.button("Close")
-    page.hides("dialog")
 
 
 def test_a_round_that_begins_and_ends_while_the_rounds_are_read_stays(page: PageTab) -> None:
@@ -74,24 +49,6 @@ def test_a_list_that_is_read_is_read_once_more_for_all_who_ask_meanwhile(page: P
     assert given(page, "sessions/list.js", body) == 2
 
 
-def test_a_branch_is_not_renamed_while_two_are_compared(page: PageTab, server: Served) -> None:
-    session = session_of(page)
-    run(page, "x = 1", 1)
-    assert server.client().post(f"{session}/branches", json={"name": "b"}).status_code == 201
-    page.value(f"location.hash = '#/c/{session.rpartition('/')[2]}/main/b'")
-    page.shows("is common to both")
-    press(page, "F2")
-    page.key("k", CTRL)
-    page.until("document.activeElement.matches('dialog input')")
-    page.type("rename the")
-    page.shows("Rename the session", ".palette")
-    assert "Rename the branch" not in page.value("document.querySelector('.palette').innerText")
-    page.key("Escape")
-    page.value(f"location.hash = '#/s/{session.rpartition('/')[2]}/main'")
-    page.until("document.querySelector('[data-row=\"b:b\"]')")
-    assert page.value("document.querySelector('.rename-field')") is None
-
-
 ROUNDS = """
 const session = new found.SessionModel('none');
 const entry = (id, number, state) =>
@@ -118,21 +75,6 @@ return [isKept, before, session.rounds.get('runs').state, session.asking.length]
 
 def test_a_round_that_is_over_is_not_played_again(page: PageTab) -> None:
     assert given(page, "session/model.js", ROUNDS) == [True, 1, "finished", 0]
-
-
-def test_what_an_element_began_ends_when_another_takes_its_place(page: PageTab) -> None:
-    body = (
-        "const place = document.createElement('p'); document.body.append(place); let ticks = 0;"
-        " const mount = (one) => { const id = setInterval(() => { ticks += 1;"
-        " one.textContent = `${ticks} s`; }, 1); return () => clearInterval(id); };"
-        " found.render(place, found.h('span', {class: 'timer'}, found.h('i', {mount})));"
-        " await new Promise((go) => setTimeout(go, 20));"
-        " found.render(place, found.h('span', {class: 'state'}, found.h('i', {}, 'failed')));"
-        " const before = ticks; await new Promise((go) => setTimeout(go, 20));"
-        " const shown = [before > 0, ticks === before, place.innerText];"
-        " place.remove(); return shown;"
-    )
-    assert given(page, "core/dom.js", body) == [True, True, "failed"]
 
 
 def test_copy_works_without_the_clipboard_that_browsers_keep_from_plain_http(

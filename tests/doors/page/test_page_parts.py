@@ -68,17 +68,6 @@ def test_files_are_dropped_named_and_read(page: PageTab) -> None:
     page.shows("price", ".variable-more")
 
 
-def test_a_table_is_sorted(page: PageTab) -> None:
-    page.ask(TABLE)
-    page.finished(1)
-    cells = "[...document.querySelectorAll('.cell td:nth-child(2)')].map((one) => one.innerText)"
-    assert page.value(cells) == ["3", "1", "2"]
-    page.press_on(".cell th button", "a")
-    assert page.value(cells) == ["3", "2", "1"]
-    page.press_on(".cell th button", "a")
-    assert page.value(cells) == ["1", "2", "3"]
-
-
 def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> None:
     """It has 500 columns and foreign text, in its names as well."""
     name = "<img src=x onerror=alert(1)>"
@@ -314,14 +303,6 @@ def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
     page.shows("Attempt 2", ".tree-list")
     page.key("l")
     page.until("document.querySelector('.tree-view')")
-
-
-def test_repetitions_of_a_search_are_counted_apart(page: PageTab) -> None:
-    page.value("location.hash = '#/searches/repeated/n0003'")
-    for place in (".run-row.here", ".tree-head"):
-        page.shows("2 attempts, 1 repetition", place)
-    page.shows("attempt 3, with 1 repetition", ".curve")
-    page.shows("attempt 1: higher, not yet certain: measured once", ".attempt")
 
 
 def test_keys_reach_every_command(page: PageTab) -> None:

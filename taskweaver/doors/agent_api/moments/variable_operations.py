@@ -8,10 +8,9 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from taskweaver.doors.agent_api.moments import models
-from taskweaver.doors.agent_api.routes import BRANCH, found
-from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.doors.agent_api.routes import BRANCH, AgentOperations
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import ApiOperation, Call, number_of
+from taskweaver.server.operations import Call, number_of, operation
 from taskweaver.session.branches.locks import PAST
 
 _MOST_ROWS, _MOST_COLUMNS = 200, 50
@@ -39,52 +38,37 @@ _PAGE = {
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
-class VariableOperations:
-    """Operations on variables. A kernel shows them; it starts if need be.
+class VariableOperations(AgentOperations):
+    """Operations on variables. A kernel shows them; it starts if need be."""
 
-    Attributes:
-        operations: The operations.
-    """
-
-    def __init__(self, sessions: AgentSessions) -> None:
-        self._sessions = sessions
-        self.operations = [
-            ApiOperation(
-                "GET",
-                f"{BRANCH}/variables",
-                self._list,
-                "Variables of a branch with types, shapes and sizes",
-                answer=models.Variables,
-                problems=(403, 404, 409, 503),
-            ),
-            ApiOperation(
-                "GET",
-                f"{BRANCH}/variables/{{name}}/rows",
-                self._rows,
-                "A page of a table, sorted and filtered by the kernel",
-                query=_PAGE,
-                answer=models.TablePage,
-                problems=(403, 404, 409, 503),
-            ),
-            ApiOperation(
-                "GET",
-                f"{BRANCH}/rounds/{{number:int}}/variables/{{name}}/rows",
-                self._past_rows,
-                "A page of a table as it was at the end of a round",
-                query=_PAGE,
-                answer=models.TablePage,
-                problems=(403, 404, 409, 503),
-            ),
-        ]
-
-    async def _list(self, call: Call) -> BaseModel:
+    @operation(
+        "GET",
+        f"{BRANCH}/variables",
+        "Variables of a branch with types, shapes and sizes",
+        problems=(403, 404, 409, 503),
+    )
+    async def _list(self, call: Call) -> models.Variables:
         view = await self._view(call, {"view": "variables"})
         return _checked(models.Variables, view)
 
-    async def _rows(self, call: Call) -> BaseModel:
+    @operation(
+        "GET",
+        f"{BRANCH}/variables/{{name}}/rows",
+        "A page of a table, sorted and filtered by the kernel",
+        query=_PAGE,
+        problems=(403, 404, 409, 503),
+    )
+    async def _rows(self, call: Call) -> models.TablePage:
         return _checked(models.TablePage, await self._view(call, _wanted_page(call)))
 
-    async def _past_rows(self, call: Call) -> BaseModel:
+    @operation(
+        "GET",
+        f"{BRANCH}/rounds/{{number:int}}/variables/{{name}}/rows",
+        "A page of a table as it was at the end of a round",
+        query=_PAGE,
+        problems=(403, 404, 409, 503),
+    )
+    async def _past_rows(self, call: Call) -> models.TablePage:
         """Return a page of a table as it was.
 
         Raises:
@@ -92,11 +76,11 @@ class VariableOperations:
             StateNotKept: If the variables of that moment are no longer there.
             KernelError: If the kernel cannot be started.
         """
-        wanted, conversation = _wanted_page(call), await found(self._sessions, call)
+        wanted, conversation = _wanted_page(call), await self._found(call)
         branch, number = call.path("branch"), int(call.path("number"))
         kernel = conversation.session.moment_kernel
         await conversation.in_turn(PAST, lambda: kernel.check_kept(branch, number))
-        await (await self._sessions.of(call.user)).check_kernels(call.user, conversation, PAST)
+        await (await self._own(call)).check_kernels(call.user, conversation, PAST)
         view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
         return _checked(models.TablePage, _without_problem(view))
 
@@ -109,8 +93,8 @@ class VariableOperations:
             SessionBusy: If the branch is at work.
             KernelError: If the kernel cannot be started.
         """
-        conversation, branch = await found(self._sessions, call), call.path("branch")
-        await (await self._sessions.of(call.user)).check_kernels(call.user, conversation, branch)
+        conversation, branch = await self._found(call), call.path("branch")
+        await (await self._own(call)).check_kernels(call.user, conversation, branch)
         return _without_problem(await conversation.change(branch, lambda one: one.view(wanted)))
 
 

@@ -9,6 +9,7 @@ from taskweaver.doors.agent_api.memory_operations import fact_view
 from taskweaver.doors.agent_api.moments import models
 from taskweaver.doors.agent_api.views import round_dict
 from taskweaver.memory.branched.types import MergePreview
+from taskweaver.server.operations import view
 from taskweaver.session.moments.compare import MomentDifference
 from taskweaver.session.moments.moment import Moment, MomentFile
 from taskweaver.session.moments.moments import Moments
@@ -22,21 +23,13 @@ def moment_view(moment: Moment) -> models.MomentView:
     """Return a moment after the first round as clients see it."""
     round_ = moment.rounds[-1]
     variables = [
-        models.VariableView(
-            name=one.name,
-            text=redact_secrets(one.text),
-            type=one.type,
-            size=one.size,
-            is_changed=one.is_changed,
-            lost=redact_secrets(one.lost),
-        )
+        view(models.VariableView, one, text=redact_secrets(one.text), lost=redact_secrets(one.lost))
         for one in moment.variables.values()
     ]
-    return models.MomentView(
-        branch=moment.branch,
-        number=moment.number,
+    return view(
+        models.MomentView,
+        moment,
         round=round_dict(round_),
-        state=moment.state,
         variables=variables,
         files=files_view(moment, 0, FILES_OF_PAGE),
         memory=models.MomentMemory(
@@ -50,10 +43,8 @@ def moment_view(moment: Moment) -> models.MomentView:
 def files_view(moment: Moment, first: int, limit: int) -> models.MomentFiles:
     """Return some files of a moment; `first` is the number of those to leave out."""
     files = moment.files or {}
-    shown = [
-        models.MomentFileView(path=one.path, size=one.size, is_changed=one.is_changed, now=one.now)
-        for one in islice(files.values(), first, first + limit)
-    ]
+    chosen = islice(files.values(), first, first + limit)
+    shown = [view(models.MomentFileView, one) for one in chosen]
     is_known = moment.files is not None
     return models.MomentFiles(is_known=is_known, files=shown, first=first, total=len(files))
 
@@ -68,11 +59,13 @@ def fork_preview(moments: Moments, branch: str, number: int | None) -> models.Fo
     files = moments.at(branch).files or {}
     lost = {one.name for one in losses}
     carried = [
-        models.CarriedVariable(name=one.name, type=one.type, size=one.size)
+        view(models.CarriedVariable, one)
         for one in moment.variables.values()
         if one.name not in lost
     ]
     lines = [redact_secrets(f"{one.name}: {one.reason}") for one in losses]
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES:,} more"]
     return models.ForkPreview(
         rounds=len(moment.rounds),
         variables=len(moment.variables),
@@ -84,7 +77,7 @@ def fork_preview(moments: Moments, branch: str, number: int | None) -> models.Fo
         files_differ=_differing(moment.files, files),
         facts=len(moment.facts),
         core=len(moment.core),
-        not_carried=lines[:_MOST_LINES] + _more(len(lines) - _MOST_LINES),
+        not_carried=lines,
     )
 
 
@@ -95,24 +88,17 @@ def _differing(then: Mapping[str, MomentFile] | None, now: Mapping[str, MomentFi
     return len({*then, *now} - same)
 
 
-def _more(count: int) -> list[str]:
-    return [f"and {count:,} more"] if count > 0 else []
-
-
 def differences_view(found: MomentDifference) -> models.Differences:
     """Return the differences of two moments as clients see them."""
     first, second = ([fact_view(fact) for fact in facts] for facts in found.facts)
-    return models.Differences(
+    return view(
+        models.Differences,
+        found,
         rounds=redact_secrets_in(found.rounds),
-        common_rounds=found.common_rounds,
         variables=redact_secrets_in(found.variables),
-        equal_variables=found.equal_variables,
-        files=dict(found.files),
-        equal_files=found.equal_files,
         memory=redact_secrets_in(found.core),
         equal_memory=found.equal_core,
         facts=(first, second),
-        equal_facts=found.equal_facts,
     )
 
 

@@ -53,9 +53,9 @@ class SearchProcesses:
                 Path(folder, name).write_text(text, "utf-8")
             try:
                 return await self._begun([str(Path(folder, "idea.md")), *options])
-            except _NotBegun as error:
-                detail = error.detail.replace(folder, "the folder of the idea")
-                raise _NotBegun(detail) from None
+            except RequestRefused as error:
+                error.detail = error.detail.replace(folder, "the folder of the idea")
+                raise
 
     async def resume(self, run: str, options: Sequence[str]) -> None:
         """Go on with a run by its full name; raises as `start`."""
@@ -170,7 +170,7 @@ class _SearchProcess:
         except BaseException as error:
             self.has_ended = True
             if isinstance(error, OSError):
-                raise _NotBegun(f"The process cannot start: {error.strerror}.") from error
+                raise _not_begun(f"The process cannot start: {error.strerror}.") from error
             raise
         self._reader = asyncio.ensure_future(self._read(self._process))
         if self.is_stopping:
@@ -199,7 +199,7 @@ class _SearchProcess:
         """
         await self._changed.wait()
         if not self.name:
-            raise _NotBegun(_reason(self.output) or "The process ended without a word.")
+            raise _not_begun(_reason(self.output) or "The process ended without a word.")
         return self.name
 
     def stop(self) -> None:
@@ -227,8 +227,5 @@ def _reason(output: str) -> str:
     return " ".join(told).removeprefix(_ERROR)[:_REASON_CHARS]
 
 
-class _NotBegun(RequestRefused):
-    """The refusal of a search that did not begin."""
-
-    def __init__(self, detail: str) -> None:
-        super().__init__(409, "search-not-begun", detail)
+def _not_begun(detail: str) -> RequestRefused:
+    return RequestRefused(409, "search-not-begun", detail)

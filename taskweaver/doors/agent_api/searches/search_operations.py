@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from pydantic import BaseModel
-
 from taskweaver.app.search_service import session_on_node
 from taskweaver.doors.agent_api.models import SessionId
-from taskweaver.doors.agent_api.routes import PREFIX, require_admin
+from taskweaver.doors.agent_api.routes import PREFIX, AgentOperations, require_admin
 from taskweaver.doors.agent_api.searches import models, views
 from taskweaver.doors.agent_api.searches.processes import SearchProcesses
 from taskweaver.doors.agent_api.searches.reading import ReadRun, RunReader
 from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
-from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.server.operations import Call, missing, operation
 
 _SEARCHES = f"{PREFIX}/searches"
 _RUN = f"{_SEARCHES}/{{run}}"
@@ -24,116 +22,65 @@ _NODE = f"{_RUN}/nodes/{{node}}"
 _SEEN = {"seen": "Version of the attempts that the client has; they are left out if it is theirs"}
 
 
-class SearchOperations:
-    """Operations on searches. They are the project's: an admin has them, no other user does.
-
-    Attributes:
-        operations: The operations.
-    """
+class SearchOperations(AgentOperations):
+    """Operations on searches. They are the project's: an admin has them, no other user does."""
 
     def __init__(self, sessions: AgentSessions, processes: SearchProcesses) -> None:
-        self._sessions = sessions
+        super().__init__(sessions)
         self._processes = processes
         self._reader = RunReader(sessions.app)
-        self.operations = [*self._of_reading(), *self._of_running()]
 
-    def _of_reading(self) -> list[ApiOperation]:
-        return [
-            ApiOperation(
-                "GET",
-                _SEARCHES,
-                self._list,
-                "Runs of tree searches, the newest first",
-                answer=models.SearchRuns,
-                problems=(404,),
-            ),
-            ApiOperation(
-                "GET",
-                _RUN,
-                self._show,
-                "A run with all its attempts",
-                query=_SEEN,
-                answer=models.SearchTree,
-                problems=(404,),
-            ),
-            ApiOperation(
-                "GET",
-                _NODE,
-                self._node,
-                "An attempt, with plan, program, changes, output, logs and error",
-                answer=models.SearchNode,
-                problems=(404,),
-            ),
-        ]
-
-    def _of_running(self) -> list[ApiOperation]:
-        return [
-            ApiOperation(
-                "POST",
-                _SEARCHES,
-                self._start,
-                "Start a search of an idea; it ends with the server, and can be gone on with",
-                body=models.NewSearch,
-                answer=models.SearchName,
-                status=201,
-                problems=(404, 409),
-            ),
-            ApiOperation(
-                "POST",
-                f"{_RUN}/stop",
-                self._stop,
-                "Stop a search cleanly; what is being tried is given up",
-                answer=models.SearchName,
-                status=202,
-            ),
-            ApiOperation(
-                "POST",
-                f"{_RUN}/resume",
-                self._resume,
-                "Go on with a run that was stopped, or with new limits where they were reached",
-                body=models.SearchLimits,
-                answer=models.SearchName,
-                status=202,
-            ),
-            ApiOperation(
-                "POST",
-                f"{_NODE}/session",
-                self._continue,
-                "Make a session that continues an attempt; for the person who started the server",
-                answer=SessionId,
-                status=201,
-                problems=(404,),
-            ),
-        ]
-
-    async def _list(self, call: Call) -> BaseModel:
+    @operation("GET", _SEARCHES, "Runs of tree searches, the newest first", problems=(404,))
+    async def _list(self, call: Call) -> models.SearchRuns:
         require_admin(call.user, "Searches")
         found = await asyncio.to_thread(lambda: list(self._reader.every()))
         return models.SearchRuns(runs=[views.run_view(run, self._processes) for run in found])
 
-    async def _show(self, call: Call) -> BaseModel:
+    @operation("GET", _RUN, "A run with all its attempts", query=_SEEN, problems=(404,))
+    async def _show(self, call: Call) -> models.SearchTree:
         run = await self._run(call)
         return await asyncio.to_thread(views.tree_view, run, self._processes, call.query("seen"))
 
-    async def _node(self, call: Call) -> BaseModel:
+    @operation(
+        "GET",
+        _NODE,
+        "An attempt, with plan, program, changes, output, logs and error",
+        problems=(404,),
+    )
+    async def _node(self, call: Call) -> models.SearchNode:
         run, wanted = await self._run(call), call.path("node")
         if wanted not in run.state.journal:
             raise missing("Node", wanted[:64])
         return await asyncio.to_thread(views.node_view, run, run.state.journal[wanted])
 
-    async def _start(self, call: Call) -> BaseModel:
+    @operation(
+        "POST",
+        _SEARCHES,
+        "Start a search of an idea; it ends with the server, and can be gone on with",
+        status=201,
+        problems=(404, 409),
+    )
+    async def _start(self, call: Call, wanted: models.NewSearch) -> models.SearchName:
         require_admin(call.user, "Searches")
-        wanted = call.read(models.NewSearch)
         name = await self._processes.start(wanted.idea, wanted.files, _options(wanted))
         return models.SearchName(name=name)
 
-    async def _stop(self, call: Call) -> BaseModel:
+    @operation(
+        "POST", f"{_RUN}/stop", "Stop a search cleanly; what is being tried is given up", status=202
+    )
+    async def _stop(self, call: Call) -> models.SearchName:
         name = (await self._run(call)).places.folder.name
         self._processes.stop(name)
         return models.SearchName(name=name)
 
-    async def _resume(self, call: Call) -> BaseModel:
-        wanted, run = call.read(models.SearchLimits), await self._run(call)
+    @operation(
+        "POST",
+        f"{_RUN}/resume",
+        "Go on with a run that was stopped, or with new limits where they were reached",
+        status=202,
+    )
+    async def _resume(self, call: Call, wanted: models.SearchLimits) -> models.SearchName:
+        run = await self._run(call)
         name = run.places.folder.name
         if self._processes.is_running(name) or run.is_worked_on:
             raise conflict(f"The run {name} is being worked on.")
@@ -142,12 +89,19 @@ class SearchOperations:
         await self._processes.resume(name, _options(wanted))
         return models.SearchName(name=name)
 
-    async def _continue(self, call: Call) -> BaseModel:
+    @operation(
+        "POST",
+        f"{_NODE}/session",
+        "Make a session that continues an attempt; for the person who started the server",
+        status=201,
+        problems=(404,),
+    )
+    async def _continue(self, call: Call) -> SessionId:
         if call.user.name != LOCAL_USER:
             raise not_found("Attempts are continued by the person who started the server.")
         node = f"{call.path('run')}/{call.path('node')}"
         session_id = await asyncio.to_thread(session_on_node, self._sessions.app, node)
-        index = (await self._sessions.of(call.user)).index
+        index = (await self._own(call)).index
         await index.calls.change(partial(index.add_session, session_id, f"Continues {node}"))
         return SessionId(session_id=session_id)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskweaver.doors.agent_api.searches import models
 from taskweaver.doors.agent_api.searches.processes import SearchProcesses
 from taskweaver.doors.agent_api.searches.reading import ReadRun
+from taskweaver.server.operations import view
 from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
@@ -21,7 +22,9 @@ def run_view(run: ReadRun, processes: SearchProcesses) -> models.SearchRun:
     objective, best = state.journal.objective, state.journal.best()
     is_ours = processes.is_running(name)
     is_running = is_ours or (run.is_worked_on and not state.is_over)
-    return models.SearchRun(
+    return view(
+        models.SearchRun,
+        state,
         name=name,
         title=redact_secrets(state.title),
         state="running" if is_running else "over" if state.is_over else "stopped",
@@ -36,8 +39,6 @@ def run_view(run: ReadRun, processes: SearchProcesses) -> models.SearchRun:
         maximize=objective.maximize,
         best=best.id if best else "",
         best_value=state.journal.samples(best.id).mean if best else None,
-        started_at=state.started_at,
-        seconds=state.seconds,
         tokens=budget.tokens_used,
         cost=state.spent.money,
         budget_nodes=budget.steps or None,
@@ -62,12 +63,11 @@ def tree_view(run: ReadRun, processes: SearchProcesses, seen: str) -> models.Sea
 def _brief(node: Node, journal: Journal) -> models.SearchNodeSummary:
     samples = journal.samples(node.id) if node.is_good else None
     is_repeated = samples is not None and samples.n > 1
-    return models.SearchNodeSummary(
+    return view(
+        models.SearchNodeSummary,
+        node,
         node=node.id,
-        parent=node.parent,
         kind=node.kind.value,
-        repeats=node.repeats,
-        stage=node.stage,
         status=node.status.value,
         value=samples.mean if samples and is_repeated else node.value,
         error=samples.standard_error if samples and is_repeated else None,
