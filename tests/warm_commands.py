@@ -35,7 +35,7 @@ _USED = (
     "taskweaver.code_interpreter",
     "taskweaver.llm.offline",
     "taskweaver.planner",
-    "taskweaver.app.search_service",
+    "taskweaver.treesearch.service",
     "taskweaver.treesearch.reports.run_results",
     "taskweaver.doors.agent_api.door",
     "taskweaver.server.serving",

@@ -12,9 +12,9 @@ from pathlib import Path
 from search_lab import FAST, Climber
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, runs, start_search
 from taskweaver.memory.branched.run.environment import collect_environment
 from taskweaver.memory.branched.run.hardware import copy_rate
+from taskweaver.treesearch.service import resume_search, runs, start_search
 
 
 def work(project: Path, settings: dict[str, object]) -> None:

@@ -10,10 +10,10 @@ import pytest
 from search_lab import FAST, lab
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.treesearch.embedded.choice import model_for
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.service import start_search
 
 IDEA = Path(__file__).parents[3] / "project" / "ideas" / "stencil.md"
 SMALL = {

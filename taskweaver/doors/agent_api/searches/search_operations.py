@@ -7,7 +7,6 @@ from functools import partial
 
 from pydantic import BaseModel
 
-from taskweaver.app.search_service import session_on_node
 from taskweaver.doors.agent_api.models import SessionId
 from taskweaver.doors.agent_api.routes import PREFIX, require_admin
 from taskweaver.doors.agent_api.searches import models, views
@@ -17,6 +16,7 @@ from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
 from taskweaver.server.operations import ApiOperation, Call, missing
+from taskweaver.treesearch.service import session_on_node
 
 _SEARCHES = f"{PREFIX}/searches"
 _RUN = f"{_SEARCHES}/{{run}}"
