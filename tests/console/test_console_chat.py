@@ -14,6 +14,7 @@ from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands.table import BY_NAME, COMMANDS, CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import ChatMessage
+from taskweaver.page.one_file import conversation_page
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -176,6 +177,17 @@ def test_saving_writes_the_conversation(
     line.handle("/save")
     assert "saved as" in capsys.readouterr().out
     assert list(line.chat.session.config.experience_dir.glob("*.yaml"))
+
+
+def test_a_page_is_written_where_there_are_pages(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line.handle("hello")
+    line.handle("/export page")
+    assert "writes no pages" in capsys.readouterr().out
+    line.chat.page_maker = conversation_page
+    line.handle("/export page said")
+    assert "You said: hello" in (line.chat.session.execution_cwd / "said").read_text("utf-8")
 
 
 def test_reset_starts_a_new_session(line: CommandLine) -> None:
