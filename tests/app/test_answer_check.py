@@ -19,8 +19,6 @@ from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType
-from taskweaver.planner.prompt import PROMPT_FILE
-from taskweaver.utils.files import read_yaml, write_yaml
 from taskweaver.utils.ids import create_id
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -132,36 +130,6 @@ def test_a_number_that_is_insisted_on_is_marked_everywhere(stage: Stage) -> None
         assert again.answer == round_.answer
 
 
-def test_a_number_worked_out_in_the_head_is_computed_on_request(stage: Stage) -> None:
-    (round_,), _, _ = stage.play(
-        [
-            ORDER, CELL, planner_reply("User", "The mean of the two is 4117."),
-            planner_reply("CodeInterpreter", "halve it"), code_reply("8234 / 2"),
-            planner_reply("User", "The mean of the two is 4117."),
-        ],
-    )  # fmt: skip
-    assert round_.answer.unsupported_numbers == ()
-    assert round_.answer.evidence[0].cell == 2
-
-
-@pytest.mark.long
-def test_a_prompt_file_of_a_project_needs_no_new_text(stage: Stage, tmp_path: Path) -> None:
-    texts = read_yaml(PROMPT_FILE)
-    del texts["revise_answer"]
-    write_yaml(tmp_path / "own.yaml", texts)
-    wrong, right = (planner_reply("User", f"It is {n}.") for n in (4711, 8234))
-    config = {"planner.prompt_file_path": str(tmp_path / "own.yaml")}
-    _, script, _ = stage.play([ORDER, CELL, wrong, right], **config)
-    assert "stand in no result of this conversation: 4711" in script.last()
-
-
-@pytest.mark.long
-def test_a_correction_is_asked_for_once_in_a_round(stage: Stage) -> None:
-    first, second = (planner_reply("User", f"It is {n}.") for n in (4711, 4712))
-    (round_,), _, _ = stage.play([ORDER, CELL, first, second])
-    assert round_.answer.unsupported_numbers == ("4712",)
-
-
 def test_a_figure_on_a_file_that_was_never_read_is_sent_back(stage: Stage) -> None:
     invented = planner_reply("User", "The total of Count is 57.1.")
     answer = planner_reply("User", "The total is 8234.")
@@ -201,12 +169,6 @@ def test_nothing_is_sent_back_where_it_makes_no_sense(
     assert round_.answer.unsupported_numbers == marked
 
 
-def test_a_question_to_the_user_is_no_claim(stage: Stage) -> None:
-    asked = planner_reply("User", "The 15 or the 4711?", stop="Clarification")
-    (round_,), _, _ = stage.play([ORDER, CELL, asked])
-    assert not round_.answer.is_checked
-
-
 def test_a_session_without_a_planner_is_checked_too(stage: Stage) -> None:
     wrong, right = (code_reply(f"It is {n}.", "text") for n in (4711, 8234))
     (_, round_), script, _ = stage.play([CELL, wrong, right], QUESTION, "and?", **ALONE)
@@ -215,25 +177,11 @@ def test_a_session_without_a_planner_is_checked_too(stage: Stage) -> None:
     assert round_.answer.evidence[0].cell == 1
 
 
-def test_a_report_is_its_own_evidence(stage: Stage) -> None:
-    (round_,), _, _ = stage.play([CELL], **ALONE)
-    assert "8234" in round_.answer.text
-    assert not round_.answer.is_checked
-
-
 def test_no_correction_costs_the_answer(stage: Stage) -> None:
     """A round at its limit of posts is answered, and marked."""
     wrong = planner_reply("User", "It is 4711.")
     (round_,), _, _ = stage.play([ORDER, CELL, wrong], **{"session.max_internal_chat_round_num": 5})
     assert round_.answer.unsupported_numbers == ("4711",)
-
-
-def test_the_answer_of_a_round_is_never_an_internal_note(stage: Stage) -> None:
-    (round_,), _, _ = stage.play(
-        [planner_reply("Nobody", "x")] * 2, has_table=False, **{"planner.max_retry_count": 1}
-    )
-    assert round_.state == "failed"
-    assert round_.answer.text == ""
 
 
 def test_the_console_and_json_name_what_is_unsupported(project: Path) -> None:

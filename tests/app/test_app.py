@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 import time
@@ -18,15 +17,13 @@ from support import Listener, OnStatus, Script, add_table, code_reply, make_proj
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
 from taskweaver.llm.types import ChatMessage
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import (
     PostEventType,
     RoundEventType,
-    SessionEventType,
     TaskWeaverEvent,
 )
 from taskweaver.role.errors import RoleError, UnknownRole
-from taskweaver.session.errors import FileNotAdded, SessionBusy, SessionClosed, SessionError
+from taskweaver.session.errors import SessionBusy, SessionClosed, SessionError
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -52,7 +49,6 @@ class Parrot(Role):
         proxy.update_message(last.message + self.config.mark)
         return proxy.end()
 """
-MODULE = "parrot.parrot.Parrot"
 IMPORTS = """
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
@@ -127,11 +123,6 @@ def test_roles_that_cannot_play_together_are_refused(
         assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_role_is_told_the_nearest_one() -> None:
-    assert "did you mean 'planner'" in str(UnknownRole("plannr", ["planner", "echo"]))
-    assert "known: planner" in str(UnknownRole("x", ["planner"]))
-
-
 def test_a_role_of_the_project_takes_part(project: Path) -> None:
     add_role(project, "parrot", IMPORTS + ROLE, "parrot.parrot.Parrot")
     script = Script([planner_reply("Parrot", "hello"), planner_reply("User", "it said hello")])
@@ -141,17 +132,6 @@ def test_a_role_of_the_project_takes_part(project: Path) -> None:
         round_ = app.get_session().send_message("speak")
     assert [post.message for post in round_.post_list][2] == "hello?"
     assert "repeats what it hears" in str(script.prompts[0][0]["content"])
-
-
-def test_roles_of_one_name_in_two_projects_are_two(tmp_path: Path) -> None:
-    for mark in ("one", "two"):
-        folder = make_project(tmp_path / mark, has_table=False)
-        (folder / "roles" / "parrot").mkdir(parents=True)
-        (folder / "roles" / "parrot" / "words.py").write_text(f"WORD = {mark!r}\n")
-        source = ROLE.replace("last.message + self.config.mark", "WORD")
-        add_role(folder, "parrot", f"from parrot.words import WORD\n{IMPORTS}{source}", MODULE)
-        with TaskWeaverApp(folder, config={"session.roles": ["parrot"]}) as app:
-            assert app.get_session().send_message("x").post_list[-1].message == mark
 
 
 @pytest.mark.parametrize(
@@ -185,30 +165,6 @@ def test_a_broken_role_file_is_a_warning(project: Path) -> None:
         assert len([warning for warning in app.warnings if "role" in warning.lower()]) == 2
 
 
-@pytest.mark.long
-def test_a_plugin_that_breaks_in_the_kernel_is_left_out_and_the_chat_goes_on(project: Path) -> None:
-    plugins = project / "plugins"
-    plugins.mkdir()
-    text = "name: {0}\ndescription: d\nparameters: []\nreturns: []\n"
-    for name, body in {"good": "return 7", "bad": "return 8"}.items():
-        (plugins / f"{name}.yaml").write_text(text.format(name))
-        start = "raise RuntimeError('no')\n" if name == "bad" else ""
-        source = f"{start}from taskweaver.plugin import register_plugin\n@register_plugin\n"
-        (plugins / f"{name}.py").write_text(f"{source}def {name}():\n    {body}\n")
-    script = Script([code_reply("good()")])
-    config = {"session.roles": ["code_interpreter"]}
-    listener = Listener()
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        round_ = app.get_session().send_message("go", listener)
-    (warning,) = listener.messages(RoundEventType.round_warning)
-    assert "'bad'" in warning
-    assert "RuntimeError: no" in warning
-    assert "7" in round_.post_list[-1].message
-    asked = str(script.prompts[-1])
-    assert "- good(" in asked
-    assert "- bad(" not in asked
-
-
 @pytest.mark.usefixtures("early_kernels")
 def test_the_kernel_starts_before_the_model_has_answered(project: Path) -> None:
     before = set(psutil.Process().children(recursive=True))
@@ -222,23 +178,6 @@ def test_the_kernel_starts_before_the_model_has_answered(project: Path) -> None:
 
     with TaskWeaverApp(project, model=answer_beside_a_kernel) as app:
         assert app.get_session().send_message("go").state == "finished"
-
-
-@pytest.mark.long
-def test_plugins_hear_of_session_variables(project: Path) -> None:
-    plugins = project / "plugins"
-    plugins.mkdir()
-    (plugins / "ask.yaml").write_text("name: ask\ndescription: d\nparameters: []\nreturns: []\n")
-    (plugins / "ask.py").write_text(
-        "from taskweaver.plugin import Plugin, register_plugin\n@register_plugin\n"
-        "class Ask(Plugin):\n    def __call__(self):\n"
-        "        return self.ctx.get_session_var('who')\n"
-    )
-    config = {"session.roles": ["code_interpreter"]}
-    with TaskWeaverApp(project, model=Script([code_reply("ask()")]), config=config) as app:
-        session = app.get_session()
-        session.update_session_var({"who": "Ann"})
-        assert "Ann" in session.send_message("go").post_list[-1].message
 
 
 def test_an_endpoint_that_is_down_fails_the_round_in_one_line_and_the_session_lives(
@@ -373,19 +312,6 @@ def test_a_stopped_application_or_session_is_not_handed_out(project: Path) -> No
         app.get_session()
 
 
-@pytest.mark.long
-def test_an_edited_data_file_is_brought_again_and_that_is_said(project: Path) -> None:
-    add_table(project)
-    script = Script([planner_reply("User", "ok")] * 2)
-    with TaskWeaverApp(project, model=script) as app:
-        session = app.get_session()
-        session.send_message("look at tiny.csv")
-        (project / "data" / "tiny.csv").write_text("Region,Count\nNorth,30\n")
-        session.send_message("look at tiny.csv once more")
-        assert (session.execution_cwd / "tiny.csv").read_text().endswith("30\n")
-    assert "files changed, read them again: tiny.csv." in script.last()
-
-
 def test_a_session_answers_one_message_at_a_time_and_none_after_its_end(project: Path) -> None:
     asked, let_go = threading.Event(), threading.Event()
 
@@ -409,65 +335,6 @@ def test_a_session_answers_one_message_at_a_time_and_none_after_its_end(project:
             session.send_message("third")
 
 
-def test_sessions_are_kept_by_id_and_forgotten_when_stopped(project: Path) -> None:
-    with TaskWeaverApp(project, model=answer) as app:
-        session = app.get_session()
-        assert app.get_session(session.session_id) is session
-        assert app.session_manager.session_store.has_session(session.session_id)
-        app.session_manager.stop_session(session.session_id)
-        app.session_manager.stop_session("nobody")
-        with pytest.raises(SessionError, match="no session"):
-            app.get_session(session.session_id)
-
-
-def test_the_end_of_a_session_is_told(project: Path) -> None:
-    listener = Listener()
-    with TaskWeaverApp(project, model=answer) as app, app.get_session() as session:
-        session.event_emitter.register(listener)
-    assert [event.t for event in listener.events] == [SessionEventType.session_end]
-
-
-def test_files_are_added_and_a_missing_one_is_refused_before_anything_is_asked(
-    project: Path,
-) -> None:
-    script = Script([planner_reply("User", "seen")])
-    with TaskWeaverApp(project, model=script) as app:
-        session = app.get_session()
-        with pytest.raises(FileNotAdded, match=r"gone\.csv"):
-            session.send_message("x", files=[{"name": "gone.csv", "path": "/no/gone.csv"}])
-        assert not session.memory.conversation.rounds
-        session.send_message("look", files=[{"name": "a.txt", "content": b"1"}])
-        assert (session.execution_cwd / "a.txt").read_bytes() == b"1"
-    assert "files added: a.txt." in script.last()
-
-
-def test_usage_is_counted_per_round_and_session(project: Path) -> None:
-    with TaskWeaverApp(project, model=answer) as app:
-        session = app.get_session()
-        session.send_message("one")
-        first = session.round_usage
-        session.send_message("two")
-        assert first.calls == session.round_usage.calls == 1
-        assert session.usage.calls == 2
-        assert session.usage.total_tokens == first.total_tokens + session.round_usage.total_tokens
-
-
-def test_examples_of_the_project_are_in_the_prompt(project: Path) -> None:
-    folder = project / "examples" / "planner_examples"
-    folder.mkdir(parents=True)
-    post = {"message": "an example question", "send_from": "User", "send_to": "Planner"}
-    stranger = {**post, "send_from": "Stranger"}
-    for name, item in {"a": post, "b": stranger}.items():
-        rounds = [{"user_query": "q", "state": "finished", "post_list": [item]}]
-        (folder / f"{name}.yaml").write_text(json.dumps({"enabled": True, "rounds": rounds}))
-    script = Script([planner_reply("User", "ok")])
-    with TaskWeaverApp(project, model=script) as app:
-        app.get_session().send_message("hi")
-    texts = [str(message["content"]) for message in script.prompts[0]]
-    assert sum("an example question" in text for text in texts) == 1
-    assert not any("Stranger" in text for text in texts)
-
-
 def test_a_prompt_file_of_the_project_replaces_ours_and_a_broken_one_is_named(
     project: Path,
 ) -> None:
@@ -478,31 +345,3 @@ def test_a_prompt_file_of_the_project_replaces_ours_and_a_broken_one_is_named(
         pytest.raises(ConfigError, match="lacks worker"),
     ):
         app.get_session()
-
-
-def test_images_reach_the_model_and_temporal_marks_do_not(project: Path) -> None:
-    add_role(
-        project,
-        "viewer",
-        IMPORTS
-        + ROLE.replace("Parrot", "Viewer").replace(
-            "        return proxy.end()",
-            "        from taskweaver.memory.attachment import AttachmentType\n"
-            "        from taskweaver.utils.text import wrap_temporal\n"
-            "        url = {'image_url': 'data:image/png;base64,AA'}\n"
-            "        proxy.update_attachment('p.png', AttachmentType.image_url, extra=url)\n"
-            "        proxy.update_message(wrap_temporal('for now'))\n"
-            "        return proxy.end()",
-        ),
-        "viewer.viewer.Viewer",
-    )
-    script = Script([planner_reply("Viewer", "look"), planner_reply("User", "seen")])
-    config = {"session.roles": ["planner", "viewer"]}
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        round_ = app.get_session().send_message("what is on it?")
-    assert round_.post_list[2].get_attachment(AttachmentType.image_url)
-    content = script.prompts[-1][-1]["content"]
-    assert isinstance(content, list)
-    assert content[1] == {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
-    assert "for now" in content[0]["text"]
-    assert "DELIMITER" not in content[0]["text"]

@@ -158,16 +158,6 @@ def processes() -> set[int]:
     return {process.pid for process in running if process.status() != psutil.STATUS_ZOMBIE}
 
 
-@pytest.mark.long
-def test_cells_of_two_branches_run_at_once(coding: Session) -> None:
-    result(coding, "main", "x = 1")
-    coding.fork("b")
-    with ThreadPoolExecutor(2) as threads:
-        found = threads.map(lambda name: result(coding, name, f"x = '{name}'; x"), ("main", "b"))
-        assert list(found) == ["main", "b"]
-    assert [result(coding, name, "x") for name in ("main", "b")] == ["main", "b"]
-
-
 def test_a_released_session_has_no_process_and_gets_its_variables_back(coding: Session) -> None:
     before = processes()
     result(coding, "main", "x = [1, 2, 3]")

@@ -13,7 +13,6 @@ from taskweaver.ext_role.document_retriever.index import DocumentIndex
 from taskweaver.session.receipts.inputs import files_for
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.files import leaves
 from taskweaver.utils.named_files import Finder
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -106,15 +105,6 @@ def test_a_word_of_the_user_follows_none_inside_the_project(
     beside = tmp_path / "secret.csv"
     (named,) = Finder(here, None, project).in_text(str(beside))
     assert (named.path, named.problem) == (beside, "")
-
-
-def test_a_folder_on_the_way_may_be_the_link(project: Path, tmp_path: Path) -> None:
-    (project / "data" / "deep").symlink_to(tmp_path)
-    assert leaves(project / "data" / "deep" / "secret.csv", project)
-    assert leaves(project / "data" / "leak.csv", project)
-    assert not leaves(project / "data" / "own.csv", project)
-    assert not leaves(tmp_path / "secret.csv", project)
-    assert not leaves(project / "data" / "leak.csv", None)
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])

@@ -60,20 +60,6 @@ def test_a_fork_has_the_very_objects_and_not_new_ones(session: Session) -> None:
     assert "half" in run(session, "x"), "a cell that failed changes the state too"
 
 
-@pytest.mark.long
-def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
-    stamps = [run(session, STAMP) for _ in range(3)]
-    session.undo()
-    assert session.restoring() is None
-    assert run(session, "stamp") == stamps[1]
-    session.checkout("main")
-    session.fork("first", at_round=1)
-    session.checkout("first")
-    assert run(session, "stamp") == stamps[0]
-    session.checkout("main")
-    assert run(session, "stamp") == stamps[2]
-
-
 def test_what_cannot_be_forked_is_restored_and_the_reason_told(session: Session) -> None:
     stamp = run(session, STAMP)
     run(session, "import threading; e = threading.Event()")
@@ -90,20 +76,6 @@ def test_what_cannot_be_forked_is_restored_and_the_reason_told(session: Session)
     session.checkout("again")
     assert session.why_restored == ""
     assert run(session, "stamp") == stamp
-
-
-@pytest.mark.long
-def test_without_memory_for_states_only_the_present_is_forked(tmp_path: Path) -> None:
-    with opened(tmp_path, **{"session.snapshot_memory_mb": 0}) as app:
-        session = app.get_session()
-        stamps = [run(session, STAMP) for _ in range(2)]
-        assert session.kept_states == (0, 0)
-        session.fork("now")
-        session.undo()
-        assert "No snapshot is kept" in session.why_restored
-        assert run(session, "stamp") == stamps[0]
-        session.checkout("now")
-        assert run(session, "stamp") == stamps[1]
 
 
 def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None:
@@ -125,24 +97,6 @@ def test_the_oldest_states_go_when_the_memory_is_used_up(tmp_path: Path) -> None
         assert "0" in run(session, "stamp")
 
 
-@pytest.mark.long
-def test_a_fork_of_a_resumed_session(tmp_path: Path) -> None:
-    app = opened(tmp_path)
-    with app:
-        run(app.get_session(), "x = 41")
-    with TaskWeaverApp(app.app_dir, model=write, config=ALONE) as again:
-        session = again.resume_session()
-        session.fork("before")
-        run(session, "stamp = x + 1")
-        session.fork("after")
-        session.checkout("before")
-        assert "41" in run(session, "x")
-        assert run(session, "'stamp' in dir()") == "False"
-        session.checkout("after")
-        assert session.why_restored == ""
-        assert "42" in run(session, "stamp")
-
-
 def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path: Path) -> None:
     with opened(tmp_path, **{"execution.zygote": True, **NO_STATES}) as app:
         first, second = app.get_session(), app.get_session()
@@ -155,33 +109,6 @@ def test_kernels_of_a_warm_project_are_alike_and_draw_their_own_numbers(tmp_path
         run(first, "import os; os.environ['LEFT'] = 'x'; pd.options.display.width = 3")
         left = run(app.get_session(), "import os; os.environ.get('LEFT'), pd.options.display.width")
         assert "(None, 300)" in left
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("cold_kernels")
-def test_no_process_is_left_of_a_session_with_branches(tmp_path: Path) -> None:
-    before = _descendants()
-    with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
-        session = app.get_session()
-        run(session, STAMP)
-        for _ in range(3):
-            session.fork()
-        started = [one for one in _descendants() if one not in before]
-        assert len(started) >= 6  # the warm one, main, its state, three branches
-        session.stop()
-        assert len(_running(started)) == 1
-    assert _running(started) == []
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("cold_kernels")
-def test_a_warm_process_is_replaced_if_it_was_killed(tmp_path: Path) -> None:
-    with lean_templates(), opened(tmp_path, **{"execution.zygote": True}) as app:
-        run(app.get_session(), "1")
-        (warm,) = map(psutil.Process, _warm())
-        warm.kill()
-        warm.wait()
-        assert "2" in run(app.get_session(), "1 + 1")
 
 
 @pytest.mark.usefixtures("cold_kernels")
@@ -199,10 +126,6 @@ def test_a_warm_process_is_replaced_if_a_library_is_new(
         (folder / "installed.py").write_text("")
         assert run(app.get_session(), "20 + 1") == "21"
         assert _warm() != before
-
-
-def _descendants() -> list[psutil.Process]:
-    return _running(psutil.Process().children(recursive=True))
 
 
 def _running(processes: list[psutil.Process]) -> list[psutil.Process]:

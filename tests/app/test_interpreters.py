@@ -170,35 +170,6 @@ def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> 
     assert "- free(" in str(script.prompts[0][0]["content"])
 
 
-def test_a_marked_plugin_that_breaks_lets_no_other_in(project: Path) -> None:
-    add_plugin(project, "kept", "def kept():\n    return 1\nraise OSError\n", marked=True)
-    config = PLUGINS | {"code_interpreter_plugin_only.max_retry_count": 0}
-    (round_,), _ = ask(project, config, [code_reply("free()")])
-    assert "the plugins are: none" in last(round_).message
-    assert marks(project) == []
-
-
-@pytest.mark.long
-def test_a_call_that_fails_is_mended(project: Path) -> None:
-    replies = [code_reply("double(5, 6)"), code_reply("double(5)")]
-    (round_,), script = ask(project, PLUGINS, replies)
-    assert [post.send_to for post in round_.post_list[1:]] == ["PluginOrchestrator", "User"]
-    assert "TypeError" in script.last()
-    assert "10" in last(round_).message
-
-
-def test_the_planner_reads_which_plugins_there_are(project: Path) -> None:
-    config = {"session.roles": ["planner", "code_interpreter_plugin_only"]}
-    replies = [
-        planner_reply("PluginOrchestrator", "double 4"), code_reply("double(4)"),
-        planner_reply("User", "it is 8"),
-    ]  # fmt: skip
-    (round_,), script = ask(project, config, replies)
-    assert "def double(" in str(script.prompts[0][0]["content"])
-    assert "8" in round_.post_list[2].message
-    assert round_.state == "finished"
-
-
 def test_a_command_gives_its_output_and_exit_status(going_on: GoingOn) -> None:
     replies = [
         code_reply("echo out; echo err >&2; exit 3", "bash"),
@@ -302,20 +273,6 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     assert "(24, 'once\\n')" in round_.post_list[-2].message
 
 
-@pytest.mark.long
-def test_a_script_has_no_prefix_and_a_replay_runs_it_again(project: Path) -> None:
-    config = {"session.roles": ["code_interpreter"], "code_interpreter.code_prefix": "p = 7"}
-    cells = ["n = p", "%%bash\necho a >> log.txt; cat log.txt", "n"]
-    script = Script([code_reply(cell) for cell in cells])
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        session = app.get_session()
-        rounds = [session.send_message("go") for _ in cells]
-        assert "a" in last(rounds[1]).message
-        saved = session.memory.save_experience(project / "experience", thin_mode=False)
-        steps = list(app.replay(saved, settings={"n": "8"}))
-    assert [step.verdict for step in steps] == ["differs", "same", "differs"]
-
-
 def test_each_has_a_prompt_file_of_its_own(project: Path) -> None:
     (project / "mine.yaml").write_text("version: 1\ninstruction: only this\n")
     config = SHELL | {"code_interpreter_cli_only.prompt_file_path": str(project / "mine.yaml")}
@@ -327,9 +284,3 @@ def test_each_has_a_prompt_file_of_its_own(project: Path) -> None:
         pytest.raises(ConfigError, match="lacks instruction"),
     ):
         app.get_session()
-
-
-def test_the_offline_analyst_says_that_it_writes_no_commands(project: Path) -> None:
-    with TaskWeaverApp(project, config=SHELL | {"llm.api_type": "offline"}) as app:
-        round_ = app.get_session().send_message("list the files")
-    assert "writes no shell commands" in last(round_).message

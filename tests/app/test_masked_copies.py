@@ -140,11 +140,3 @@ def test_code_of_the_users_own_that_holds_a_mask_does_not_run(app: TaskWeaverApp
         message = session.run_code(f"key = '{MASK}'").post_list[-1].message
         assert f"Cell 1 holds {MASK}" in message
         assert "False" in session.run_code("'key' in globals()").post_list[-1].message
-
-
-@pytest.mark.long
-def test_the_offline_analyst_says_why_a_masked_cell_did_not_run(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
-    with TaskWeaverApp(project) as app, app.get_session() as session:
-        round_ = session.send_message(f"run this code: key = '{MASK}'; len(key)")
-    assert f"Cell 1 holds {MASK}" in round_.post_list[-1].message

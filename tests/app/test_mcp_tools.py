@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import sys
 import threading
@@ -20,8 +19,6 @@ from support import Listener, Script, code_reply, has_bwrap, make_project, plann
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
-from taskweaver.console.terminal.confirmation import TerminalConfirmation
-from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.mcp import servers as mcp_servers
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
@@ -228,17 +225,6 @@ def test_where_nobody_answers_nothing_is_called_and_the_default_is_to_ask(
     assert not example.has_made
 
 
-def test_a_handler_that_breaks_is_no_answer_of_the_user(
-    kept_sessions: KeptSessions, example: Example
-) -> None:
-    server, person = example.server(confirm="always"), Person()  # it has no answer to give
-    (round_,) = go_on(kept_sessions, server, CREATE, handler=person)
-    assert "confirmation handler failed" in said(round_)
-    assert "IndexError" in said(round_)
-    assert "did not allow" not in said(round_)
-    assert not example.has_made
-
-
 def test_doctor_lists_servers_and_tools(tmp_path: Path, example: Example) -> None:
     servers = {"ex": example.server(tools=["add", "greet"]), "gone": {"command": "no-such-program"}}
     project = make_project(
@@ -258,15 +244,6 @@ def test_without_the_package_the_chat_goes_on_and_says_what_to_install(
     assert listener.messages(RoundEventType.round_warning) == [
         f"MCP server 'ex': it needs the package mcp: {install_command('mcp')}"
     ]
-
-
-def test_a_wrong_configuration_is_told_at_start(tmp_path: Path) -> None:
-    project = make_project(
-        tmp_path / "p", {"mcp.servers": {"ex": {"comand": "x"}}}, has_table=False
-    )
-    result = CliRunner().invoke(commands, ["-p", str(project), "-m", "hi"])
-    assert result.exit_code == 2
-    assert "mcp.servers.ex: needs either `command` or `url`." in result.output
 
 
 def test_a_resumed_session_does_not_change_anything_twice(tmp_path: Path, example: Example) -> None:
@@ -336,80 +313,7 @@ def test_sandboxed_code_gets_at_what_is_offered_alone_in_a_branch_too(
     assert not {"mcp-servers", "host-calls"} & set(begun)
 
 
-def test_the_console_lists_tools_and_shows_what_a_call_would_do(
-    tmp_path: Path, example: Example, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = {"mcp.servers": {"ex": example.server(tools=["add"])}, "llm.api_type": "offline"}
-    project = make_project(tmp_path / "p", config, has_table=False)
-    result = CliRunner().invoke(commands, ["-p", str(project), "-m", "/plugins"])
-    assert "ex_add" in result.output
-    assert "Add two numbers." in result.output
-    screen = io.StringIO()
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    request = ConfirmationRequest(frozenset({"tool ex_add"}), "ex_add(a=1)")
-    asking = TerminalConfirmation(PlainSurface(screen))
-    assert asking.request_confirmation(request, 5) is Confirmation.yes
-    assert "ex_add(a=1)" in screen.getvalue()
-    assert "Run this (tool ex_add)?" in screen.getvalue()
-
-
 CREATE = "ex_create_file(path='made')"
-
-
-def test_roles_that_share_a_kernel_each_ask_for_their_own_calls(
-    tmp_path: Path, example: Example
-) -> None:
-    replies = [
-        planner_reply("CodeInterpreter", "one"),
-        code_reply(CREATE),
-        planner_reply("PluginOrchestrator", "two"),
-        code_reply(CREATE),
-        planner_reply("User", "done"),
-    ]
-    person = Person(Confirmation.yes, Confirmation.yes)
-    config = {
-        "session.roles": [
-            "planner", "code_interpreter", "code_interpreter_plugin_only",
-            "code_interpreter_cli_only",
-        ],
-        "mcp.servers": {"ex": example.server(confirm="always")},
-    }  # fmt: skip
-    script = Script(replies)
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=script, config=config
-    ) as app:
-        session = app.get_session()
-        session.event_emitter.confirmation_handler = person
-        round_ = session.send_message("go")
-    assert round_.state == "finished"
-    asking = [post.id for post in round_.post_list if "Interpreter" in post.send_from]
-    asking += [post.id for post in round_.post_list if "Orchestrator" in post.send_from]
-    assert [request.post_id for request in person.requests] == asking
-    planner = str(script.prompts[0][0]["content"])
-    assert planner.count("Its code can also call these tools") == 1  # a shell calls none
-    assert "- ex_" in planner
-
-
-def test_where_plugins_are_marked_calls_of_tools_are_none_of_them(
-    tmp_path: Path, example: Example
-) -> None:
-    plugins = tmp_path / "plugins"
-    plugins.mkdir()
-    (plugins / "kept.yaml").write_text(
-        "name: kept\ndescription: d\nparameters: []\nreturns: []\nplugin_only: true\n"
-    )
-    (plugins / "kept.py").write_text(
-        "from taskweaver.plugin import register_plugin\n@register_plugin\ndef kept():\n    pass\n"
-    )
-    config = {
-        "plugin.base_path": str(plugins),
-        "session.roles": ["code_interpreter_plugin_only"],
-        "code_interpreter_plugin_only.max_retry_count": 0,
-    }
-    rounds, script, _ = ask(tmp_path, {"ex": example.server()}, CREATE, **config)
-    assert "the plugins are: kept" in said(rounds[0])
-    assert "ex_create_file" not in str(script.prompts)
-    assert not example.has_made
 
 
 def test_a_tool_that_changed_is_asked_about_again(tmp_path: Path) -> None:

@@ -186,20 +186,6 @@ def test_a_value_that_cannot_be_shown_or_kept_does_not_matter(project: Path) -> 
         assert "7" in after
 
 
-@pytest.mark.long
-def test_a_file_of_two_gigabytes_is_left_out_and_told(project: Path) -> None:
-    body = (
-        'class Huge(Plugin):\n    """Write much."""\n\n    def __call__(self):\n'
-        "        _, path = self.ctx.create_artifact_path('h', 'h.bin', 'file', '')\n"
-        "        open(path, 'wb').truncate(2 << 30)\n"
-    )
-    path = put(project, "huge", body)
-    said = chat(project, "huge()", "good()")
-    assert f"of plugin huge ({path}) is left out of the artifacts" in said.answers[0]
-    assert "execution.artifact_limit_mb" in said.answers[0]
-    assert "7" in said.answers[1]
-
-
 def test_a_changed_file_is_loaded_again_and_that_is_said_in_a_line(project: Path) -> None:
     listener = Listener()
     script = Script([code_reply(cell) for cell in ("x = good()", "(x, good())", "late()", "x")])
@@ -253,12 +239,6 @@ def shown(prompt: str) -> list[str]:
     return [name for name in (*TOPICS, "good") if f"- {name}(" in prompt]
 
 
-def test_all_plugins_are_shown_unless_a_project_asks_for_a_choice(many: Path) -> None:
-    assert len(shown(chat(many, "1").prompts[0])) == 5
-    enough = SELECTING | {"code_interpreter__auto_plugin_selection_topk": 5}
-    assert len(shown(chat(many, "1", **enough).prompts[0])) == 5
-
-
 def test_a_prompt_has_a_line_on_a_plugin_and_its_help_has_the_rest(project: Path) -> None:
     text = '"""Halve a number.\n\n    Args:\n        x: The number.\n    """'
     put(
@@ -302,15 +282,6 @@ def test_vectors_choose_where_there_is_an_embedding_model(many: Path) -> None:
         said = chat(many, "'write to Ann'", "'write to Ben'", **SELECTING, **keys, **base)
     assert [shown(prompt) for prompt in said.prompts] == [["send_mail"], ["send_mail"]]
     assert [len(call.body["input"]) for call in endpoint.calls] == [6, 1]
-
-
-def test_words_choose_where_the_embedding_model_cannot_be_asked(many: Path) -> None:
-    with serving(lambda call: call.refuse(401, "no")) as endpoint:
-        keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
-        base = {"llm__embedding_api_base": endpoint.url, "llm__api_key": "k"}
-        said = chat(many, "'the weather'", "'a mail'", **SELECTING, **keys, **base)
-    assert [shown(prompt) for prompt in said.prompts] == [["read_weather"], ["send_mail"]]
-    assert len(endpoint.calls) == 1
 
 
 def test_an_interrupt_does_not_end_the_choice_by_vectors(many: Path) -> None:

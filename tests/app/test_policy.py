@@ -13,7 +13,6 @@ from sizes import some
 from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.code_interpreter.prompt import PROMPT_FILE
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import (
@@ -25,7 +24,6 @@ from taskweaver.module.confirmation import (
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
-from taskweaver.utils.files import read_yaml, write_yaml
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -89,22 +87,6 @@ def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Pat
     assert "fine" in second.message
     assert "Do not import ctypes, subprocess" in str(script.prompts[0][0]["content"])
     assert "importing 'subprocess' is not allowed" in script.last()
-
-
-def test_a_model_that_insists_is_given_up(tmp_path: Path) -> None:
-    config = VERIFIED | {"code_interpreter.max_retry_count": 1}
-    script = Script([code_reply(f"eval('1'); {MARK}")] * 2)
-    project = make_project(tmp_path / "project", has_table=False)
-    with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
-        round_ = app.get_session().send_message("go")
-    assert marks(tmp_path) == []
-    assert "No code came back that the policy allows" in round_.post_list[-1].message
-
-
-@pytest.mark.long
-def test_without_the_switch_it_runs(tmp_path: Path) -> None:
-    ask(tmp_path, {}, f"import subprocess; {MARK}")
-    assert len(marks(tmp_path)) == 1
 
 
 def test_where_nobody_can_be_asked_nothing_runs(kept_sessions: KeptSessions) -> None:
@@ -267,29 +249,3 @@ def test_a_session_stops_at_its_limit_until_it_is_extended(
             session.extend_limits()
         if "limits.session_cost" not in limit:
             assert session.send_message("go").state == "finished"
-
-
-def test_a_limit_on_money_without_prices_is_said(tmp_path: Path) -> None:
-    config = ALONE | {"limits.session_cost": 5.0}
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=spender(1), config=config
-    ) as app:
-        session = app.get_session()
-        session.send_message("go")
-        with pytest.raises(LimitReached, match=r"llm\.prompt_price"):
-            session.send_message("go")
-
-
-def test_a_prompt_file_without_the_texts_of_checks_takes_the_packaged_ones(tmp_path: Path) -> None:
-    packaged = read_yaml(PROMPT_FILE)
-    mine = {name: text for name, text in packaged.items() if name not in {"policy", "declined"}}
-    file = tmp_path / "mine.yaml"
-    write_yaml(file, mine | {"revise_refused": "Mine: {PROBLEMS}"})
-    config = ALONE | VERIFIED | {"code_generator.prompt_file_path": str(file)}
-    script = Script([code_reply("eval('1')"), code_reply("1")])
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=script, config=config
-    ) as app:
-        app.get_session().send_message("go")
-    assert "## Policy" in script.last(0)
-    assert "Mine: Line 1: 'eval' is not allowed." in script.last()

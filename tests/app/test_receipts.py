@@ -23,7 +23,7 @@ from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts import inputs
 from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt, write_receipt
+from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
 from taskweaver.utils.redact import MASK
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -168,19 +168,6 @@ def test_a_failed_cell_runs_again_for_its_effects(
     assert "name 'base' is not defined" in check(app, changed(facts, tmp_path, fail))
 
 
-@pytest.mark.long
-def test_a_cell_that_draws_lots_is_not_confirmed(
-    app: TaskWeaverApp, facts: Facts, tmp_path: Path
-) -> None:
-    def draw(facts: Facts) -> None:
-        report = "### Execution\nThe code ran to its end.\n\n### Result\n```\n0.123456\n```"
-        code = "import random\nrandom.random()"
-        facts["cells"][2].update(code=code, report=report, variables=[])
-
-    said = check(app, changed(facts, tmp_path, draw))
-    assert said.startswith("cell 3, Result, line 1: '0.123456' was recorded, now '0.")
-
-
 def test_other_data_is_no_proof(app: TaskWeaverApp, original: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("Region,Count\nNorth,3\nSouth,6\n")
@@ -241,14 +228,6 @@ def test_a_file_that_is_no_receipt_is_refused(tmp_path: Path, content: bytes) ->
     file = tmp_path / "x.receipt.json"
     file.write_bytes(content)
     with pytest.raises(ReceiptError, match=r"x\.receipt\.json"):
-        read_receipt(file)
-
-
-def test_a_huge_receipt_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.receipt.json"
-    with file.open("wb") as sparse:
-        sparse.truncate(1 << 30)
-    with pytest.raises(ReceiptError, match="larger than"):
         read_receipt(file)
 
 
@@ -334,23 +313,6 @@ def test_a_change_of_an_input_is_said(app: TaskWeaverApp, original: Path) -> Non
         copy.write_bytes(before)
 
 
-@pytest.mark.long
-def test_a_file_that_code_names_and_did_not_make_is_an_input(tmp_path: Path) -> None:
-    code = "text = open('notes.txt').read()\nopen('made.txt', 'w').write(text)\nlen(text)"
-    project = make_project(tmp_path / "p", has_table=False)
-    config = {"session.roles": ["code_interpreter"]}
-    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
-        session = app.get_session()
-        notes = session.execution_cwd / "notes.txt"
-        notes.write_text("twelve chars")
-        inputs.os.utime(notes, (1, 1))
-        (session.execution_cwd / "unused.txt").write_text("x")
-        session.send_message("how long is it?")
-        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
-        (item,) = build_receipt(session.memory.conversation.rounds, origin).inputs
-    assert (item.name, item.bytes, item.change) == ("notes.txt", 12, "")
-
-
 def test_an_input_over_the_limit_is_not_embedded(
     app: TaskWeaverApp, original: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,22 +351,3 @@ def test_a_masked_copy_of_a_cell_is_not_written(app: TaskWeaverApp, original: Pa
     masked = json.loads(text.replace("total + 234", f"'{MASK}'"))
     with pytest.raises(ReceiptError, match="Cell 3 holds the mask"):
         build_receipt([Round.from_dict(round_) for round_ in masked], origin)
-
-
-@pytest.mark.long
-def test_a_text_called_token_is_code_and_a_change_of_it_is_found(tmp_path: Path) -> None:
-    code = "token = 'abcdefghijklmnop'\nprint(f'{token = }')\nlen(token)"
-    config = {"session.roles": ["code_interpreter"]}
-    project = make_project(tmp_path / "p", has_table=False)
-    file = tmp_path / "a.receipt.json"
-    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
-        session = app.get_session()
-        session.send_message("how long is it?")
-        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
-        write_receipt(file, build_receipt(session.memory.conversation.rounds, origin))
-        facts = json.loads(file.read_text())
-        assert facts["cells"][0]["code"] == code
-        assert check(app, file) == "same"
-        facts["cells"][0]["code"] = code.replace("abcdefghijklmnop", "ponmlkjihgfedcba")
-        file.write_text(json.dumps(facts))
-        assert "ponmlkjihgfedcba" in check(app, file)

@@ -199,25 +199,6 @@ def test_thousands_of_facts_stay_within_the_budget(project: Path, number: int) -
     assert len(memory.encode()) <= SECTION_BYTES
 
 
-def test_a_text_that_is_no_fact_is_not_kept(project: Path) -> None:
-    texts = ("", " \n ", "x" * 1_001)
-    bodies = [called(remember(text), text="Done.") if text.strip() else good("x") for text in texts]
-    with played(project, *bodies) as chat, chat.app.get_session() as session:
-        for text in texts:
-            session.send_message(text.strip() or "x")
-            assert session.long_memory.all() == []
-            assert session.long_memory.remember(text).startswith("not kept")
-
-
-def test_the_offline_analyst_answers_beside_facts(project: Path) -> None:
-    offline = TaskWeaverApp(project, config={"llm.api_type": "offline"})
-    with offline as app, app.get_session() as session:
-        session.long_memory.add(FACT)
-        round_ = session.send_message("What is 6 * 7?")
-    assert round_.state == "finished"
-    assert "42" in round_.post_list[-1].message
-
-
 def test_a_damaged_memory_is_named_once_and_the_chat_goes_on(project: Path) -> None:
     (project / "workspace").mkdir(exist_ok=True)
     file = project / "workspace" / "memory.sqlite"

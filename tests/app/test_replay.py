@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -176,35 +173,6 @@ def test_the_notebook_holds_the_stored_outputs_and_figures(session: Session) -> 
     assert figure[1].data["text/plain"] == "5.333333333"
     questions = [cell.source for cell in notebook.cells if cell.id.endswith("-q")]
     assert questions[1] == "> step 0 with tiny.csv ☃"
-
-
-@pytest.mark.long
-def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
-    target = session.execution_cwd / "session.ipynb"
-    export(session.memory.conversation.rounds, target, title="A session")
-    notebook = nbformat.read(target, as_version=4)
-    nbformat.validate(notebook)
-    NotebookClient(notebook, resources={"metadata": {"path": str(target.parent)}}).execute()
-    results = [
-        output["data"]["text/plain"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output["output_type"] == "execute_result"
-    ]
-    assert "16" in results
-    assert any("☃" in cell.source for cell in notebook.cells)
-
-
-@pytest.mark.long
-def test_the_script_runs(session: Session) -> None:
-    script = session.execution_cwd / "s.py"
-    export(session.memory.conversation.rounds, script, title='A "session"')
-    done = subprocess.run(
-        [sys.executable, script.name], cwd=script.parent, capture_output=True, text=True, check=True
-    )
-    assert "North      3" in done.stdout
-    assert "total 16\n16\n5.333333333\n" in done.stdout
-    assert "files added" not in script.read_text("utf-8")
 
 
 def test_the_report_shows_figures(session: Session) -> None:

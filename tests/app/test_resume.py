@@ -7,7 +7,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from support import NO_SNAPSHOTS, Listener, Script, code_reply, make_project, pl
 from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched import StoreTooNew, StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
@@ -66,52 +64,6 @@ def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -
         for id_ in (None, file.parent.name):
             with pytest.raises(StoreTooNew, match="newer version"):
                 app.resume_session(id_)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("early_kernels")
-def test_a_session_goes_on_where_it_was_left_variables_included(project: Path) -> None:
-    id_ = first_session(project, "x = 20", "y = x + 1", "open('made.txt', 'w').write('kept')")
-    with TaskWeaverApp(project, model=codes("x + y"), config=ALONE) as app:
-        session = app.resume_session()
-        assert session.session_id == id_
-        rounds = session.memory.conversation.rounds
-        assert [round_.user_query for round_ in rounds] == [
-            f"question {number} ☃ \0" for number in range(3)
-        ]
-        assert [round_.state for round_ in rounds] == ["finished"] * 3
-        assert rounds[0].post_list[-1].get_attachment(AttachmentType.reply_content)
-        assert session.restore_notice() == []
-        assert session.kernel_state == "not started"
-        assert "41" in session.send_message("the sum").post_list[-1].message
-        assert (session.execution_cwd / "made.txt").read_text() == "kept"
-    with TaskWeaverApp(project, model=codes("y"), config=ALONE) as app:
-        session = app.resume_session(id_)
-        assert len(session.memory.conversation.rounds) == 4
-        assert "21" in session.send_message("y again").post_list[-1].message
-
-
-@pytest.mark.long
-def test_variables_do_not_need_what_their_cells_needed(project: Path) -> None:
-    (project / "gone.txt").write_text("kept")
-    first_session(project, f"text = open({str(project / 'gone.txt')!r}).read()", "n = 5")
-    (project / "gone.txt").unlink()
-    listener = Listener()
-    with TaskWeaverApp(project, model=codes("text * n"), config=ALONE) as app:
-        round_ = app.resume_session().send_message("go on", listener)
-    assert "kept" * 5 in round_.post_list[-1].message
-    assert listener.messages(RoundEventType.round_warning) == []
-
-
-def test_the_next_prompt_shows_what_was_said_before(project: Path) -> None:
-    with TaskWeaverApp(project, model=Script([planner_reply("User", "it is blue")])) as app:
-        app.get_session().send_message("what colour is it?")
-    script = Script([planner_reply("User", "still blue")])
-    with TaskWeaverApp(project, model=script) as app:
-        app.resume_session().send_message("and now?")
-    said = str(script.prompts[0])
-    assert "what colour is it?" in said
-    assert "it is blue" in said
 
 
 def test_what_is_said_is_stored_as_it_is_and_for_its_owner_alone(project: Path) -> None:
@@ -191,21 +143,6 @@ def test_sessions_are_listed_newest_first_and_removed(project: Path) -> None:
         pytest.raises(SessionError, match="no session"),
     ):
         app.resume_session(second)
-
-
-AT_ONCE = "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
-
-
-@pytest.mark.long  # the gate kills it a little later, in a test above
-def test_the_session_used_last_is_resumed_when_it_was_killed_at_once(project: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", OPENING.replace("sys.stdin.read()", AT_ONCE), str(project)],
-        capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
-    )  # fmt: skip
-    assert done.returncode == -9, done.stderr
-    found = stored_sessions(project / "workspace" / "sessions")
-    assert found[0].session_id == done.stdout.split()[0]
 
 
 @pytest.mark.parametrize("when", some([9e999, 1e300, -9e999], 1))

@@ -199,20 +199,6 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     place.check_files()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
-def test_commands_on_a_session_leave_the_key_nowhere(place: Place) -> None:
-    project = str(place.project)
-    place.run("-p", project, text="find out\n/save\n", status=None)
-    (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
-    facts = place.run("-p", project, "--json", "--resume", text="find out once more")
-    assert f'"answer": "the key is {MASK}' in facts
-    place.run("-p", project, "replay", str(experience), "--json", status=None)
-    place.run("-p", project, "doctor", status=None)
-    place.run("-p", project, "sessions", "--json")
-    place.check_files()
-
-
 @pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
     said = place.run_here("--json", text="find out")

@@ -164,25 +164,6 @@ def test_a_model_call_says_who_answered_and_what_it_took(
     assert {a["gen_ai.token.type"]: total for a, _, total in tokens} == {"input": 11, "output": 3}
 
 
-def test_a_call_that_fails_marks_its_span_its_role_and_its_round(
-    tmp_path: Path, recorded: Recorded
-) -> None:
-    with serving(lambda call: call.answer(401, {"error": {"message": "no"}})) as endpoint:
-        keys = {"llm.api_base": endpoint.url, "llm.model": "m", "llm.api_key": "k"}
-        with TaskWeaverApp(project(tmp_path, **keys)) as app:
-            session = app.get_session()
-            assert session.send_message("hi").state == "failed"
-            (record,) = session.prompts.records()
-    kinds = {span.name: span.attributes["error.type"] for span in recorded.spans}
-    assert kinds == {
-        "chat m": "auth",
-        "invoke_agent Planner": "auth",
-        "invoke_workflow round": "round_failed",
-    }
-    assert record.error
-    assert record.finish == ""
-
-
 def test_texts_that_become_vectors_are_calls_too(recorded: Recorded) -> None:
     row = {"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}
     body = {"object": "list", "model": "e", "data": [row], "usage": {}}

@@ -188,21 +188,6 @@ def test_a_resumed_session_is_as_it_was_and_no_cell_runs_again_by_itself(project
         assert ledger.read_text() == "paid\n"
 
 
-@pytest.mark.long
-def test_a_kernel_that_died_comes_back_as_of_the_last_round(project: Path) -> None:
-    with opened(project) as app:
-        session = app.get_session()
-        number = run(session, "import random; x = random.random(); x")
-        died = session.run_code("x = 'changed'; import os; os._exit(3)").post_list[-1].message
-        assert "the variables are those of the end of round 1" in died
-        after = session.run_code("x").post_list[-1].message
-        assert "round 2 may have changed it" in after
-        assert run(session, "y = 5") == "5"
-        session.run_code("import os; os._exit(3)")
-        assert run(session, "y") == "5"
-        assert number not in run(session, "x")
-
-
 def test_a_kernel_that_died_leaves_no_stale_alias_or_global(project: Path) -> None:
     """Objects are also changed by another name, by a function, and by a text that is code."""
     with opened(project) as app:
@@ -253,36 +238,6 @@ def test_a_branch_of_the_past_starts_from_stored_state_after_a_restart(project: 
         assert run(session, "x") == "[1, 2, 9]"
         session.checkout("main")
         assert run(session, "x") == "[1, 2, 3]"
-
-
-@pytest.mark.long
-def test_variables_of_a_forked_kernel_are_stored_too(project: Path) -> None:
-    with opened(project) as app:
-        session = app.get_session()
-        run(session, "x = [7]")
-        session.checkout(session.fork("kept"))
-        run(session, "x.append(1); y = 2")
-    with opened(project) as app:
-        session = app.resume_session()
-        assert (session.branch, run(session, "x, y")) == ("kept", "([7, 1], 2)")
-        session.checkout("main")
-        assert run(session, "x") == "[7]"
-
-
-@pytest.mark.long
-def test_a_kernel_that_cannot_be_forked_is_branched_by_its_stored_state(project: Path) -> None:
-    with opened(project) as app:
-        session = app.get_session()
-        run(session, "import random, threading; x = random.random(); e = threading.Event()")
-        run(session, "t = threading.Thread(target=e.wait, name='waiter'); t.start()")
-        number = run(session, "x")
-        session.fork("idea")
-        session.checkout("idea")
-        assert "waiter" in session.why_restored
-        assert run(session, "x") == number
-        assert "t (threading.Thread)" in "\n".join(session.restore_notice()) or run(session, "t")
-        session.checkout("main")
-        run(session, "e.set(); t.join()")
 
 
 def test_variables_of_the_session_reach_branches_whose_kernel_was_not_forked(
@@ -346,24 +301,6 @@ def running(processes: list[psutil.Process]) -> list[psutil.Process]:
     return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.long
-def test_a_session_that_stops_discards_a_rebuilt_result(
-    project: Path, started: Callable[[], list[psutil.Process]]
-) -> None:
-    ran_before(project, LOST)
-    with opened(project) as app:
-        session = app.resume_session()
-        session.rebuild()
-        session.rebuild()
-        folder = session.workspace / "branches"
-        assert len(list(folder.iterdir())) == 1
-        kernels = started()
-        assert kernels
-        session.stop()
-        assert running(kernels) == []
-        assert list(folder.iterdir()) == []
-
-
 def test_rebuilding_can_be_interrupted(project: Path) -> None:
     slow = "if 'rebuilt' in os.getcwd():\n    open('began', 'w').close()\n    time.sleep(60)"
     ran_before(project, f"{LOST}; import os, time\n{slow}", f"other = con.cursor()\n{slow}")
@@ -392,31 +329,6 @@ def test_rebuilding_names_cells_that_failed_and_do_not_run_again(project: Path) 
     ran_before(project, f"{LOST}\n1/0")
     with opened(project) as app, pytest.raises(SessionError, match="failed"):
         app.resume_session().rebuild()
-
-
-@pytest.mark.long
-def test_a_rebuilt_outcome_that_differs_is_shown(project: Path) -> None:
-    ran_before(project, "import random; g = (random.random() for _ in range(3)); random.random()")
-    with opened(project) as app:
-        session = app.resume_session()
-        rebuilt = session.rebuild()
-        assert [step.verdict for step in rebuilt.steps] == ["differs"]
-        assert not rebuilt.is_same
-        rebuilt.discard()
-
-
-@pytest.mark.long
-def test_without_stored_state_all_cells_can_be_run_again(project: Path) -> None:
-    ran_before(project, "x = 20", "y = x + 1", **{"session.state_limit_mb": 0})
-    with opened(project) as app:
-        session = app.resume_session()
-        assert not (session.workspace / "state").exists()
-        assert "No variables of this session are stored" in session.restore_notice()[0]
-        assert "is not defined" in run(session, "x")
-        rebuilt = session.rebuild()
-        assert [step.verdict for step in rebuilt.steps] == ["same", "same"]
-        rebuilt.accept()
-        assert run(session, "x + y") == "41"
 
 
 @pytest.fixture(scope="module")
@@ -507,18 +419,6 @@ def test_a_damaged_manifest_is_named_and_the_session_goes_on(
         assert run(session, "small = 7; small") == "7"
 
 
-@pytest.mark.long
-def test_a_manifest_of_wrong_parts_is_named_and_the_session_goes_on(
-    stored: Callable[[], Path],
-) -> None:
-    project = stored()
-    edit_manifest(project, lambda text: json.dumps(json.loads(text) | {"islands": ["x", 3]}))
-    with opened(project) as app:
-        session = app.resume_session()
-        assert "cannot be read" in session.run_code("1").post_list[-1].message
-        assert "is not defined" in run(session, "small")
-
-
 def edit_manifest(project: Path, change: Callable[[str], str]) -> None:
     (manifest,) = project.glob("workspace/sessions/*/state/rounds/main/*.json")
     manifest.write_text(change(manifest.read_text()))
@@ -559,28 +459,6 @@ def test_a_kernel_without_its_variables_is_not_forked(stored: Callable[[], Path]
         assert run(session, "small") == "5"
         session.checkout("main")
         assert run(session, "small") == "5"
-
-
-@pytest.mark.long
-def test_thousands_of_variables_are_stored(project: Path) -> None:
-    ran_before(project, "for i in range(2100): globals()[f'v{i}'] = i")
-    with opened(project) as app:
-        session = app.resume_session()
-        assert session.restore_notice() == []
-        assert run(session, "v0, v2099") == "(0, 2099)"
-
-
-@pytest.mark.long
-def test_a_variable_that_is_too_large_is_listed(project: Path) -> None:
-    ran_before(
-        project, "a = np.zeros(1 << 18); small = 3; b = np.ones(1 << 10)",
-        **{"session.state_limit_mb": 1},
-    )  # fmt: skip
-    with opened(project) as app:
-        session = app.resume_session()
-        notice = "\n".join(session.restore_notice())
-        assert "a (numpy.ndarray): too large" in notice
-        assert run(session, "small, len(b)") == "(3, 1024)"
 
 
 TRIALS = int(os.environ.get("KILLS", "1"))
@@ -644,28 +522,6 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(
                 assert int(run(session, "a")) in {newest, newest - 1}
                 assert int(run(session, "b[0]")) in {newest, newest - 1}
             run(session, "a = b = 0")
-
-
-@pytest.mark.long
-def test_processes_of_stored_states_end_with_the_session(
-    project: Path, started: Callable[[], list[psutil.Process]]
-) -> None:
-    with opened(project) as app:
-        session = app.get_session()
-        run(session, "x = np.zeros(1 << 22)")
-        kernels = started()
-        assert kernels
-    assert running(kernels) == []
-
-
-def test_resuming_says_when_the_newest_session_is_open_elsewhere(project: Path) -> None:
-    with opened(project) as app:
-        app.get_session().send_message("1")
-    with opened(project) as app:
-        newest = app.get_session()
-        newest.send_message("2")
-        with pytest.raises(SessionError, match=f"newest session, {newest.session_id}, is open"):
-            app.resume_session()
 
 
 def test_a_warm_and_sandboxed_kernel_restores_too(tmp_path: Path) -> None:

@@ -86,23 +86,6 @@ def test_a_chat_builds_syntax_trees_under_the_lock_alone(
 
 
 @pytest.mark.usefixtures("early_kernels")
-def test_applications_open_side_by_side(tmp_path: Path) -> None:
-    projects = [
-        make_project(tmp_path / str(n), {"llm.api_type": "offline"}, has_table=False)
-        for n in range(3)
-    ]
-
-    def open_often(project: Path) -> int:
-        for _ in range(2):
-            with TaskWeaverApp(project) as app:
-                app.get_session()
-        return 1
-
-    with ThreadPoolExecutor(3) as threads:
-        assert sum(threads.map(open_often, projects)) == 3
-
-
-@pytest.mark.usefixtures("early_kernels")
 def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
     kept: list[weakref.ref[Any]] = []
