@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 from fake_endpoint import Call, serving
 from kept_sessions import KeptSessions
-from support import Listener, Script
+from live_folders import paths_below
+from support import Listener, Script, code_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
+from taskweaver.module.confirmation import ConfirmationRequest
+from taskweaver.session.session import Session
 
 Body = list[bytes] | Callable[[Call], None]
 """What an endpoint streams, or how it answers otherwise."""
@@ -128,3 +131,65 @@ def check_pairs(call: Call) -> None:
         assert not waiting
         waiting = [made["id"] for made in message.get("tool_calls", [])]
     assert not waiting
+
+
+class Person:
+    """A handler of confirmations with its answers ready, which keeps what it was asked."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+        self.requests: list[ConfirmationRequest] = []
+
+    def request_confirmation(self, request: ConfirmationRequest, timeout_s: float) -> Any:
+        assert timeout_s > 0
+        self.requests.append(request)
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Written(NamedTuple):
+    """Rounds of an interpreter alone, its model, and what was heard in them."""
+
+    rounds: list[Round]
+    script: Script
+    listener: Listener
+
+    @property
+    def said(self) -> list[str]:
+        """The last message of each round."""
+        return [round_.post_list[-1].message for round_ in self.rounds]
+
+
+def write(
+    project: Path, *cells: str, rounds: int = 0, handler: Any = None, **config: Any
+) -> Written:
+    """Have an interpreter write cells or give replies, by default each in a round of its own."""
+    script = Script(map(_reply, cells))
+    with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
+        return _written(app.get_session(), script, rounds or len(cells), handler)
+
+
+def write_on(
+    kept: KeptSessions, *cells: str, rounds: int = 0, handler: Any = None, **config: Any
+) -> Written:
+    """Do as `write` in a session that goes on."""
+    script = Script(map(_reply, cells))
+    session = kept.scripted(script, **ALONE | config)
+    return _written(session, script, rounds or len(cells), handler)
+
+
+def _reply(text: str) -> str:
+    return text if text.startswith('{"response"') else code_reply(text)
+
+
+def _written(session: Session, script: Script, rounds: int, handler: Any) -> Written:
+    listener = Listener()
+    session.event_emitter.confirmation_handler = handler
+    return Written([session.send_message("go", listener) for _ in range(rounds)], script, listener)
+
+
+def marks(folder: Path) -> list[Path]:
+    """Return the files called ``mark`` that code has left."""
+    return paths_below(folder, "mark")

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from patience import PATIENCE_S
-from support import Listener, OnStatus, Script, add_table, code_reply, make_project, planner_reply
+from support import Listener, OnStatus, Script, add_table, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
@@ -55,11 +55,6 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import RoleEntry
 """
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
 
 
 def answer(_messages: Sequence[ChatMessage]) -> str:
@@ -199,14 +194,6 @@ def test_an_endpoint_that_is_down_fails_the_round_in_one_line_and_the_session_li
     reasons = listener.messages(RoundEventType.round_error)
     assert len(reasons) == 2
     assert all("llm.api_base" in reason and "\n" not in reason for reason in reasons)
-
-
-def test_a_reply_of_five_megabytes_does_not_end_the_session(project: Path) -> None:
-    replies = Script([planner_reply("User", "x" * 5_000_000), planner_reply("User", "short")])
-    with TaskWeaverApp(project, model=replies) as app:
-        session = app.get_session()
-        session.send_message("long")
-        assert session.send_message("again").state == "finished"
 
 
 def test_a_model_that_raises_fails_the_round_only(project: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
-from support import NO_SNAPSHOTS, NO_STATES, code_reply, make_project
+from support import NO_SNAPSHOTS, NO_STATES, code_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import InvalidUpdate
@@ -32,11 +32,6 @@ class Cells:
         text = str(messages[-1]["content"])  # type: ignore[index]
         self.prompts.append(str(messages))
         return code_reply(text.rpartition("run: ")[2].split("\n")[0])
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
 
 
 @pytest.fixture

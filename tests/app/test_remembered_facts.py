@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fake_endpoint import Call, good, serving
 from sizes import some
-from support import Listener, make_project
+from support import Listener
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
@@ -23,11 +23,6 @@ pytestmark = pytest.mark.usefixtures("no_states")
 TOLD = "Remember that revenue is net of tax."
 FACT = "revenue is net of tax"
 Body = list[bytes]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
 
 
 class Played:

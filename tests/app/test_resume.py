@@ -27,11 +27,6 @@ from taskweaver.session.storage.stored_sessions import (
 ALONE = {"session.roles": ["code_interpreter"], **NO_SNAPSHOTS}
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
-
-
 def codes(*cells: str) -> Script:
     return Script(code_reply(cell) for cell in cells)
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import psutil
 import pytest
-from sizes import some
 from support import NO_SNAPSHOTS, Listener, Script, make_project, planner_reply
 from warm_commands import WarmCommands
 from warm_kernels import WarmKernels
@@ -26,11 +25,6 @@ from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import RoundInterrupted, SessionError
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
 
 
 def opened(project: Path, **config: object) -> TaskWeaverApp:
@@ -64,19 +58,12 @@ KEPT = (
     "holder = {'con': con, 'rest': 5}; lines.flush()",
 )
 """Cells whose variables can be stored, but for two."""
-MODEL = (
-    "from sklearn.linear_model import LinearRegression\n"
-    "model = LinearRegression().fit(frame[['a']], frame['a'] * 3)"
-)
-"""A cell whose library takes as long to import as all other cells run."""
-FITTED = "round(float(model.predict(frame[['a']])[10]), 6)"
 
 
-@pytest.mark.parametrize("more", some([(), (MODEL,)], 1), ids=len)
 def test_a_resumed_session_has_its_variables_and_rebuilds_those_that_cannot_be_stored(
-    project: Path, more: tuple[str, ...]
+    project: Path,
 ) -> None:
-    ran_before(project, *KEPT, *more)
+    ran_before(project, *KEPT)
     with opened(project) as app:
         resumed = app.resume_session()
         assert resumed.kernel_state == "not started"
@@ -97,7 +84,6 @@ def test_a_resumed_session_has_its_variables_and_rebuilds_those_that_cannot_be_s
         assert run(resumed, "isinstance(points[0], Point), Point.made, twice(points[1])") == (
             "(True, 2, 4)"
         )
-        assert not more or run(resumed, FITTED) == "30.0"
         assert run(resumed, "factor = 5; Point(1); twice(points[1]), Point.made") == "(10, 3)"
     with opened(project) as app:
         check_rebuilding(app.resume_session())
@@ -143,17 +129,6 @@ def test_the_roles_learn_once_which_variables_are_gone_and_the_user_does_not_say
     report = (tmp_path / "report.md").read_text("utf-8")
     assert "> tell me a joke" in report
     assert "con (sqlite3.Connection)" not in report
-
-
-def test_restored_objects_differ_by_content_and_not_by_address(project: Path) -> None:
-    ran_before(project, "class Box: pass\nbox = Box(); open('a.txt', 'w').write('old'); number = 1")
-    with opened(project) as app:
-        session = app.resume_session()
-        session.checkout(session.fork("b"))
-        run(session, "number = 2; open('a.txt', 'w').write('new')")
-        found = session.diff("main", "b")
-    assert set(found.variables) == {"number"}
-    assert found.files == {"a.txt": ("3 bytes", "3 bytes, other content")}
 
 
 @pytest.mark.usefixtures("early_kernels")
@@ -373,18 +348,11 @@ def test_state_of_a_copied_session_is_loaded_only_after_consent(
         assert run(session, "small") == "5"
 
 
-@pytest.mark.parametrize("damage", some(["changed", "gone", "cut"], 1))
-def test_a_damaged_chunk_is_named_and_the_session_goes_on(
-    stored: Callable[[], Path], damage: str
-) -> None:
+def test_a_damaged_chunk_is_named_and_the_session_goes_on(stored: Callable[[], Path]) -> None:
     project = stored()
     chunks = project.glob("workspace/sessions/*/state/chunks/*")
     chunk = max(chunks, key=lambda path: path.stat().st_size)
-    if damage == "gone":
-        chunk.unlink()
-    else:
-        end = b"" if damage == "cut" else bytes(10)
-        chunk.write_bytes(chunk.read_bytes()[:-10] + end)
+    chunk.write_bytes(chunk.read_bytes()[:-10] + bytes(10))
     with opened(project) as app:
         session = app.resume_session()
         message = session.run_code("small").post_list[-1].message
@@ -394,34 +362,21 @@ def test_a_damaged_chunk_is_named_and_the_session_goes_on(
         assert run(session, "small = 7; small") == "7"
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    some(
-        [
-            (lambda text: text[:50], "cannot be read"),
-            (lambda text: json.dumps(json.loads(text) | {"format": 99}), "of another version"),
-            (lambda _: "[]", "cannot be read"),
-        ],
-        1,
-    ),
-)
-def test_a_damaged_manifest_is_named_and_the_session_goes_on(
-    stored: Callable[[], Path], change: Callable[[str], str], said: str
-) -> None:
-    project = stored()
-    edit_manifest(project, change)
-    with opened(project) as app:
+def test_a_damaged_manifest_is_named_and_the_session_goes_on(stored: Callable[[], Path]) -> None:
+    (manifest,) = stored().glob("workspace/sessions/*/state/rounds/main/*.json")
+    whole = manifest.read_text()
+    newer = json.dumps(json.loads(whole) | {"format": 99})
+    damages = {whole[:50]: "cannot be read", "[]": "cannot be read", newer: "of another version"}
+    for damaged, said in damages.items():
+        manifest.write_text(damaged)
+        with opened(manifest.parents[6]) as app:
+            notice = "\n".join(app.resume_session().restore_notice())
+            assert said in notice
+            assert "/rebuild" in notice
+    with opened(manifest.parents[6]) as app:
         session = app.resume_session()
-        notice = "\n".join(session.restore_notice())
-        assert said in notice
-        assert "/rebuild" in notice
         assert "is not defined" in run(session, "small")
         assert run(session, "small = 7; small") == "7"
-
-
-def edit_manifest(project: Path, change: Callable[[str], str]) -> None:
-    (manifest,) = project.glob("workspace/sessions/*/state/rounds/main/*.json")
-    manifest.write_text(change(manifest.read_text()))
 
 
 def add_plugin(project: Path) -> None:

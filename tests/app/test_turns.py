@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kept_sessions import KeptSessions
-from rounds import RELAY, go_on_with, hops, play_script
+from rounds import go_on_with, hops, play_script
 from support import Listener, Script, add_table, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -171,7 +171,7 @@ def test_without_cells_of_its_own_the_planner_hears_of_the_worker_and_of_no_fiel
             raise RuntimeError("a listener that raises ends no round")
 
     script = Script([DONE])
-    with TaskWeaverApp(project, model=script, config=RELAY) as app:
+    with TaskWeaverApp(project, model=script, config={"session.leader_writes_code": False}) as app:
         assert app.get_session().send_message("hi", Broken()).state == "finished"
     system = str(script.prompts[0][0]["content"])
     assert "### CodeInterpreter\n" in system
