@@ -79,18 +79,6 @@ def test_prompts_show_their_content_or_not_also_when_a_copy_vanishes(
     assert '["42"]' in str(replies.prompts[0])
 
 
-def test_they_are_not_named_as_data(project: Path) -> None:
-    text = "leak.csv own.csv"
-    held = Finder(None, project / "data", project).in_text(text)
-    free = Finder(None, project / "data").in_text(text)
-    leads_out = "leads out of the project by a link"
-    assert [(named.spelled, named.problem) for named in held] == [
-        ("leak.csv", leads_out),
-        ("own.csv", ""),
-    ]
-    assert [(named.spelled, named.problem) for named in free] == [("leak.csv", ""), ("own.csv", "")]
-
-
 @pytest.mark.parametrize("start", ["", "data"])
 def test_a_word_of_the_user_follows_none_inside_the_project(
     project: Path, tmp_path: Path, start: str

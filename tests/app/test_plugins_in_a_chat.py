@@ -156,36 +156,6 @@ def test_a_plugin_that_fails_when_called_is_told_with_its_file(project: Path) ->
         assert "7" in after
 
 
-VALUES = {
-    "failing": ("Odd()", "cannot be shown: ValueError: no"),
-    "slow": ("Slow()", "showing it took too long"),
-    "lock": ("__import__('threading').Lock()", "unlocked _thread.lock object"),
-    "generator": ("(n for n in range(3))", "generator object"),
-    "none": ("float('nan')", "nan"),
-    "surrogate": ("'\\ud800'", "?"),
-}
-
-
-def test_a_value_that_cannot_be_shown_or_kept_does_not_matter(project: Path) -> None:
-    classes = (
-        "class Odd:\n    def __repr__(self):\n        raise ValueError('no')\n\n\n"
-        f"class Slow:\n    def __repr__(self):\n        {HANGS}\n"
-    )
-    paths = {
-        stem: put(project, stem, f'def {stem}():\n    """A."""\n    return {value}\n\n\n{classes}')
-        for stem, (value, _) in VALUES.items()
-    }
-    cells = [cell for stem in VALUES for cell in (f"{stem}()", "good()")]
-    said = chat(project, *cells, code_generator__compaction_threshold=len(cells) + 1)
-    for (stem, (_, shown)), answer, after in zip(
-        VALUES.items(), said.answers[::2], said.answers[1::2], strict=True
-    ):
-        assert shown in answer
-        if "show" in shown:
-            assert f"plugin {stem} ({paths[stem]})" in answer
-        assert "7" in after
-
-
 def test_a_changed_file_is_loaded_again_and_that_is_said_in_a_line(project: Path) -> None:
     listener = Listener()
     script = Script([code_reply(cell) for cell in ("x = good()", "(x, good())", "late()", "x")])
@@ -273,15 +243,6 @@ def embed(call: Call) -> None:
     ]
     data = [{"index": at, "embedding": vector} for at, vector in enumerate(vectors)]
     call.answer(200, {"object": "list", "model": "e", "data": data})
-
-
-def test_vectors_choose_where_there_is_an_embedding_model(many: Path) -> None:
-    with serving(embed) as endpoint:
-        keys = {"llm__embedding_api_type": "openai", "llm__embedding_model": "e"}
-        base = {"llm__embedding_api_base": f"{endpoint.url}", "llm__api_key": "k"}
-        said = chat(many, "'write to Ann'", "'write to Ben'", **SELECTING, **keys, **base)
-    assert [shown(prompt) for prompt in said.prompts] == [["send_mail"], ["send_mail"]]
-    assert [len(call.body["input"]) for call in endpoint.calls] == [6, 1]
 
 
 def test_an_interrupt_does_not_end_the_choice_by_vectors(many: Path) -> None:

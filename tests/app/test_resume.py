@@ -15,7 +15,7 @@ from support import NO_SNAPSHOTS, Listener, Script, code_reply, make_project, pl
 from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.memory.branched import StoreTooNew, StoreUnwritable
+from taskweaver.memory.branched import StoreUnwritable
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.storage.stored_sessions import (
@@ -46,34 +46,6 @@ def talk(project: Path, rounds: int = 1) -> str:
         for number in range(rounds):
             session.send_message(f"question {number}")
         return session.session_id
-
-
-def test_a_session_of_a_newer_program_is_refused_by_its_format(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", has_table=False)
-    with TaskWeaverApp(project, model=Script([planner_reply("User", "hello")])) as app:
-        app.get_session().send_message("hi")
-    (file,) = project.glob("workspace/sessions/*/memory.sqlite")
-    with contextlib.closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-    with TaskWeaverApp(project, model=Script([])) as app:
-        for id_ in (None, file.parent.name):
-            with pytest.raises(StoreTooNew, match="newer version"):
-                app.resume_session(id_)
-
-
-def test_what_is_said_is_stored_as_it_is_and_for_its_owner_alone(project: Path) -> None:
-    secret = "sk-" + "a1B2" * 8
-    with TaskWeaverApp(project, model=Script([planner_reply("User", f"api_key={secret}")])) as app:
-        session = app.get_session()
-        session.send_message(f"my token is {secret}")
-        folder = session.workspace
-        files = list(folder.glob("memory.sqlite*"))
-        assert len(files) > 1
-        assert all(file.stat().st_mode & 0o077 == 0 for file in (folder, *files))
-    with TaskWeaverApp(project, model=Script([])) as app:
-        (round_,) = app.resume_session().memory.conversation.rounds
-    assert round_.user_query == f"my token is {secret}"
-    assert round_.post_list[-1].message == f"api_key={secret}"
 
 
 OPENING = """

@@ -26,7 +26,6 @@ from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.reading.cells import successful_cells
 from taskweaver.module.events import RoundEventType
 from taskweaver.utils import redact
@@ -327,20 +326,6 @@ def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(elsewhere: E
     assert all(secret not in elsewhere.sent for secret in (key, shaped, OTHER))
     assert "abcdefghijklmnop1234" in elsewhere.sent
     assert f"use {MASK} and {MASK}" in elsewhere.sent
-
-
-def test_a_mask_that_a_model_writes_into_code_does_not_run(elsewhere: Elsewhere) -> None:
-    elsewhere.replies.extend(
-        [code_reply(f"key = '{MASK}'"), code_reply("key = 'from its source'; key")]
-    )
-    with TaskWeaverApp(elsewhere.project) as app, app.get_session() as session:
-        round_ = session.send_message("use the key")
-        cells = successful_cells([round_])
-    assert [cell.code for cell in cells] == ["key = 'from its source'; key"]
-    (problem, *_) = round_.post_list[1].get_attachment(AttachmentType.code_error)
-    assert f"Cell 1 holds {MASK}" in str(problem.content)
-    assert "read the value from its source" in elsewhere.sent
-    assert not round_.post_list[1].get_attachment(AttachmentType.execution_status)
 
 
 def test_a_prompt_to_this_machine_is_not_masked(elsewhere: Elsewhere) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from fake_endpoint import DONE, Call, event, serving
 from search_lab import Climber, lab, search
 from support import Script, code_reply, make_project, planner_reply
 from traces import Recorded, collecting
-from warm_commands import WarmCommands
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.config_mgt import AppConfigSource
@@ -256,20 +254,6 @@ def test_a_collector_gets_a_whole_conversation(tmp_path: Path) -> None:
             "invoke_workflow round",
         ]
         assert collector.services == {"taskweaver"}
-
-
-def test_the_program_prints_spans_where_the_environment_asks_for_them(
-    tmp_path: Path, warm_commands: WarmCommands
-) -> None:
-    made = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
-    environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
-    question = ("-p", str(made), "-m", "run this code: 20 + 1")
-    ran = warm_commands.run(*question, env=environment, cwd=tmp_path)
-    assert ran.returncode == 0
-    assert "21" in ran.stdout
-    assert "invoke_workflow" not in ran.stdout
-    for name in ("invoke_workflow round", "invoke_agent Planner", "execute_tool python"):
-        assert f'"name": "{name}"' in ran.stderr
 
 
 def test_a_project_without_the_packages_says_so_once_and_works(

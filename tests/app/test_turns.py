@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,3 +177,21 @@ def test_without_cells_of_its_own_the_planner_hears_of_the_worker_and_of_no_fiel
     system = str(script.prompts[0][0]["content"])
     assert "### CodeInterpreter\n" in system
     assert '"code"' not in system
+
+
+def test_shipped_examples_carry_their_cells_and_teach_no_orders_in_words(project: Path) -> None:
+    shutil.copytree(Path("project/examples"), project / "examples")
+    for form in ("tools", "json", "fences"):
+        script = Script([planner_reply("User", "Hello.")])
+        with TaskWeaverApp(project, model=script, config={"llm.form": form}) as app:
+            app.get_session().send_message("hello")
+        (prompt,) = script.prompts
+        text = "\n".join(str(message) for message in prompt)
+        assert "## Code\\n```python" not in text
+        assert "orders = pd.read_csv" in text
+        assert text.count("guests_per_weekday.png") > 1
+        calls = [call for message in prompt for call in message.get("tool_calls", [])]
+        names = {call["function"]["name"] for call in calls}
+        assert names <= {"run_python", "set_plan"}
+        assert ("run_python" in names) is (form == "tools")
+        assert "### CodeInterpreter" not in str(prompt[0]["content"])

@@ -58,7 +58,7 @@ ext_role/test_document_retriever.py::test_an_embedding_model_puts_passages_in_or
   llm.embedding_api_base
 app/test_project_keys.py::test_each_role_asks_the_model_of_its_alias
   ext_llms.llm_configs {role}.llm_alias code_generator.llm_alias
-app/test_app.py::test_a_role_of_the_project_takes_part
+app/test_app.py::test_a_role_of_the_project_takes_part_and_a_broken_file_of_one_is_a_warning
   session.roles
 app/test_turns.py::test_without_cells_of_its_own_the_planner_hears_of_the_worker_and_of_no_field_for_code
   session.leader_writes_code
@@ -68,7 +68,7 @@ app/test_project_keys.py::test_experiences_are_saved_and_shown_where_configured
   session.experience_dir {role}.use_experience {role}.experience_dir experience.retrieve_threshold
 app/test_project_keys.py::test_a_fork_copies_files_up_to_its_limit
   session.fork_limit_mb
-app/test_fork_with_kernel.py::test_the_oldest_states_go_when_the_memory_is_used_up
+app/test_fork.py::test_the_oldest_states_go_when_the_memory_is_used_up
   session.snapshot_memory_mb
 app/test_answer_check.py::test_nothing_is_sent_back_where_it_makes_no_sense
   answers.check
