@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support import Script, code_reply, planner_reply
+from support import Script, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ext_role.document_retriever.index import DocumentIndex
@@ -37,13 +37,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_a_session_brings_them_or_not(project: Path, *, is_trusted: bool) -> None:
-    replies = Script(
-        [
-            planner_reply("CodeInterpreter", "list"),
-            code_reply("import os\nprint(sorted(os.listdir()))"),
-            planner_reply("User", "done"),
-        ]
-    )
+    replies = Script([planner_reply("User", "done")])
     config = {"execution.sandbox": "none", "execution.zygote": False}
     with TaskWeaverApp(project, config, model=replies, trust=is_trusted) as app:
         session = app.get_session()

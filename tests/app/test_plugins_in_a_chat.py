@@ -44,9 +44,8 @@ def described(project: Path, stem: str, **changes: Any) -> Path:
 
 
 class Said(NamedTuple):
-    """What a chat said: at its start, as warnings of each message, and as its answers."""
+    """What a chat said: as warnings of each message, and as its answers."""
 
-    at_start: list[str]
     warnings: list[str]
     answers: list[str]
     prompts: list[str]
@@ -54,20 +53,16 @@ class Said(NamedTuple):
 
 def chat(project: Path, *cells: str, **config: Any) -> Said:
     """Have the model write cells, one for each message; the message is the cell's comment."""
-    script = Script([code_reply(cell) for cell in cells])
-    listener = Listener()
+    script, listener = Script([code_reply(cell) for cell in cells]), Listener()
     keys = ALONE | {name.replace("__", "."): value for name, value in config.items()}
     with TaskWeaverApp(project, model=script, config=keys) as app:
         session = app.get_session()
         asked = [cell.rpartition("# ")[2] for cell in cells]
         rounds = [session.send_message(text, listener) for text in asked]
-        assert {round_.state for round_ in rounds} == {"finished"}
-        return Said(
-            app.warnings,
-            listener.messages(RoundEventType.round_warning),
-            [round_.post_list[-1].message for round_ in rounds],
-            ["\n".join(str(item["content"]) for item in prompt) for prompt in script.prompts],
-        )
+    assert {round_.state for round_ in rounds} == {"finished"}
+    answers = [round_.post_list[-1].message for round_ in rounds]
+    prompts = ["\n".join(str(item["content"]) for item in prompt) for prompt in script.prompts]
+    return Said(listener.messages(RoundEventType.round_warning), answers, prompts)
 
 
 UNREADABLE = {
@@ -91,42 +86,29 @@ def test_plugins_that_cannot_be_read_are_told_at_the_start(project: Path) -> Non
     for stem, (changes, said) in DESCRIBED.items():
         put(project, stem, f"def {stem}():\n    return 1\n")
         problems[described(project, stem, **changes)] = said
-    said = chat(project, "good()")
-    assert len(said.at_start) == len(problems)
-    for path, problem in problems.items():
-        (told,) = [line for line in said.at_start if str(path) in line]
-        assert problem in told
-    assert "7" in said.answers[0]
+    with TaskWeaverApp(project, model=Script([])) as app:
+        assert len(app.warnings) == len(problems)
+        for path, problem in problems.items():
+            (told,) = [line for line in app.warnings if str(path) in line]
+            assert problem in told
+        assert "7" in app.get_session().run_code("good()").post_list[-1].message
 
 
 HANGS = "__import__('threading').Event().wait()"
 
 
-@pytest.mark.parametrize(
-    "starts",
-    [
-        {
-            "missing": ("import nothing_of_this_name", "ModuleNotFoundError"),
-            "two": ("register_plugin(good)", "registers 2 plugins"),
-            "raising": ("raise ValueError('no')", "ValueError: no"),
-            "hanging": (HANGS, "did not load within 3 s"),
-        },
-        pytest.param(
-            {"ending": ("import os; os._exit(3)", "ended the Python session")},
-            marks=pytest.mark.long,
-        ),
-    ],
-    ids=["problems", "end"],
-)
-def test_a_plugin_that_does_not_load_is_told_with_the_first_message(
-    project: Path, starts: dict[str, tuple[str, str]]
-) -> None:
+def test_a_plugin_that_does_not_load_is_told_with_the_first_message(project: Path) -> None:
+    starts = {
+        "missing": ("import nothing_of_this_name", "ModuleNotFoundError"),
+        "two": ("register_plugin(good)", "registers 2 plugins"),
+        "raising": ("raise ValueError('no')", "ValueError: no"),
+        "hanging": (HANGS, "did not load within 3 s"),
+    }
     paths = {
         stem: put(project, stem, f'def {stem}():\n    """A."""\n\n\ndef good(): ...\n\n\n{start}\n')
         for stem, (start, _) in starts.items()
     }
     said = chat(project, "good()", "good() + 1", execution__cell_timeout_s=3)
-    assert said.at_start == []
     assert len(said.warnings) == len(starts)
     for stem, (_, problem) in starts.items():
         (told,) = [line for line in said.warnings if f"'{stem}' ({paths[stem]})" in line]
@@ -209,28 +191,24 @@ def shown(prompt: str) -> list[str]:
     return [name for name in (*TOPICS, "good") if f"- {name}(" in prompt]
 
 
-def test_a_prompt_has_a_line_on_a_plugin_and_its_help_has_the_rest(project: Path) -> None:
-    text = '"""Halve a number.\n\n    Args:\n        x: The number.\n    """'
-    put(
-        project, "half", f"def half(x: float, times: int = 1) -> float:\n    {text}\n    return x\n"
-    )
-    said = chat(project, "help(half)")
-    assert "- half(x: float, times=1) -> result: Halve a number." in said.prompts[0]
-    assert "# The number." in said.answers[0]
-    assert "# The number." not in said.prompts[0]
-
-
 def test_plugins_that_suit_are_shown_with_those_used_and_all_can_be_called(many: Path) -> None:
+    """A prompt has a line on a plugin; its help has the rest."""
+    text = "Mark unusual values.\n\n    Args:\n        series: A time series.\n    "
+    put(many, "find_anomalies", f'def find_anomalies(series: list) -> int:\n    """{text}"""\n')
     cells = (
-        "'Which anomaly is there in the series?'",
+        "help(find_anomalies)  # Which unusual values are there in the time series?",
         "convert_money()  # Is there an unusual value?",
         "'What was the weather like?'",
     )
     said = chat(many, *cells, **SELECTING)
+    line = "- find_anomalies(series: list) -> result: Mark unusual values."
+    assert line in said.prompts[0]
+    assert "A time series." not in said.prompts[0]
+    assert "# A time series." in said.answers[0]
     assert [shown(prompt) for prompt in said.prompts] == [
         ["find_anomalies"],
         ["find_anomalies"],
-        ["read_weather", "convert_money"],
+        ["read_weather", "convert_money", "find_anomalies"],
     ]
     assert "convert_money ran" in said.answers[1]
 

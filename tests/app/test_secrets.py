@@ -20,7 +20,6 @@ import yaml
 from click.testing import CliRunner, Result
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from patience import PATIENCE_S
-from sizes import some
 from support import NO_STATES, Listener, code_reply, make_project, planner_reply
 from warm_commands import WarmCommands
 
@@ -137,16 +136,13 @@ def echoing(key: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture(params=some(list(CANARIES), 1))
+@pytest.fixture
 def place(
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    warm_commands: WarmCommands,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, warm_commands: WarmCommands, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Place]:
     monkeypatch.setattr(redact, "_shared", redact.Redactor())  # tests before have taught the key
     monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
-    key = CANARIES[request.param]
+    key = CANARIES["hexadecimal"]
     replies = echoing(key)
 
     def play(call: Call) -> None:
@@ -186,8 +182,6 @@ find out
 """
 
 
-# The other forms of a key are looked for by the tests of the library, in one process.
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     shown = place.chat("--debug", text=SCRIPT, status=1)
     assert f"the key is {MASK}" in shown
@@ -198,7 +192,6 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     place.check_files()
 
 
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
     said = place.run_here("--json", text="find out")
     assert f'"answer": "the key is {MASK}' in said.stdout
@@ -221,7 +214,6 @@ def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
     assert f"cell 1 holds {MASK}" in shown
 
 
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_configuration_with_a_mistake_does_not_tell_the_key(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +253,6 @@ def test_the_library_leaves_the_key_nowhere(
     place.check(out + err)
 
 
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_recording_plays_back_exactly_and_its_requests_hold_no_key(place: Place) -> None:
     config = {"llm.api_type": "recorded", "llm.recorded.api_type": "openai"}
     with TaskWeaverApp(place.project, config=config) as app, app.get_session() as session:

@@ -14,10 +14,6 @@ from support import Script, code_reply, make_project, planner_reply
 from traces import Recorded, collecting
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.llm.api import LLMApi
-from taskweaver.llm.services import ModelServices
-from taskweaver.logging import Tracing
 from taskweaver.utils.redact import MASK
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -160,27 +156,6 @@ def test_a_model_call_says_who_answered_and_what_it_took(
     assert found["server.port"] == int(endpoint.url.rpartition(":")[2].partition("/")[0])
     tokens = recorded.metrics()["gen_ai.client.token.usage"]
     assert {a["gen_ai.token.type"]: total for a, _, total in tokens} == {"input": 11, "output": 3}
-
-
-def test_texts_that_become_vectors_are_calls_too(recorded: Recorded) -> None:
-    row = {"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}
-    body = {"object": "list", "model": "e", "data": [row], "usage": {}}
-    with serving(lambda call: call.answer(200, body)) as endpoint:
-        keys = ON | {
-            "llm.embedding_api_type": "openai",
-            "llm.embedding_model": "e",
-            "llm.embedding_api_base": endpoint.url,
-            "llm.api_key": "k",
-        }
-        src = AppConfigSource(None, keys)
-        tracing = Tracing(src)
-        with ModelServices(src, tracing=tracing) as services:
-            LLMApi(services).get_embedding("a text")
-        tracing.close()
-    found = attributes(recorded, "embeddings e")
-    assert found["gen_ai.operation.name"] == "embeddings"
-    assert found["server.address"] == "127.0.0.1"
-    assert found["gen_ai.provider.name"] == "openai"
 
 
 REPLIES = [

@@ -196,25 +196,6 @@ def _inodes(folder: Path) -> set[int]:
     return {path.stat().st_ino for path in folder.rglob("*") if path.is_file()}
 
 
-def test_a_branch_of_the_past_starts_from_stored_state_after_a_restart(project: Path) -> None:
-    ran_before(project, "x = [1]", "x.append(2)", "x.append(3)")
-    with opened(project) as app:
-        session = app.resume_session()
-        session.fork("early", at_round=1)
-        session.checkout("early")
-        assert run(session, "x") == "[1]"
-        session.checkout("main")
-        session.undo()
-        assert run(session, "x") == "[1, 2]"
-        assert run(session, "x.append(9); x") == "[1, 2, 9]"
-    with opened(project) as app:
-        session = app.resume_session()
-        assert session.branch == "branch-1"
-        assert run(session, "x") == "[1, 2, 9]"
-        session.checkout("main")
-        assert run(session, "x") == "[1, 2, 3]"
-
-
 def test_variables_of_the_session_reach_branches_whose_kernel_was_not_forked(
     project: Path,
 ) -> None:

@@ -113,8 +113,11 @@ def test_a_folder_that_is_not_there_holds_no_examples(project: Path) -> None:
     assert "example" not in said(script, 4)
 
 
-@pytest.mark.parametrize("path", ["../../../outside", "link", "{outside}", "a\0b"])
-@pytest.mark.parametrize("what", ["example", "experience"])
+@pytest.mark.parametrize(
+    ("what", "path"),
+    [("example", "../../../outside"), ("experience", "link"), ("experience", "{outside}"),
+     ("example", "a\0b")],
+)  # fmt: skip
 def test_a_folder_outside_ends_the_round_and_the_next_goes_on(
     project: Path, what: str, path: str
 ) -> None:
