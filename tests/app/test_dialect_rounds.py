@@ -24,7 +24,7 @@ from response_events import (
     message,
     reasoning,
 )
-from rounds import answering, cell, go_on, keys_of, play
+from rounds import Body, answering, cell, go_on, keys_of, play
 from scripted_server import delta, ending
 from support import Listener
 
@@ -39,8 +39,12 @@ from taskweaver.module.events import PostEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-CLAUDE = {"llm.api_type": "anthropic", "llm.model": "claude-x", "llm.api_key": "sk-ant-key-01234"}
-RESPONSES = {"llm.dialect": "responses"}
+CLAUDE: dict[str, Any] = {
+    "llm.api_type": "anthropic",
+    "llm.model": "claude-x",
+    "llm.api_key": "sk-ant-key-01234",
+}
+RESPONSES: dict[str, Any] = {"llm.dialect": "responses"}
 
 
 def claude_cell(code: str, id_: str = "toolu_1") -> dict[str, Any]:
@@ -168,7 +172,7 @@ def test_78_it_goes_back_after_the_session_was_opened_again_to_its_model_alone(
 
 def test_an_endpoint_that_refuses_the_reasoning_gets_the_chat_without(project: Path) -> None:
     words = "The encrypted content for item rs_1 could not be verified."
-    bodies = [
+    bodies: list[Body] = [
         WORKS, lambda call: call.refuse(400, words, code="invalid_encrypted_content"),
         says("It is 42."), says("Yes."),
     ]  # fmt: skip

@@ -7,19 +7,20 @@ import json
 import re
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_endpoint import Call, good
 from kept_sessions import KeptSessions
 from response_events import call_item, completed, created, function_call, message
-from rounds import ALONE, cell, go_on, play
+from rounds import ALONE, Body, cell, go_on, play
 from tool_replies import called
 
 from taskweaver.session.branches.pictures import MOST_BYTES, MOST_PIXELS
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-SEES = {"llm.model": "gpt-4o"}
+SEES: dict[str, Any] = {"llm.model": "gpt-4o"}
 PLOT = """
 import matplotlib.pyplot as plt
 plt.bar(["North", "South"], [3, 5])
@@ -89,7 +90,7 @@ def test_an_interpreter_sees_its_own_and_the_configuration_decides(project: Path
 def test_55_a_refused_image_is_never_sent_again_and_its_text_stands_instead(project: Path) -> None:
     copy = cell("import shutil; shutil.copy('chart.png', 'second.png')")
     words = "Invalid content type. image_url is only supported by certain models."
-    bodies = [
+    bodies: list[Body] = [
         called(plot()), lambda call: call.refuse(400, words), good("South leads."), called(copy),
         good("And again."),
     ]  # fmt: skip

@@ -169,8 +169,10 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     ]  # fmt: skip
     script = Script(replies)
     roles = ["planner", *SHELL["session.roles"], *PLUGINS["session.roles"], "code_interpreter"]
-    config = {"session.roles": roles, "code_interpreter.code_prefix": "prefix = 7"}
-    config |= {"session.state_limit_mb": 0}
+    config = {
+        "session.roles": roles, "code_interpreter.code_prefix": "prefix = 7",
+        "session.state_limit_mb": 0,
+    }  # fmt: skip
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
@@ -190,7 +192,7 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
 def test_each_has_a_prompt_file_of_its_own(project: Path, role: str) -> None:
     (project / "mine.yaml").write_text("version: 1\ninstruction: only this\n")
     path = str(project / "mine.yaml")
-    config = {"session.roles": [role], f"{role}.prompt_file_path": path}
+    config: dict[str, Any] = {"session.roles": [role], f"{role}.prompt_file_path": path}
     script = write(project, code_reply("nothing", "text"), **config).script
     assert script.prompts[0][0]["content"] == "only this"
     (project / "mine.yaml").write_text("version: 1\nplugins: x\n")

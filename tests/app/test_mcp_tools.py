@@ -30,7 +30,7 @@ pytest.importorskip("mcp")
 pytestmark = pytest.mark.usefixtures("no_states")
 SERVERS = Path(__file__).parents[1] / "mcp_"
 BAD = str(SERVERS / "bad_server.py")
-ONE_TRY = {"code_interpreter.max_retry_count": 0}
+ONE_TRY: dict[str, Any] = {"code_interpreter.max_retry_count": 0}
 CREATE = "ex_create_file(path='made')"
 
 

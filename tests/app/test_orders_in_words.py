@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_endpoint import good
@@ -19,7 +20,7 @@ from taskweaver.memory.reading.cells import successful_cells
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-ONE_TRY = {"code_interpreter.max_retry_count": 1}
+ONE_TRY: dict[str, Any] = {"code_interpreter.max_retry_count": 1}
 
 
 def own_cell(form: str, code: str) -> list[bytes]:

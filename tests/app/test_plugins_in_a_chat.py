@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from llm.fake_endpoint import Call, serving
+from fake_endpoint import Call, serving
 from support import Listener, OnStatus, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp

@@ -193,7 +193,7 @@ def test_48_49_reasoning_and_signatures_go_back_after_a_resume_and_on_both_sides
 
 
 def test_50_a_refused_signature_does_not_end_the_session(project: Path) -> None:
-    bodies = [
+    bodies: list[Body] = [
         signed("6 * 7"), lambda call: call.refuse(400, "Corrupted thought signature."),
         good("It is 42."), good("Yes."),
     ]  # fmt: skip
