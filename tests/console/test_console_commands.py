@@ -63,9 +63,9 @@ def test_the_calls_of_the_last_round_are_listed_and_each_can_be_read(
 
 
 def test_a_long_prompt_is_shown_page_by_page(line: CommandLine, capsys: Output) -> None:
-    line.handle(f"keep this:\n{LONG}")
+    line.handle(f"keep this:\n\n{LONG}")
     first = shown(line, capsys, "/prompts 1")
-    assert "row 0" in first
+    assert "keep this:\n  | \n  | row 0" in first
     pages = int(first.split("page 1 of ")[1].split(";")[0])
     assert "/prompts 1 2 shows the next" in first
     rest = [shown(line, capsys, f"/prompts 1 {page}") for page in range(2, pages + 1)]

@@ -98,6 +98,9 @@ def test_a_round_reads_plan_order_thought_code_output_value_files_answer() -> No
     assert album.blocks[0] == PlanBlock(PLAN)
     assert album.blocks[3] == CodeBlock(CODE)
     assert album.blocks[4] == OutputBlock(("loading 2400 rows",))
+    (ran,) = album.of(RunBlock)
+    assert isinstance(ran, RunBlock)
+    assert ran.is_ok
     assert album.blocks[7] == FilesBlock(("/w/cwd/mean_per_month.png",))
     assert album.blocks[8] == AnswerBlock(ANSWER)
 
@@ -127,7 +130,9 @@ def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> 
         ]
     )
     assert album.kinds() == [CodeBlock, RunBlock, TracebackBlock, NoteBlock]
-    shown = album.of(TracebackBlock)[0]
+    ran, shown = album.blocks[1:3]
+    assert isinstance(ran, RunBlock)
+    assert not ran.is_ok
     assert isinstance(shown, TracebackBlock)
     assert shown.text.startswith("...")
     assert shown.text.endswith("KeyError: 'Cuont'")
