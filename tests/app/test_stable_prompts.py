@@ -14,7 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 from fake_endpoint import Call, good
 from patience import PATIENCE_S
 from rounds import app_over, cell
@@ -117,15 +116,16 @@ def test_facts_that_stay_the_same_stand_once_and_changed_ones_move(project: Path
     assert breaks == [4]
 
 
-@pytest.mark.usefixtures("no_states")
 def test_a_new_process_names_the_files_of_cells_apart_from_the_users(project: Path) -> None:
     add_table(project)
     code = "open('own.txt', 'w').write('x')\npd.DataFrame({'a': [1]}).to_csv('made.csv')"
     order, done = planner_reply("CodeInterpreter", "write"), planner_reply("User", "Done.")
-    with TaskWeaverApp(project, model=Script([order, code_reply(code), done])) as app:
+    with TaskWeaverApp(
+        project, model=Script([order, code_reply(code), done]), config=NO_STATES
+    ) as app:
         app.get_session().send_message("write a file")
     script = Script([done])
-    with TaskWeaverApp(project, model=script) as app:
+    with TaskWeaverApp(project, model=script, config=NO_STATES) as app:
         app.resume_session().send_message("which files are there?")
     users, _, made = script.last(0).partition("Written or changed by cells:")
     assert '- "tiny.csv"' in users
