@@ -24,7 +24,6 @@ from unittest.mock import patch
 
 from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.engine.search import Search
@@ -33,6 +32,7 @@ from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, Job
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.service import resume_search, start_search
 
 SMALL, LARGE = sized((100, 1000), (4, 8))
 SLOTS, SLEEPS, SLEEP_S = sized((8, 64, 1.0), (2, 2, 0.01))

@@ -18,9 +18,9 @@ from typing import Any
 from bench.common import sized
 from bench.search import fake_workers
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.service import start_search
 
 DEPTHS = sized(6, 1)
 LINES = 80

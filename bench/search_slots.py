@@ -20,10 +20,10 @@ from unittest.mock import patch
 from bench.common import sized
 from bench.search import FakeExecutor, InstantModel, outcome
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.llm.types import ChatMessage
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.service import start_search
 
 SLOTS = 4
 MEAN_S, NODES = sized((2.0, 24), (0.02, 2))

@@ -197,8 +197,8 @@ def chat(
 ) -> None:
     """Ask questions; the default command."""
     if node is not None:
-        from taskweaver.app.search_service import session_on_node
         from taskweaver.cli.opening.projects import open_app
+        from taskweaver.treesearch.service import session_on_node
 
         with open_app(project) as app:
             resume = session_on_node(app, node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,11 @@ from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.session import Session
 from taskweaver.session.storage.store import working_folder
 from taskweaver.session.storage.workdir import AddedFile, chosen_file, files_in, stamp_of
+from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import counted
+
+PageMaker = Callable[[Sequence[Round], Folder, str, str], str]
+"""Makes a page of rounds: their working directory, the title and the branch follow."""
 
 _MOST_SHOWN = 10
 """Rounds of an earlier session that are shown again."""
@@ -30,9 +34,16 @@ class Chat:
     Attributes:
         session: The conversation; replaced by `reset`.
         waiting: Files that go with the next message.
+        page_maker: Makes the page of ``/export page``; None where there are no pages.
     """
 
-    def __init__(self, app: TaskWeaverApp, surface: Surface, resume: str | None = None) -> None:
+    def __init__(
+        self,
+        app: TaskWeaverApp,
+        surface: Surface,
+        resume: str | None = None,
+        page_maker: PageMaker | None = None,
+    ) -> None:
         """Start a session, or continue one: by its id, or the ``latest``.
 
         Raises:
@@ -40,6 +51,7 @@ class Chat:
         """
         self.app = app
         self.surface = surface
+        self.page_maker = page_maker
         self.waiting: list[AddedFile] = []
         if resume is None:
             self.session: Session = self._new_session()

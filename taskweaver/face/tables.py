@@ -10,19 +10,17 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from taskweaver.ces.cell_tables import CellTable
+
+T = TypeVar("T")
 
 _DTYPE = re.compile(
     r"u?int\d{1,2}|float\d{1,2}|U?Int\d{1,2}|Float\d{1,2}|bool|boolean|str|string|object"
     r"|datetime64\[[A-Za-z0-9_+\-/:, ]{1,60}\]|timedelta64\[\w{1,3}\]|period\[[\w-]{1,10}\]"
 )
 """Types of columns that are made again; a column of another one has the type pandas infers."""
-
-
-class _BadTable(ValueError):
-    """The text is not in the form of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +60,10 @@ def read_tables(reported: Iterable[CellTable]) -> ReadTables:
 def _frame(claim: Any) -> Any:
     import pandas as pd
 
-    columns = _axis(_dict(claim)["columns"])
-    data = [_column(item) for item in _list(claim["data"])]
+    columns = _axis(_as(dict, claim)["columns"])
+    data = [_column(item) for item in _as(list, claim["data"])]
     if len(data) != len(columns) or len({len(column) for column in data}) > 1:
-        raise _BadTable("columns of different lengths")
+        raise ValueError("columns of different lengths")
     frame = pd.DataFrame(dict(enumerate(data)))
     if claim["index"] is not None:
         frame.index = _axis(claim["index"])
@@ -76,10 +74,10 @@ def _frame(claim: Any) -> Any:
 def _axis(claim: Any) -> Any:
     import pandas as pd
 
-    names = [_scalar(name) for name in _list(_dict(claim)["names"])]
-    levels = [_column(item) for item in _list(claim["levels"])]
+    names = [_scalar(name) for name in _as(list, _as(dict, claim)["names"])]
+    levels = [_column(item) for item in _as(list, claim["levels"])]
     if not levels or len(levels) != len(names) or len({len(level) for level in levels}) > 1:
-        raise _BadTable("levels of different lengths")
+        raise ValueError("levels of different lengths")
     if len(levels) == 1:
         return pd.Index(levels[0], name=names[0])
     return pd.MultiIndex.from_arrays(levels, names=names)
@@ -88,10 +86,10 @@ def _axis(claim: Any) -> Any:
 def _column(claim: Any) -> Any:
     import pandas as pd
 
-    values = [_scalar(value) for value in _list(_dict(claim)["values"])]
+    values = [_scalar(value) for value in _as(list, _as(dict, claim)["values"])]
     dtype = claim["dtype"]
     if "categories" in claim:
-        categories = [_scalar(value) for value in _list(claim["categories"])]
+        categories = [_scalar(value) for value in _as(list, claim["categories"])]
         return pd.Series(pd.Categorical(values, categories, ordered=claim["is_ordered"] is True))
     if not isinstance(dtype, str) or not _DTYPE.fullmatch(dtype):
         return pd.Series(values)
@@ -114,16 +112,10 @@ def _typed(values: Sequence[Any], dtype: Any) -> Any:
 def _scalar(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise _BadTable(f"{type(value).__name__} is no value of a cell")
+    raise ValueError(f"{type(value).__name__} is no value of a cell")
 
 
-def _dict(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _BadTable(f"{type(value).__name__} is no object")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise _BadTable(f"{type(value).__name__} is no list")
+def _as(kind: type[T], value: Any) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{type(value).__name__} is no {kind.__name__}")
     return value

@@ -99,27 +99,18 @@ class PostEventProxy:
             ValueError: If neither `type` is given nor `id` is the last attachment's.
         """
         attachment = self._grow(id, message) if id is not None else self._add(type, message, extra)
-        facts = {
-            "type": attachment.type,
-            "extra": attachment.extra,
-            "id": attachment.id,
-            "is_end": is_end,
-        }
         text = message if isinstance(message, str) else "\n".join(map(str, message))
-        self._tell(PostEventType.post_attachment_update, text, facts)
+        self._tell_attachment(attachment, text, is_end=is_end)
         return attachment
 
     def replace_attachment(self, attachment: Attachment, content: str) -> None:
         """Give an attachment of the post, which is complete, another text."""
         attachment.content = content
-        facts = {
-            "type": attachment.type,
-            "extra": attachment.extra,
-            "id": attachment.id,
-            "is_end": True,
-            "replaces": True,
-        }
-        self._tell(PostEventType.post_attachment_update, content, facts)
+        self._tell_attachment(attachment, content, is_end=True, replaces=True)
+
+    def _tell_attachment(self, attachment: Attachment, text: str, **facts: bool) -> None:
+        facts_of = {"type": attachment.type, "extra": attachment.extra, "id": attachment.id}
+        self._tell(PostEventType.post_attachment_update, text, facts_of | facts)
 
     def _add(self, type: AttachmentType | None, content: Any, extra: Any) -> Attachment:
         if type is None:

@@ -26,7 +26,7 @@ _MOST_BYTES = 64 << 20
 
 
 def conversation_page(
-    rounds: Sequence[Round], folder: Folder | None, *, title: str, branch: str
+    rounds: Sequence[Round], folder: Folder | None, title: str, branch: str
 ) -> str:
     """Return a page with rounds of a branch, and the pictures that their code made.
 

@@ -66,16 +66,17 @@ def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
 def _asked(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
     """Yield the posts, with an order to the leader in place of each to the runner."""
     for post in posts:
-        kinds = [item.content for item in post.get_attachment(AttachmentType.reply_type)]
+        forms = [item.content for item in post.get_attachment(AttachmentType.reply_type)]
         if post.send_from != runner:
             yield replace(post, send_from=USER, send_to=leader)
-        elif "text" in kinds or not _code(post):
+        elif "text" in forms or not _code(post):
             yield replace(post, send_from=leader, send_to=USER)
         else:
-            thoughts = post.get_attachment(AttachmentType.thought)
-            results = post.get_attachment(AttachmentType.execution_result)
-            words = "\n".join(str(item.content) for item in thoughts)
-            outcome = "\n".join(str(item.content) for item in results)
+            kinds = AttachmentType.thought, AttachmentType.execution_result
+            thoughts, results = map(post.get_attachment, kinds)
+            words, outcome = (
+                "\n".join(str(item.content) for item in items) for items in (thoughts, results)
+            )
             yield Post.create(words, leader, runner, [*thoughts, *_cell(post)])
             yield Post.create(outcome or _CODE.sub("", post.message), runner, leader)
 

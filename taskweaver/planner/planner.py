@@ -16,7 +16,7 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_run, ran_code
+from taskweaver.memory.reading.cells import has_failed, has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
@@ -150,7 +150,8 @@ class Planner(Role):
             newest = view.rounds[-1]
             is_answer = ran_code(newest) or (form == "tools" and self.model.takes("tools"))
             asked = Asked(form, newest.user_query, is_answer, told(newest.post_list))
-            outcome = _last_outcome(newest)
+            report = _last_report(newest)
+            outcome = "" if report is None else report.message
             is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
 
@@ -164,7 +165,7 @@ class Planner(Role):
 
             def validate(reply: ModelReply) -> list[Post]:
                 reading = read_reply(reply, offer, asked)
-                if reading.problem and tries >= most and ran_code(view.rounds[-1]):
+                if reading.problem and tries >= most and ran_code(newest):
                     reading = last_words(reply) or reading
                 self.model.note_form(form, reading)
                 is_empty = reading.problem == EMPTY_REPLY
@@ -178,7 +179,7 @@ class Planner(Role):
                 self._review(writer.draft(reading), tries)
                 posts = writer.posts(reading)
                 self._review(posts[0], tries)
-                return [self._finish(post, view.rounds[-1]) for post in posts]
+                return [self._finish(post, report) for post in posts]
 
             def end(problem: str) -> list[Post]:
                 if outcome:
@@ -234,9 +235,9 @@ class Planner(Role):
         proxy.update_send_to(USER)
         return proxy.end()
 
-    def _finish(self, post: Post, round_: Round) -> Post:
-        """Share the plan of an order with its receiver; mark an answer after a failure."""
-        if post.send_to == USER and _ends_in_failure(round_):
+    def _finish(self, post: Post, report: Post | None) -> Post:
+        """Share the plan of an order with its receiver; mark an answer after a cell that failed."""
+        if post.send_to == USER and report is not None and has_failed(report):
             if not post.get_attachment(AttachmentType.stop):
                 post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))
             return post
@@ -252,17 +253,6 @@ class Planner(Role):
         self.model.close()
 
 
-def _last_outcome(round_: Round) -> str:
-    """Return the report on the newest cell of a round; empty without any."""
-    reports = [post.message for post in round_.post_list if has_run(post)]
-    return reports[-1] if reports else ""
-
-
-def _ends_in_failure(round_: Round) -> bool:
-    """Return whether the newest cell of a round failed."""
-    states = [
-        state.content
-        for post in round_.post_list
-        for state in post.get_attachment(AttachmentType.execution_status)
-    ]
-    return states[-1:] == ["FAILURE"]
+def _last_report(round_: Round) -> Post | None:
+    """Return the report on the newest cell of a round."""
+    return next(filter(has_run, reversed(round_.post_list)), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -91,7 +92,8 @@ def _checked(folder: Path, findings: list[str]) -> SessionHealth:
         if _is_of_machine(error):
             condition = "unchecked"
         else:
-            rounds = _saved_rounds(folder)
+            with suppress(OSError, BranchedMemoryError):
+                rounds, _ = readable_rounds(folder)
     findings = [*memory_findings, *findings, *problems]
     return SessionHealth(
         folder.name,
@@ -107,13 +109,6 @@ def _checked(folder: Path, findings: list[str]) -> SessionHealth:
 def _is_of_machine(error: Exception) -> bool:
     """Return whether the disk or the rights, and not the file, are why it cannot be checked."""
     return isinstance(error, StoreUnwritable) or getattr(error, "errno", None) in _OF_MACHINE
-
-
-def _saved_rounds(folder: Path) -> int:
-    try:
-        return readable_rounds(folder)[0]
-    except (OSError, BranchedMemoryError):
-        return 0
 
 
 def _memory_problems(copy: Path) -> tuple[list[str], int]:

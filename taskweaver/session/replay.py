@@ -9,8 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.reading.cells import Ran, RecordedCell, successful_cells
+from taskweaver.memory.reading.cells import Ran, RecordedCell, executed_cells, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.parsing import parse, parse_expression
@@ -75,7 +74,7 @@ def replay(
     missing = sorted(set(values) - {name for _, names in changed for name in names})
     if missing:
         raise SessionError(f"No recorded cell assigns {', '.join(missing)} at its top level.")
-    recorded = _recorded_results(rounds)
+    recorded = {cell.post_id: cell.report for cell in executed_cells(rounds)}
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
         if has_mask(code):  # not given to a model either, which could only guess the value
             refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
@@ -83,29 +82,17 @@ def replay(
             continue
         ran = run(RecordedCell(cell.post_id, code, cell.role))
         first_error = ran.error
-        if ran.error and repair is not None:
-            better = repair(code, ran.error)
-            if better is not None:
-                code, ran = better, run(RecordedCell(cell.post_id, better))
+        better = repair(code, first_error) if first_error and repair is not None else None
+        if better is not None:
+            code, ran = better, run(RecordedCell(cell.post_id, better))
         if ran.error:
             yield ReplayedCell(number, code, "failed", (ran.error,))
             continue
         found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
+        verdict: Verdict = "differs" if found else "same"
         if first_error:
-            yield ReplayedCell(
-                number, code, "repaired", (f"it failed first: {first_error}", *found)
-            )
-        else:
-            yield ReplayedCell(number, code, "differs" if found else "same", found)
-
-
-def _recorded_results(rounds: Sequence[Round]) -> dict[str, str]:
-    return {
-        post.id: str(attachment.content)
-        for round_ in rounds
-        for post in round_.post_list
-        for attachment in post.get_attachment(AttachmentType.execution_result)
-    }
+            verdict, found = "repaired", (f"it failed first: {first_error}", *found)
+        yield ReplayedCell(number, code, verdict, found)
 
 
 def _expression(name: str, text: str) -> ast.expr:

@@ -1,12 +1,20 @@
-"""Sessions that tests of a file share."""
+"""A project of a test's own, and sessions that tests of a file share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from kept_sessions import KeptSessions
+from support import make_project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project without a table, which would start a kernel."""
+    return make_project(tmp_path / "project", has_table=False)
 
 
 @pytest.fixture(scope="module")

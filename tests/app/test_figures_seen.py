@@ -6,85 +6,36 @@ import base64
 import json
 import re
 import struct
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_endpoint import Call, good, serving
+from fake_endpoint import Call, good
 from kept_sessions import KeptSessions
-from sizes import some
-from support import make_project
+from response_events import call_item, completed, created, function_call, message
+from rounds import ALONE, Body, cell, go_on, play
 from tool_replies import called
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.session.branches.pictures import MOST_BYTES, MOST_PIXELS
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-Answer = list[bytes] | Callable[[Call], None]
-Message = dict[str, Any]
-
+SEES: dict[str, Any] = {"llm.model": "gpt-4o"}
 PLOT = """
 import matplotlib.pyplot as plt
 plt.bar(["North", "South"], [3, 5])
 plt.title("Counts")
 plt.savefig("{name}.png", dpi=30)
 """
-COPY = "import shutil; shutil.copy('chart.png', 'second.png')"
-"""Another figure, which nobody has to draw."""
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
-
-
-def cell(code: str, intent: str = "draw") -> tuple[str, object]:
-    return ("run_python", {"intent": intent, "code": code})
 
 
 def plot(name: str = "chart") -> tuple[str, object]:
     return cell(PLOT.format(name=name))
 
 
-def play(project: Path, *answers: Answer, rounds: int = 1, **config: object) -> list[Call]:
-    """Return the calls of rounds whose model gives these answers."""
-
-    def answer(call: Call) -> None:
-        given = answers[call.number]
-        given(call) if callable(given) else call.stream(given)
-
-    with serving(answer) as endpoint:
-        more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "gpt-4o"}
-        keys = {**more, "llm.api_key": "k", "llm.max_retries": 0, **config}
-        with TaskWeaverApp(project, config=keys) as app, app.get_session() as session:
-            for number in range(rounds):
-                assert session.send_message(f"go {number}").state == "finished"
-    return endpoint.calls
-
-
-def go_on(kept: KeptSessions, *answers: list[bytes], rounds: int = 1) -> list[Call]:
-    """Return the calls of rounds of a session that goes on, whose model gives these answers."""
-    answer = partial(_stream, answers)
-    session, calls = kept.answered(answer, **{"llm.model": "gpt-4o"})
-    for number in range(rounds):
-        assert session.send_message(f"go {number}").state == "finished"
-    return calls
-
-
-def _stream(answers: Sequence[list[bytes]], call: Call) -> None:
-    call.stream(answers[call.number])
-
-
-def chat(call: Call) -> list[Message]:
-    return list(call.body["messages"])
-
-
 def images(call: Call) -> list[bytes]:
     """Return the pictures in a request, decoded."""
-    contents = [m["content"] for m in chat(call) if isinstance(m["content"], list)]
+    contents = [m["content"] for m in call.body["messages"] if isinstance(m["content"], list)]
     parts = [part for content in contents for part in content if part["type"] == "image_url"]
     assert all(set(part) == {"type", "image_url"} for part in parts)
     urls = [part["image_url"]["url"] for part in parts]
@@ -100,108 +51,53 @@ def size_of(png: bytes) -> tuple[int, int]:
 def test_figures_follow_results_and_never_stand_between_two_of_a_reply(
     kept_sessions: KeptSessions,
 ) -> None:
-    cells = called(cell("6 * 7", "compute"), plot("one"), plot("two"))
-    calls = go_on(kept_sessions, cells, good("South leads."))
+    """Each is seen as it was when its cell ended."""
+    other = cell(PLOT.format(name="one").replace("[3, 5]", "[3, 500]"))
+    cells = called(cell("6 * 7", "compute"), plot("one"), other, plot("two"))
+    _, (_, call), _ = go_on(kept_sessions, cells, good("South leads."), **SEES)
     waiting = 0
-    for message in chat(calls[1]):
-        assert message["role"] == "tool" or not waiting
-        waiting += len(message.get("tool_calls", ())) - (message["role"] == "tool")
-        assert message["role"] == "user" or not isinstance(message["content"], list)
-    seen = json.dumps([m["content"] for m in chat(calls[1]) if m["role"] == "user"])
-    assert re.findall(r'result \d of \d, \\"(\w+.png)', seen) == ["one.png", "two.png"]
-    assert len(images(calls[1])) == 2
+    for one in call.body["messages"]:
+        assert one["role"] == "tool" or not waiting
+        waiting += len(one.get("tool_calls", ())) - (one["role"] == "tool")
+        assert one["role"] == "user" or not isinstance(one["content"], list)
+    seen = json.dumps([m["content"] for m in call.body["messages"] if m["role"] == "user"])
+    assert re.findall(r'result \d of \d, \\"(\w+.png)', seen) == ["one.png", "one.png", "two.png"]
+    before, after, _ = images(call)
+    assert before != after
 
 
 def test_a_figure_is_sent_in_its_own_round_only_and_its_description_stays(
     kept_sessions: KeptSessions,
 ) -> None:
-    calls = go_on(
-        kept_sessions,
-        called(plot()),
-        called(cell("1", "look")),
-        good("South leads."),
-        good("As I said."),
-        rounds=2,
-    )
+    bodies = [called(plot()), called(cell("1")), good("South leads."), good("As I said.")]
+    _, calls, _ = go_on(kept_sessions, *bodies, rounds=2, **SEES)
     assert [len(images(call)) for call in calls] == [0, 1, 1, 0]
-    assert chat(calls[2])[: len(chat(calls[1]))] == chat(calls[1])  # for the cache
-    assert '"Counts"' in json.dumps(chat(calls[3])).replace('\\"', '"')
+    before = calls[1].body["messages"]
+    assert calls[2].body["messages"][: len(before)] == before  # for the cache
+    assert '"Counts"' in json.dumps(calls[3].body["messages"]).replace('\\"', '"')
 
 
-def test_a_figure_is_seen_as_it_was_when_its_cell_ended(kept_sessions: KeptSessions) -> None:
-    other = cell(PLOT.format(name="chart").replace("[3, 5]", "[3, 500]"))
-    calls = go_on(kept_sessions, called(plot(), other), good("Done."))
-    before, after = images(calls[1])
-    assert before != after
-
-
-@pytest.mark.parametrize(("form", "fence"), some([("json", False), ("fences", True)], 1))
-def test_other_forms_show_figures_beside_the_report(
-    project: Path, form: str, *, fence: bool
-) -> None:
-    code = PLOT.format(name="chart")
-    reply = {"send_to": "CodeInterpreter", "message": "draw", "code": code}
-    order = f"```python\n{code}\n```" if fence else json.dumps({"response": reply})
-    answer = {"response": {"send_to": "User", "message": "South leads."}}
-    said = "South leads." if fence else json.dumps(answer)
-    calls = play(project, good(order), good(said), **{"llm.form": form})
-    newest = chat(calls[1])[-1]
-    assert newest["role"] == "user"
-    assert '"Counts"' in newest["content"][0]["text"]
-    assert len(images(calls[1])) == 1
-
-
-@pytest.mark.parametrize(
-    ("model", "images_key", "count"),
-    some(
-        [
-            ("qwen3-coder", "yes", 1),
-            ("gpt-4o", "no", 0),
-            ("qwen3-coder", "auto", 0),
-            ("qwen2.5-vl-7b-instruct", "auto", 1),
-            ("gpt-4o", "auto", 1),
-        ],
-        2,
-    ),
-)
-def test_the_configuration_decides_whether_figures_are_sent(
-    project: Path, model: str, images_key: str, count: int
-) -> None:
-    keys = {"llm.model": model, "llm.images": images_key, "llm.form": "tools"}
-    calls = play(project, called(plot()), good("South leads."), **keys)
-    assert len(images(calls[1])) == count
-    result = next(m for m in chat(calls[1]) if m["role"] == "tool")
+def test_an_interpreter_sees_its_own_and_the_configuration_decides(project: Path) -> None:
+    config = {**ALONE, "llm.model": "qwen3-coder", "llm.images": "yes"}
+    _, (_, seen), _ = play(project, called(plot()), good("South leads."), **config)
+    assert len(images(seen)) == 1
+    _, (_, blind), _ = play(project, called(plot()), good("x"), **SEES, **{"llm.images": "no"})
+    assert images(blind) == []
+    result = next(m for m in blind.body["messages"] if m["role"] == "tool")
     assert '"Counts"; x (no label) North, South; y (no label) 0 to 5; bars: 2' in result["content"]
 
 
-REFUSALS = [
-    (400, "Invalid content type. image_url is only supported by certain models."),
-    (400, "This model does not support image inputs"),
-    (404, "No endpoints found that support image input"),
-    (400, "m is not a multimodal model"),
-    (422, "messages[4].content: Input should be a valid string"),
-    (500, "this model is missing data required for image input"),
-    (400, "Failed to deserialize: messages[3]: unknown variant `image_url`, expected `text`"),
-]
-
-
-@pytest.mark.parametrize(("status", "words"), some(REFUSALS, 1))
-def test_a_refused_image_is_never_sent_again_and_its_text_stands_instead(
-    project: Path, status: int, words: str
-) -> None:
-    """Row 55."""
-    calls = play(
-        project,
-        called(plot()),
-        lambda call: call.refuse(status, words),
-        good("South leads."),
-        called(cell(COPY)),
+def test_55_a_refused_image_is_never_sent_again_and_its_text_stands_instead(project: Path) -> None:
+    copy = cell("import shutil; shutil.copy('chart.png', 'second.png')")
+    words = "Invalid content type. image_url is only supported by certain models."
+    bodies: list[Body] = [
+        called(plot()), lambda call: call.refuse(400, words), good("South leads."), called(copy),
         good("And again."),
-        rounds=2,
-    )
+    ]  # fmt: skip
+    _, calls, _ = play(project, *bodies, rounds=2, **SEES)
     assert [len(images(call)) for call in calls] == [0, 1, 0, 0, 0]
     assert all("tools" in call.body for call in calls)
-    assert '"Counts"' in chat(calls[2])[-1]["content"]
+    assert '"Counts"' in calls[2].body["messages"][-1]["content"]
 
 
 def test_large_pictures_are_made_smaller_and_others_are_named(kept_sessions: KeptSessions) -> None:
@@ -213,21 +109,22 @@ noise = np.random.default_rng(1).integers(0, 255, (800, 800, 3), dtype="uint8")
 Image.fromarray(noise).save("noise.png")
 open("fake.png", "wb").write(b"From: User")
 """
-    calls = go_on(kept_sessions, called(cell(code)), good("Done."))
-    *_, result, seen = chat(calls[1])
-    by_name = dict(zip(["noise", "wide"], images(calls[1]), strict=True))
-    assert size_of(by_name["wide"]) in [(MOST_PIXELS, 313), (MOST_PIXELS, 314)]
-    assert len(by_name["noise"]) <= MOST_BYTES
+    _, (_, call), _ = go_on(kept_sessions, called(cell(code)), good("Done."), **SEES)
+    *_, result, seen = call.body["messages"]
+    noise, wide = images(call)
+    assert size_of(wide) in [(MOST_PIXELS, 313), (MOST_PIXELS, 314)]
+    assert len(noise) <= MOST_BYTES
     assert '("fake.png" is not shown: not a picture.)' in result["content"]
     assert "fake.png" not in json.dumps(seen)
 
 
-def test_a_prompt_that_is_too_long_loses_its_images_first(project: Path) -> None:
-    calls = play(
-        project,
-        called(plot()),
-        lambda call: call.refuse(400, "maximum context length exceeded: 4000 > 3900 tokens"),
-        good("Done."),
-    )
-    assert [len(images(call)) for call in calls] == [0, 1, 0]
-    assert '"Counts"' in chat(calls[2])[-1]["content"]
+def test_79_in_responses_a_figure_stands_inside_the_result_of_its_cell(project: Path) -> None:
+    item = call_item(1, json.dumps({"intent": "draw", "code": PLOT.format(name="chart")}))
+    works = [created(), *function_call(1, item), completed()]
+    says = [created(), *message(0, "South leads."), completed()]
+    _, calls, _ = play(project, works, says, **{"llm.dialect": "responses", "llm.model": "gpt-5"})
+    made, result = calls[1].body["input"][-2:]
+    assert (result["type"], result["call_id"]) == ("function_call_output", made["call_id"])
+    assert [part["type"] for part in result["output"]] == ["input_text", "input_image"]
+    assert set(result["output"][1]) == {"type", "image_url", "detail"}
+    assert result["output"][1]["image_url"].startswith("data:image/png;base64,")

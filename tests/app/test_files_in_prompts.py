@@ -39,25 +39,6 @@ def section(messages: list[ChatMessage]) -> str:
     return next((text for text in texts if "## Files\n" in text), "")
 
 
-@pytest.mark.long
-def test_planner_and_code_writer_see_the_files_and_code_opens_them(project: Path) -> None:
-    script = Script(
-        [
-            planner_reply("CodeInterpreter", "count the rows"),
-            code_reply("len(open('t.csv').readlines())"),
-            planner_reply("User", "There are 3 lines."),
-        ]
-    )
-    with TaskWeaverApp(project, model=script, config=COLD) as app, app.get_session() as session:
-        round_ = session.send_message("how many lines are there?")
-    assert round_.state == "finished"
-    for prompt in script.prompts:
-        text = section(prompt)
-        assert '- "t.csv", 2 rows, columns {"name": "text, a|b", "n": "number, 1.5 to 2.5",' in text
-        assert '["a", "1,5", "00501"], ["b", "2,5", "10001"]' in text
-    assert "## Result\n```\n3\n```" in script.last(2)
-
-
 def test_every_format_new_changed_and_unreadable_files_are_listed(project: Path) -> None:
     data, frame = project / "data", pd.DataFrame({"a": [1, 2, 3], "b": ["x", "y", "z"]})
     frame.to_json(data / "j.json", orient="records")

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kept_sessions import KeptSessions
-from live_folders import paths_below
-from support import Script, code_reply, make_project, planner_reply
+from rounds import Person, marks, write, write_on
+from support import Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
+from taskweaver.module.confirmation import Confirmation
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
 PLUGINS: dict[str, Any] = {"session.roles": ["code_interpreter_plugin_only"]}
 SHELL: dict[str, Any] = {"session.roles": ["code_interpreter_cli_only"]}
-ALL: dict[str, Any] = {
-    "session.roles": [
-        "planner", "code_interpreter", "code_interpreter_plugin_only", "code_interpreter_cli_only",
-    ],
-}  # fmt: skip
 DOUBLE = "def double(x):\n    return [part * 2 for part in x] if isinstance(x, list) else x * 2\n"
-COUNT = (
-    "class Count(Plugin):\n    calls = 0\n    def __call__(self):\n"
-    "        self.calls += 1\n        return self.calls\n"
-)
 FREE = "def free():\n    open('mark', 'w').write('ran')\n    return {'a': 5}, 'note'\n"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    folder = make_project(tmp_path / "project", has_table=False)
-    add_plugin(folder, "double", DOUBLE)
-    add_plugin(folder, "free", FREE)
-    return folder
+def project(project: Path) -> Path:
+    add_plugin(project, "double", DOUBLE)
+    add_plugin(project, "free", FREE)
+    return project
 
 
 def add_plugin(project: Path, name: str, source: str, *, marked: bool = False) -> None:
@@ -53,64 +44,21 @@ def add_plugin(project: Path, name: str, source: str, *, marked: bool = False) -
     (folder / f"{name}.py").write_text(start + source)
 
 
-def ask(
-    project: Path,
-    config: dict[str, Any],
-    replies: list[str],
-    *,
-    rounds: int = 1,
-    handler: Any = None,
-) -> tuple[list[Round], Script]:
-    script = Script(replies)
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        assert app.warnings == []
-        session = app.get_session()
-        session.event_emitter.confirmation_handler = handler
-        return [session.send_message("go") for _ in range(rounds)], script
-
-
-class GoingOn:
-    """Sessions that go on through the tests, with the plugins of a project."""
-
-    def __init__(self, folder: Path, kept: KeptSessions) -> None:
-        self._kept = kept
-        self._plugins = folder / "plugins"
-        add_plugin(folder, "double", DOUBLE)
-        add_plugin(folder, "free", FREE)
-
-    def ask(
-        self, config: dict[str, Any], replies: list[str], *, rounds: int = 1
-    ) -> tuple[list[Round], Script, list[Path]]:
-        """Play rounds; return the marks that code has left, too."""
-        script, path = Script(replies), {"plugin.base_path": str(self._plugins)}
-        session = self._kept.scripted(script, **config, **path)
-        return [session.send_message("go") for _ in range(rounds)], script, marks(session.workspace)
-
-
 @pytest.fixture(scope="module")
-def going_on(kept_sessions: KeptSessions, tmp_path_factory: pytest.TempPathFactory) -> GoingOn:
-    return GoingOn(tmp_path_factory.mktemp("plugins"), kept_sessions)
+def on_kept(kept_sessions: KeptSessions, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """`write_on` with the plugins of a folder."""
+    folder = tmp_path_factory.mktemp("plugins")
+    add_plugin(folder, "double", DOUBLE)
+    add_plugin(folder, "free", FREE)
+    return partial(write_on, kept_sessions, **{"plugin.base_path": str(folder / "plugins")})
 
 
 def last(round_: Round) -> Post:
     return round_.post_list[-1]
 
 
-def marks(project: Path) -> list[Path]:
-    return paths_below(project, "mark")
-
-
-class Person:
-    """Answers what it is asked, and keeps it."""
-
-    def __init__(self, *answers: Confirmation) -> None:
-        self.answers = list(answers)
-        self.requests: list[ConfirmationRequest] = []
-
-    def request_confirmation(self, request: ConfirmationRequest, timeout_s: float) -> Confirmation:
-        assert timeout_s > 0
-        self.requests.append(request)
-        return self.answers.pop(0)
+def bash(code: str) -> str:
+    return code_reply(code, "bash")
 
 
 def test_calls_of_plugins_run_and_their_results_stay(project: Path) -> None:
@@ -119,7 +67,7 @@ def test_calls_of_plugins_run_and_their_results_stay(project: Path) -> None:
         'b = double(x=parts["a"])\nc = double([a[0], {"k": note}.copy])\n[a, b]',
         'b = double(x=parts["a"])\nc = double([a[0], note])\n[a, b, c]',
     ]
-    (one, two), script = ask(project, PLUGINS, [code_reply(cell) for cell in cells], rounds=2)
+    (one, two), script, _ = write(project, *cells, rounds=2, **PLUGINS)
     assert last(one).get_attachment(AttachmentType.verification)[0].content == "CORRECT"
     assert "only results have parts" in two.post_list[1].message
     assert "[[2, -4], 10, [4, 'notenote']]" in last(two).message
@@ -144,131 +92,67 @@ NOT_CALLS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("part", [NOT_CALLS[at::2] for at in range(2)])
-def test_whatever_else_is_written_does_not_run(going_on: GoingOn, part: list[str]) -> None:
+def test_whatever_else_is_written_does_not_run(on_kept: Any, kept_sessions: KeptSessions) -> None:
     config = PLUGINS | {"code_interpreter_plugin_only.max_retry_count": 0}
-    replies = [code_reply(cell) for cell in part]
-    rounds, _, left = going_on.ask(config, replies, rounds=len(part))
-    for cell, round_ in zip(part, rounds, strict=True):
+    rounds = on_kept(*map(code_reply, NOT_CALLS), **config).rounds
+    for cell, round_ in zip(NOT_CALLS, rounds, strict=True):
         assert not last(round_).get_attachment(AttachmentType.execution_status), cell
         assert "came back" in last(round_).message, cell
-    assert left == []
+    assert marks(kept_sessions.folder) == []
 
 
 def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> None:
     add_plugin(project, "kept", "def kept():\n    return 'kept'\n", marked=True)
-    replies = [code_reply("free()"), code_reply("kept()")]
-    (round_,), script = ask(project, PLUGINS, replies)
+    (round_,), script, _ = write(project, "free()", "kept()", rounds=1, **PLUGINS)
     assert "the plugins are: kept" in round_.post_list[1].message
     assert "more than calls of plugins" in script.last()
     assert "kept" in last(round_).message
     assert "def free(" not in str(script.prompts[0][0]["content"])
-    (round_,), script = ask(
-        project, {"session.roles": ["code_interpreter"]}, [code_reply("free()[1] + kept()")]
-    )
+    (round_,), script, _ = write(project, "free()[1] + kept()")
     assert "notekept" in last(round_).message
     assert "- free(" in str(script.prompts[0][0]["content"])
 
 
-def test_a_marked_plugin_that_breaks_lets_no_other_in(project: Path) -> None:
-    add_plugin(project, "kept", "def kept():\n    return 1\nraise OSError\n", marked=True)
-    config = PLUGINS | {"code_interpreter_plugin_only.max_retry_count": 0}
-    (round_,), _ = ask(project, config, [code_reply("free()")])
-    assert "the plugins are: none" in last(round_).message
-    assert marks(project) == []
-
-
-@pytest.mark.long
-def test_a_call_that_fails_is_mended(project: Path) -> None:
-    replies = [code_reply("double(5, 6)"), code_reply("double(5)")]
-    (round_,), script = ask(project, PLUGINS, replies)
-    assert [post.send_to for post in round_.post_list[1:]] == ["PluginOrchestrator", "User"]
-    assert "TypeError" in script.last()
-    assert "10" in last(round_).message
-
-
-def test_the_planner_reads_which_plugins_there_are(project: Path) -> None:
-    config = {"session.roles": ["planner", "code_interpreter_plugin_only"]}
+def test_a_command_gives_its_output_and_exit_status_and_python_is_sent_back(on_kept: Any) -> None:
+    """A mark that the model wrote is no part of the script."""
     replies = [
-        planner_reply("PluginOrchestrator", "double 4"), code_reply("double(4)"),
-        planner_reply("User", "it is 8"),
+        bash("echo out; echo err >&2; exit 3"),
+        bash("```bash\nprintf '%s\\n' a b > made.txt\nwc -l < made.txt\n```"),
+        bash("%%bash\necho {1+1} $HOME"), "open('mark', 'w')", code_reply("no file", "text"),
     ]  # fmt: skip
-    (round_,), script = ask(project, config, replies)
-    assert "def double(" in str(script.prompts[0][0]["content"])
-    assert "8" in round_.post_list[2].message
-    assert round_.state == "finished"
-
-
-def test_a_command_gives_its_output_and_exit_status(going_on: GoingOn) -> None:
-    replies = [
-        code_reply("echo out; echo err >&2; exit 3", "bash"),
-        code_reply("```bash\nprintf '%s\\n' a b > made.txt\nwc -l < made.txt\n```", "bash"),
-    ]
-    (round_,), script, _ = going_on.ask(SHELL, replies)
-    failed, good = round_.post_list[1:]
+    (both, echoed, python), script, _ = on_kept(*replies, rounds=3, **SHELL)
+    failed, good = both.post_list[1:]
     for part in ("out", "err", "exit status 3"):
         assert part in failed.message
-        assert part in script.last()
+        assert part in script.last(1)
     assert "Traceback" not in failed.message
     assert "2" in good.message
     assert good.get_attachment(AttachmentType.artifact_paths)[0].content == ["made.txt"]
     assert "You answer tasks with shell commands" in str(script.prompts[0][0]["content"])
     assert "def double(" not in str(script.prompts[0][0]["content"])
-
-
-def test_a_mark_the_model_wrote_is_no_part_of_the_script(going_on: GoingOn) -> None:
-    written = ["!echo {1+1} $HOME", "%%bash\necho {1+1} $HOME"]
-    rounds, _, _ = going_on.ask(SHELL, [code_reply(text, "bash") for text in written], rounds=2)
-    for round_ in rounds:
-        assert "{1+1} /" in last(round_).message
-
-
-def test_python_from_a_shell_model_is_sent_back(going_on: GoingOn) -> None:
-    replies = [code_reply("open('mark', 'w')"), code_reply("no file", "text")]
-    (round_,), script, left = going_on.ask(SHELL, replies)
+    assert "{1+1} /" in last(echoed).message
     assert 'must be "bash" or "text"' in script.last()
-    assert last(round_).message == "no file"
-    assert left == []
+    assert last(python).message == "no file"
 
 
 def test_a_person_is_asked_for_what_it_is(project: Path) -> None:
     person = Person(Confirmation.always, Confirmation.no)
     config = PLUGINS | {"code_interpreter_plugin_only.require_confirmation": True}
     cells = ["double(1)", "double(2)", "double(3)\nfree()"]
-    rounds, _ = ask(project, config, [code_reply(c) for c in cells], rounds=3, handler=person)
+    said = write(project, *cells, handler=person, **config).said
     assert [set(request.kinds) for request in person.requests] == [
         {"plugin double"}, {"plugin double", "plugin free"},
     ]  # fmt: skip
-    assert "did not allow" in last(rounds[2]).message
-    assert marks(project) == []
+    assert "did not allow" in said[2]
     person = Person(Confirmation.no)
-    config = SHELL | {"code_interpreter_cli_only.require_confirmation": True}
-    ask(project, config, [code_reply("touch mark", "bash")], handler=person)
+    config = SHELL | {
+        "code_interpreter_cli_only.require_confirmation": True,
+        "code_interpreter_cli_only.max_retry_count": 0,
+    }
+    write(project, bash("touch mark"), handler=person, **config)
     assert [set(request.kinds) for request in person.requests] == [{"shell"}]
     assert person.requests[0].content == "%%bash\ntouch mark"
     assert marks(project) == []
-
-
-def test_all_three_work_on_one_kernel(project: Path) -> None:
-    add_plugin(project, "count", COUNT)
-    replies = [
-        planner_reply("CodeInterpreter", "make x"), code_reply("x = count() + 40"),
-        planner_reply("CodeInterpreter", "look"), code_reply("pwd"),
-        planner_reply("CodeInterpreter", "list"), code_reply("ls -1"),
-        planner_reply("PluginOrchestrator", "double it"), code_reply("y = double(x)\nz = count()"),
-        planner_reply("CLIAgent", "list"), code_reply("ls > names.txt; echo listed", "bash"),
-        planner_reply("CodeInterpreter", "sum up"), code_reply("(y, z, open('names.txt').read())"),
-        planner_reply("User", "done"),
-    ]  # fmt: skip
-    (round_,), script = ask(project, ALL, replies)
-    assert round_.state == "finished"
-    senders = [post.send_from for post in round_.post_list[2::2]]
-    assert senders == [
-        *["CodeInterpreter"] * 3, "PluginOrchestrator", "CLIAgent", "CodeInterpreter",
-    ]  # fmt: skip
-    assert "(82, 2, 'names.txt\\n')" in round_.post_list[-2].message.replace('"', "'")
-    for alias in ("PluginOrchestrator", "CLIAgent"):
-        assert f"### {alias}\n" in str(script.prompts[0][0]["content"])
 
 
 def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not(
@@ -284,9 +168,11 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
         planner_reply("User", "ok"),
     ]  # fmt: skip
     script = Script(replies)
-    roles = ["planner", *reversed(ALL["session.roles"][1:])]
-    config = {"session.roles": roles, "code_interpreter.code_prefix": "prefix = 7"}
-    config |= {"session.state_limit_mb": 0}
+    roles = ["planner", *SHELL["session.roles"], *PLUGINS["session.roles"], "code_interpreter"]
+    config = {
+        "session.roles": roles, "code_interpreter.code_prefix": "prefix = 7",
+        "session.state_limit_mb": 0,
+    }  # fmt: skip
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
@@ -302,24 +188,12 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
     assert "(24, 'once\\n')" in round_.post_list[-2].message
 
 
-@pytest.mark.long
-def test_a_script_has_no_prefix_and_a_replay_runs_it_again(project: Path) -> None:
-    config = {"session.roles": ["code_interpreter"], "code_interpreter.code_prefix": "p = 7"}
-    cells = ["n = p", "%%bash\necho a >> log.txt; cat log.txt", "n"]
-    script = Script([code_reply(cell) for cell in cells])
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        session = app.get_session()
-        rounds = [session.send_message("go") for _ in cells]
-        assert "a" in last(rounds[1]).message
-        saved = session.memory.save_experience(project / "experience", thin_mode=False)
-        steps = list(app.replay(saved, settings={"n": "8"}))
-    assert [step.verdict for step in steps] == ["differs", "same", "differs"]
-
-
-def test_each_has_a_prompt_file_of_its_own(project: Path) -> None:
+@pytest.mark.parametrize("role", ["code_interpreter_cli_only", "code_interpreter_plugin_only"])
+def test_each_has_a_prompt_file_of_its_own(project: Path, role: str) -> None:
     (project / "mine.yaml").write_text("version: 1\ninstruction: only this\n")
-    config = SHELL | {"code_interpreter_cli_only.prompt_file_path": str(project / "mine.yaml")}
-    _, script = ask(project, config, [code_reply("nothing", "text")])
+    path = str(project / "mine.yaml")
+    config: dict[str, Any] = {"session.roles": [role], f"{role}.prompt_file_path": path}
+    script = write(project, code_reply("nothing", "text"), **config).script
     assert script.prompts[0][0]["content"] == "only this"
     (project / "mine.yaml").write_text("version: 1\nplugins: x\n")
     with (
@@ -327,9 +201,3 @@ def test_each_has_a_prompt_file_of_its_own(project: Path) -> None:
         pytest.raises(ConfigError, match="lacks instruction"),
     ):
         app.get_session()
-
-
-def test_the_offline_analyst_says_that_it_writes_no_commands(project: Path) -> None:
-    with TaskWeaverApp(project, config=SHELL | {"llm.api_type": "offline"}) as app:
-        round_ = app.get_session().send_message("list the files")
-    assert "writes no shell commands" in last(round_).message

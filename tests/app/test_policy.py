@@ -8,80 +8,31 @@ from typing import Any
 
 import pytest
 from kept_sessions import KeptSessions
-from live_folders import paths_below
-from sizes import some
-from support import Listener, Script, code_reply, make_project, planner_reply
+from rounds import ALONE, Person, marks, write, write_on
+from support import Listener, Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.code_interpreter.prompt import PROMPT_FILE
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import (
     AnsweredElsewhere,
     Confirmation,
-    ConfirmationRequest,
     EditedContent,
 )
 from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
-from taskweaver.utils.files import read_yaml, write_yaml
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 VERIFIED = {"code_interpreter.code_verification_on": True}
 CONFIRMED = {"code_interpreter.require_confirmation": True}
 MARK = "open('mark', 'w').write('ran')"
 
 
-class Person:
-    """A handler with its answers ready."""
-
-    def __init__(self, *answers: object) -> None:
-        self.answers = list(answers)
-        self.requests: list[ConfirmationRequest] = []
-
-    def request_confirmation(self, request: ConfirmationRequest, timeout_s: float) -> Any:
-        assert timeout_s > 0
-        self.requests.append(request)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-
-def ask(folder: Path, config: dict[str, Any], *cells: str, handler: Any = None) -> list[Round]:
-    """Have each cell written in a round of its own; return the rounds."""
-    script = Script([code_reply(cell) for cell in cells])
-    project = make_project(folder / "project", has_table=False)
-    with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
-        session = app.get_session()
-        session.event_emitter.confirmation_handler = handler
-        return [session.send_message("go") for _ in cells]
-
-
-def go_on(
-    kept: KeptSessions, config: dict[str, Any], *cells: str, handler: Any = None
-) -> tuple[list[Round], Script, list[Path]]:
-    """Have cells written in rounds of a session that goes on; return the marks they left, too."""
-    script = Script([code_reply(cell) for cell in cells])
-    session = kept.scripted(script, **ALONE, **config)
-    session.event_emitter.confirmation_handler = handler
-    return [session.send_message("go") for _ in cells], script, marks(session.workspace)
-
-
-def marks(folder: Path) -> list[Path]:
-    return paths_below(folder, "mark")
-
-
-def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Path) -> None:
-    bad = code_reply(f"import subprocess\n{MARK}")
-    script = Script([bad, code_reply("'fine'")])
-    project = make_project(tmp_path / "project", has_table=False)
-    with TaskWeaverApp(project, model=script, config=ALONE | VERIFIED) as app:
-        round_ = app.get_session().send_message("go")
-    assert marks(tmp_path) == []
+def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(project: Path) -> None:
+    cells = (f"import subprocess\n{MARK}", "'fine'")
+    ((round_,), script, _) = write(project, *cells, rounds=1, **VERIFIED)
+    assert marks(project) == []
     first, second = round_.post_list[1:]
     assert first.get_attachment(AttachmentType.verification)[0].content == "INCORRECT"
     assert "importing 'subprocess' is not allowed" in first.message
@@ -91,77 +42,58 @@ def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(tmp_path: Pat
     assert "importing 'subprocess' is not allowed" in script.last()
 
 
-def test_a_model_that_insists_is_given_up(tmp_path: Path) -> None:
-    config = VERIFIED | {"code_interpreter.max_retry_count": 1}
-    script = Script([code_reply(f"eval('1'); {MARK}")] * 2)
-    project = make_project(tmp_path / "project", has_table=False)
-    with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
-        round_ = app.get_session().send_message("go")
-    assert marks(tmp_path) == []
-    assert "No code came back that the policy allows" in round_.post_list[-1].message
-
-
-@pytest.mark.long
-def test_without_the_switch_it_runs(tmp_path: Path) -> None:
-    ask(tmp_path, {}, f"import subprocess; {MARK}")
-    assert len(marks(tmp_path)) == 1
+@pytest.mark.parametrize("answer", [Confirmation.no, None, "yes"])
+def test_only_a_yes_is_a_yes(kept_sessions: KeptSessions, answer: object) -> None:
+    handler = Person(answer)
+    (said,) = write_on(kept_sessions, MARK, handler=handler, **CONFIRMED).said
+    assert marks(kept_sessions.folder) == []
+    assert ("did not allow" in said) == (answer is Confirmation.no)
 
 
 def test_where_nobody_can_be_asked_nothing_runs(kept_sessions: KeptSessions) -> None:
-    (round_,), _, left = go_on(kept_sessions, CONFIRMED, MARK)
-    assert left == []
-    assert "no confirmation handler" in round_.post_list[-1].message
-    assert "did not allow" not in round_.post_list[-1].message
+    (said,) = write_on(kept_sessions, MARK, **CONFIRMED).said
+    assert marks(kept_sessions.folder) == []
+    assert "no confirmation handler" in said
+    assert "did not allow" not in said
 
 
-@pytest.mark.parametrize(
-    "answer", some([Confirmation.no, None, True, "yes", ValueError("broken")], 3)
-)
-def test_only_a_yes_is_a_yes(kept_sessions: KeptSessions, answer: object) -> None:
-    (round_,), _, left = go_on(kept_sessions, CONFIRMED, MARK, handler=Person(answer))
-    assert left == []
-    is_refused = "did not allow" in round_.post_list[-1].message
-    assert is_refused == (answer is Confirmation.no)
-
-
-def test_a_yes_is_for_this_code_and_always_for_its_kind(tmp_path: Path) -> None:
+def test_a_yes_is_for_this_code_and_always_for_its_kind(project: Path) -> None:
     person = Person(Confirmation.yes, Confirmation.always, Confirmation.no)
     cells = ("a = 1", "a = 2", "a = 3", f"!echo x > mark\n{MARK}")
-    rounds = ask(tmp_path, CONFIRMED, *cells, handler=person)
+    said = write(project, *cells, handler=person, **CONFIRMED).said
     assert [sorted(request.kinds) for request in person.requests] == [
         ["code"], ["code"], ["code", "shell"],
     ]  # fmt: skip
     assert person.requests[1].diff().endswith("-a = 1\n+a = 2")
-    assert marks(tmp_path) == []
-    assert "did not allow" in rounds[3].post_list[-1].message
+    assert marks(project) == []
+    assert "did not allow" in said[3]
 
 
-def test_a_person_may_change_the_code(kept_sessions: KeptSessions) -> None:
+def test_a_person_may_change_the_code_and_its_author_is_shown_that(
+    kept_sessions: KeptSessions,
+) -> None:
+    script, listener = Script([order("a = 1"), DONE, order("b = 2"), DONE]), Listener()
+    session = kept_sessions.scripted(script, **CONFIRMED)
     person = Person(EditedContent("a = 'by hand'\na"), Confirmation.yes)
-    rounds, _, _ = go_on(kept_sessions, CONFIRMED, "a = 1", "b = 2", handler=person)
-    post = rounds[0].post_list[-1]
+    session.event_emitter.confirmation_handler = person
+    round_ = session.send_message("go", listener)
+    post = round_.post_list[2]
     assert post.get_attachment(AttachmentType.reply_content)[0].content == "a = 'by hand'\na"
-    assert "The user changed this code before it ran." in post.message
-    assert "by hand" in post.message
-    assert person.requests[1].diff().splitlines()[-3:] == ["-a = 'by hand'", "-a", "+b = 2"]
-
-
-def test_the_author_of_an_order_is_shown_the_code_that_a_person_changed(tmp_path: Path) -> None:
-    script = Script(
-        [planner_reply("CodeInterpreter", "count", code="a = 1"), planner_reply("User", "done")]
-    )
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=script, config=CONFIRMED
-    ) as app:
-        session, listener = app.get_session(), Listener()
-        session.event_emitter.confirmation_handler = Person(EditedContent("a = 'by hand'\na"))
-        session.send_message("go", listener)
-    assert "The user changed this code before it ran." in script.last()
-    assert "a = 'by hand'" in script.last()
+    assert "The user changed this code before it ran." in script.last(1)
+    assert "a = 'by hand'" in script.last(1)
     (told,) = [e for e in listener.events if e.t is PostEventType.post_confirmation_response]
     assert (told.msg, told.extra["approved"]) == ("yes", True)
     assert told.extra["code"] == "a = 'by hand'\na"
     assert codes_shown(listener.events) == ["a = 1", "a = 'by hand'\na"]  # the order, what ran
+    session.send_message("go on")
+    assert person.requests[1].diff().splitlines()[-3:] == ["-a = 'by hand'", "-a", "+b = 2"]
+
+
+DONE = planner_reply("User", "done")
+
+
+def order(code: str) -> str:
+    return planner_reply("CodeInterpreter", "count", code=code)
 
 
 def codes_shown(events: list[TaskWeaverEvent]) -> list[str]:
@@ -174,16 +106,15 @@ def codes_shown(events: list[TaskWeaverEvent]) -> list[str]:
     return list(texts.values())
 
 
-def test_a_policy_holds_for_what_a_person_wrote(tmp_path: Path) -> None:
+def test_a_policy_holds_for_what_a_person_wrote(project: Path) -> None:
     person = Person(EditedContent(f"import subprocess\n{MARK}"))
     config = CONFIRMED | VERIFIED | {"code_interpreter.max_retry_count": 0}
-    (round_,) = ask(tmp_path, config, "a = 1", handler=person)
-    assert marks(tmp_path) == []
-    assert "importing 'subprocess' is not allowed" in round_.post_list[-1].message
+    (said,) = write(project, "a = 1", handler=person, **config).said
+    assert marks(project) == []
+    assert "importing 'subprocess' is not allowed" in said
 
 
-def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", has_table=False)
+def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(project: Path) -> None:
     script = Script([code_reply(MARK), code_reply(MARK)])
     config = ALONE | CONFIRMED | {"code_interpreter.confirmation_timeout_s": 1.0}
     with TaskWeaverApp(project, model=script, config=config) as app:
@@ -191,9 +122,9 @@ def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(tmp_path: Path) 
         session.event_emitter.confirmation_handler = elsewhere
         late = session.send_message("go")
         assert "no person answered" in late.post_list[-1].message
-        assert marks(tmp_path) == []
+        assert marks(project) == []
         ids = _answered(session, listener, elsewhere)
-    assert len(marks(tmp_path)) == 1
+    assert len(marks(project)) == 1
     assert not elsewhere.provide_confirmation(ids[0], Confirmation.yes)
     kinds = [event.t for event in listener.events if "confirmation" in event.t.value]
     assert kinds == [
@@ -220,24 +151,11 @@ def _answered(session: Session, listener: Listener, elsewhere: AnsweredElsewhere
     return ids
 
 
-def spender(replies: int) -> Script:
-    """Return a model whose replies spend tokens, and need no kernel."""
-    return Script([code_reply("word " * 50, "text")] * replies)
-
-
-def test_a_round_stops_at_its_tokens_and_the_next_goes_on(tmp_path: Path) -> None:
-    failing = [code_reply("1 / 0")] * 2
-    config = ALONE | {"limits.round_tokens": 100}
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=Script(failing), config=config
-    ) as app:
-        session = app.get_session()
-        for _ in failing:
-            listener = Listener()
-            round_ = session.send_message("go", listener)
-            assert round_.state == "failed"
-            (reason,) = listener.messages(RoundEventType.round_error)
-            assert "limits.round_tokens is 100" in reason
+def test_a_round_stops_at_its_tokens_and_the_next_goes_on(project: Path) -> None:
+    rounds, _, listener = write(project, "1 / 0", "1 / 0", **{"limits.round_tokens": 100})
+    assert [round_.state for round_ in rounds] == ["failed"] * 2
+    reasons = listener.messages(RoundEventType.round_error)
+    assert ["limits.round_tokens is 100" in reason for reason in reasons] == [True] * 2
 
 
 @pytest.mark.parametrize(
@@ -252,10 +170,10 @@ def test_a_round_stops_at_its_tokens_and_the_next_goes_on(tmp_path: Path) -> Non
     ],
 )
 def test_a_session_stops_at_its_limit_until_it_is_extended(
-    tmp_path: Path, limit: dict[str, Any], part: str
+    project: Path, limit: dict[str, Any], part: str
 ) -> None:
-    project = make_project(tmp_path / "project", has_table=False)
-    with TaskWeaverApp(project, model=spender(2), config=ALONE | limit) as app:
+    spender = Script([code_reply("word " * 50, "text")] * 2)
+    with TaskWeaverApp(project, model=spender, config=ALONE | limit) as app:
         session = app.get_session()
         assert session.send_message("go").state == "finished"
         with pytest.raises(LimitReached) as caught:
@@ -267,29 +185,3 @@ def test_a_session_stops_at_its_limit_until_it_is_extended(
             session.extend_limits()
         if "limits.session_cost" not in limit:
             assert session.send_message("go").state == "finished"
-
-
-def test_a_limit_on_money_without_prices_is_said(tmp_path: Path) -> None:
-    config = ALONE | {"limits.session_cost": 5.0}
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=spender(1), config=config
-    ) as app:
-        session = app.get_session()
-        session.send_message("go")
-        with pytest.raises(LimitReached, match=r"llm\.prompt_price"):
-            session.send_message("go")
-
-
-def test_a_prompt_file_without_the_texts_of_checks_takes_the_packaged_ones(tmp_path: Path) -> None:
-    packaged = read_yaml(PROMPT_FILE)
-    mine = {name: text for name, text in packaged.items() if name not in {"policy", "declined"}}
-    file = tmp_path / "mine.yaml"
-    write_yaml(file, mine | {"revise_refused": "Mine: {PROBLEMS}"})
-    config = ALONE | VERIFIED | {"code_generator.prompt_file_path": str(file)}
-    script = Script([code_reply("eval('1')"), code_reply("1")])
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=script, config=config
-    ) as app:
-        app.get_session().send_message("go")
-    assert "## Policy" in script.last(0)
-    assert "Mine: Line 1: 'eval' is not allowed." in script.last()

@@ -11,30 +11,33 @@ from typing import Any
 import pytest
 from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
-from sizes import some
-from support import Script, code_reply, make_project, planner_reply
+from rounds import ALONE, keys_of
+from support import Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.keys.known_keys import COMPACTING_ROLES
-from taskweaver.llm.types import ChatMessage
-from taskweaver.module.confirmation import Confirmation, ConfirmationRequest
+from taskweaver.module.confirmation import Confirmation
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.files import write_yaml
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-ALONE = {"session.roles": ["code_interpreter"]}
 ECHO = """from taskweaver.ext_role.echo.echo import Echo
 
 
 class Parrot(Echo):
     pass
 """
+PLUGIN = (
+    "from taskweaver.plugin import register_plugin\n\n\n@register_plugin\n"
+    'def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
+)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
+def add_example(folder: Path, sender: str, receiver: str) -> None:
+    post = {"message": "example of mine", "send_from": sender, "send_to": receiver}
+    rounds = [{"user_query": "q", "state": "finished", "post_list": [post]}]
+    write_yaml(folder / "one.yaml", {"enabled": True, "rounds": rounds})
 
 
 @contextmanager
@@ -48,16 +51,6 @@ def opened(project: Path, replies: Sequence[str] = (), **keys: Any) -> Iterator[
 
 def shown(script: Script, call: int = 0) -> str:
     return "\n".join(str(message["content"]) for message in script.prompts[call])
-
-
-def test_files_are_found_in_the_data_folder(project: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "other.csv").write_text("a\n1\n")
-    where = str(tmp_path / "elsewhere")
-    with opened(project, [planner_reply("User", "x")], session__data_dir=where) as (app, _):
-        session = app.get_session()
-        session.send_message("what is in other.csv?")
-        assert (session.execution_cwd / "other.csv").exists()
 
 
 def test_experiences_are_saved_and_shown_where_configured(project: Path, tmp_path: Path) -> None:
@@ -102,40 +95,6 @@ def test_repetitions_end_a_round_after_as_many_as_configured(
         assert len(script.prompts) == calls
 
 
-def test_folders_are_where_they_are_configured(project: Path, tmp_path: Path) -> None:
-    for name in ("plugs", "parts/parrot", "examples"):
-        (tmp_path / name).mkdir(parents=True)
-    source = "from taskweaver.plugin import register_plugin\n\n\n@register_plugin\n"
-    (tmp_path / "plugs" / "double.py").write_text(
-        f'{source}def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
-    )
-    (tmp_path / "parts" / "parrot" / "parrot.py").write_text(ECHO)
-    (tmp_path / "parts" / "parrot" / "parrot.role.yaml").write_text(
-        "alias: Parrot\nmodule: parrot.parrot.Parrot\nintro: repeats\n"
-    )
-    post = {"message": "example of mine", "send_from": "User", "send_to": "Planner"}
-    rounds = [{"user_query": "q", "state": "finished", "post_list": [post]}]
-    write_yaml(tmp_path / "examples" / "one.yaml", {"enabled": True, "rounds": rounds})
-    keys: dict[str, Any] = {
-        "workspace__workspace_path": str(tmp_path / "work"),
-        "plugin__base_path": str(tmp_path / "plugs"),
-        "role__base_path": str(tmp_path / "parts"),
-        "planner__example_base_path": str(tmp_path / "examples"),
-        "logging__log_folder": str(tmp_path / "notes"),
-        "logging__log_file": "mine.log",
-    }
-    for has_examples in (True, False):
-        keys["planner__use_example"] = has_examples
-        with opened(project, [planner_reply("User", "x")], **keys) as (app, script):
-            session = app.get_session()
-            session.send_message("go")
-            assert session.workspace.parent == tmp_path / "work" / "sessions"
-            assert list(app.plugins.plugins) == ["double"]
-            assert "parrot" in app.roles.get_role_name_list()
-            assert ("example of mine" in shown(script)) is has_examples
-    assert (tmp_path / "notes" / "mine.log").exists()
-
-
 @pytest.mark.parametrize(("level", "is_logged"), [("WARNING", True), ("ERROR", False)])
 def test_the_log_has_lines_of_its_level(project: Path, level: str, is_logged: bool) -> None:
     replies = [planner_reply("Nobody", "hello")] * 4
@@ -158,15 +117,10 @@ def test_the_logs_of_kernels_are_where_configured(project: Path, tmp_path: Path)
 def test_the_code_model_plays_the_configured_name_with_its_own_examples(
     project: Path, tmp_path: Path
 ) -> None:
-    post = {"message": "example of code", "send_from": "Planner", "send_to": "CodeInterpreter"}
-    rounds = [{"user_query": "q", "state": "finished", "post_list": [post]}]
     (tmp_path / "examples").mkdir()
-    write_yaml(tmp_path / "examples" / "one.yaml", {"enabled": True, "rounds": rounds})
+    add_example(tmp_path / "examples", "Planner", "CodeInterpreter")
     (project / "plugins").mkdir()
-    (project / "plugins" / "double.py").write_text(
-        "from taskweaver.plugin import register_plugin\n\n\n@register_plugin\n"
-        'def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
-    )
+    (project / "plugins" / "double.py").write_text(PLUGIN)
     keys: dict[str, Any] = {
         "session__roles": ["code_interpreter"],
         "code_generator__role_name": "Ada",
@@ -180,242 +134,143 @@ def test_the_code_model_plays_the_configured_name_with_its_own_examples(
             prompt = shown(script)
             assert "Ada" in prompt
             assert "ProgramApe" not in prompt
-            assert ("example of code" in prompt) is is_on
+            assert ("example of mine" in prompt) is is_on
             assert ("- double(" in prompt) is is_on
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("is_on", "most"), [(False, 1), (True, 1), (True, 2)])
-def test_plugins_that_suit_are_shown_where_they_are_chosen(
-    project: Path, is_on: bool, most: int
-) -> None:
-    (project / "plugins").mkdir()
-    for name, about in {"rain": "rain fall", "wind": "wind speed", "tax": "tax rates"}.items():
-        (project / "plugins" / f"{name}.py").write_text(
-            "from taskweaver.plugin import register_plugin\n\n\n@register_plugin\n"
-            f'def {name}() -> int:\n    """Return {about}."""\n    return 1\n'
-        )
-    keys = {
-        "session__roles": ["code_interpreter"],
-        "code_interpreter__enable_auto_plugin_selection": is_on,
-        "code_interpreter__auto_plugin_selection_topk": most,
-    }
-    with opened(project, [code_reply("well", "text")], **keys) as (app, script):
-        app.get_session().send_message("how much rain?")
-        names = [name for name in ("rain", "wind", "tax") if f"- {name}(" in shown(script)]
-    assert len(names) == (most if is_on else 3)
-    assert "rain" in names
-
-
-class Patient:
-    """An answer of no, which keeps how long it was given."""
-
-    def __init__(self) -> None:
-        self.limits: list[float] = []
-
-    def request_confirmation(self, _request: ConfirmationRequest, timeout_s: float) -> Confirmation:
-        self.limits.append(timeout_s)
-        return Confirmation.no
-
-
-@pytest.mark.parametrize(
-    ("role", "code", "language"),
-    some(
-        [
-            ("code_interpreter_plugin_only", "double(1)", "python"),
-            ("code_interpreter_cli_only", "true", "bash"),
-            ("code_interpreter", "1", "python"),
-        ],
-        1,
-    ),
-)
-def test_a_person_has_the_configured_time(
-    project: Path, role: str, code: str, language: str
-) -> None:
-    (project / "plugins").mkdir()
-    (project / "plugins" / "double.py").write_text(
-        "from taskweaver.plugin import register_plugin\n\n\n@register_plugin\n"
-        'def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
+def test_folders_are_where_they_are_configured(project: Path, tmp_path: Path) -> None:
+    for name in ("plugs", "parts/parrot", "examples", "elsewhere"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "plugs" / "double.py").write_text(PLUGIN)
+    (tmp_path / "parts" / "parrot" / "parrot.py").write_text(ECHO)
+    (tmp_path / "parts" / "parrot" / "parrot.role.yaml").write_text(
+        "alias: Parrot\nmodule: parrot.parrot.Parrot\nintro: repeats\n"
     )
-    person = Patient()
-    keys = {
-        "session.roles": [role],
-        f"{role}.require_confirmation": True,
-        f"{role}.confirmation_timeout_s": 7.5,
+    (tmp_path / "elsewhere" / "other.csv").write_text("a\n1\n")
+    add_example(tmp_path / "examples", "User", "Planner")
+    keys: dict[str, Any] = {
+        "workspace__workspace_path": str(tmp_path / "work"),
+        "plugin__base_path": str(tmp_path / "plugs"),
+        "role__base_path": str(tmp_path / "parts"),
+        "session__data_dir": str(tmp_path / "elsewhere"),
+        "planner__example_base_path": str(tmp_path / "examples"),
+        "logging__log_folder": str(tmp_path / "notes"),
+        "logging__log_file": "mine.log",
     }
-    script = Script([code_reply(code, language)])
-    with TaskWeaverApp(project, model=script, config=keys) as app:
-        session = app.get_session()
-        session.event_emitter.confirmation_handler = person
-        session.send_message("go")
-    assert person.limits == [7.5]
+    for has_examples in (True, False):
+        keys["planner__use_example"] = has_examples
+        with opened(project, [planner_reply("User", "x")], **keys) as (app, script):
+            session = app.get_session()
+            session.send_message("what is in other.csv?")
+            assert (session.execution_cwd / "other.csv").exists()
+            assert session.workspace.parent == tmp_path / "work" / "sessions"
+            assert list(app.plugins.plugins) == ["double"]
+            assert "parrot" in app.roles.get_role_name_list()
+            assert ("example of mine" in shown(script)) is has_examples
+    assert (tmp_path / "notes" / "mine.log").exists()
 
 
-def test_a_command_that_fails_is_sent_back_as_often_as_configured(project: Path) -> None:
-    keys = {
-        "session__roles": ["code_interpreter_cli_only"],
-        "code_interpreter_cli_only__max_retry_count": 1,
-    }
-    with opened(project, [code_reply("exit 3", "bash")] * 5, **keys) as (app, script):
-        app.get_session().send_message("go")
-        assert len(script.prompts) == 2
+def test_a_person_has_the_configured_time(project: Path) -> None:
+    limits: list[float] = []
+
+    class Patient:
+        def request_confirmation(self, _request: object, timeout_s: float) -> Confirmation:
+            limits.append(timeout_s)
+            return Confirmation.no
+
+    roles = {"code_interpreter_cli_only": "bash", "code_interpreter": "python"}
+    for role, language in roles.items():
+        keys = {
+            "session__roles": [role],
+            f"{role}__require_confirmation": True,
+            f"{role}__confirmation_timeout_s": 7.5,
+        }
+        with opened(project, [code_reply("1", language)], **keys) as (app, _):
+            session = app.get_session()
+            session.event_emitter.confirmation_handler = Patient()
+            session.send_message("go")
+    assert limits == [7.5, 7.5]
 
 
-def test_the_orchestrator_has_a_prompt_file_of_its_own(project: Path) -> None:
-    (project / "mine.yaml").write_text("version: 1\ninstruction: only this\n")
-    keys = {
-        "session__roles": ["code_interpreter_plugin_only"],
-        "code_interpreter_plugin_only__prompt_file_path": str(project / "mine.yaml"),
-    }
-    with opened(project, [code_reply("well", "text")], **keys) as (app, script):
-        app.get_session().send_message("go")
-        assert script.prompts[0][0]["content"] == "only this"
+SUMS_UP = "SUM THIS UP"
+"""The beginning of the prompts of summaries."""
+
+
+@contextmanager
+def asked(
+    project: Path, replies: Sequence[str], **keys: Any
+) -> Iterator[tuple[TaskWeaverApp, list[tuple[str, str]]]]:
+    """Open a project; yield it, with model and newest message of each call to its endpoint."""
+    found: list[tuple[str, str]] = []
+    left = iter(replies)
+
+    def play(call: Call) -> None:
+        text = str(call.body["messages"][-1]["content"])
+        found.append((call.body["model"], text))
+        call.stream(good("Be brief." if call.body["model"] == "sums" else next(left)))
+
+    with serving(play) as endpoint:
+        models = {name: {"llm.model": name} for name in ("plans", "codes", "sums")}
+        config = keys_of(endpoint.url, **{"ext_llms.llm_configs": models, **keys})
+        with TaskWeaverApp(project, config=config) as app:
+            yield app, found
 
 
 def test_each_role_asks_the_model_of_its_alias(project: Path) -> None:
-    replies = [
-        planner_reply("CodeInterpreter", "x"),
-        code_reply("well", "text"),
-        planner_reply("User", "y"),
-    ]
-
-    def play(call: Call) -> None:
-        call.stream(good(replies[call.number]))
-
-    with serving(play) as endpoint:
-        keys = {
-            "llm.api_base": endpoint.url,
-            "llm.model": "main",
-            "ext_llms.llm_configs": {"p": {"llm.model": "plans"}, "c": {"llm.model": "codes"}},
-            "planner.llm_alias": "p",
-            "code_generator.llm_alias": "c",
-        }
-        with TaskWeaverApp(project, config=keys) as app:
-            assert app.get_session().send_message("go").state == "finished"
-        assert [call.body["model"] for call in endpoint.calls] == ["plans", "codes", "plans"]
+    order, done = planner_reply("CodeInterpreter", "x"), planner_reply("User", "y")
+    keys = {"planner.llm_alias": "plans", "code_generator.llm_alias": "codes"}
+    with asked(project, [order, code_reply("well", "text"), done], **keys) as (app, calls):
+        assert app.get_session().send_message("go").state == "finished"
+    assert [model for model, _ in calls] == ["plans", "codes", "plans"]
 
 
 def test_experiences_are_summed_up_by_the_model_of_their_alias(project: Path) -> None:
-    asked: list[str] = []
-
-    def play(call: Call) -> None:
-        asked.append(call.body["model"])
-        is_summary = call.body["model"] == "sums"
-        call.stream(good("Be brief." if is_summary else planner_reply("User", "y")))
-
-    with serving(play) as endpoint:
-        keys = {
-            "llm.api_base": endpoint.url,
-            "llm.model": "main",
-            "ext_llms.llm_configs": {"s": {"llm.model": "sums"}},
-            "experience.llm_alias": "s",
-            "planner.use_experience": True,
-        }
-        with TaskWeaverApp(project, config=keys) as app:
-            session = app.get_session()
-            session.send_message("go")
-            session.memory.save_experience(session.config.experience_dir)
-            app.get_session().send_message("again")
-    assert asked == ["main", "sums", "main"]
-
-
-MARK = "SUM THIS UP"
-
-
-class Summaries:
-    """A model that answers at once, and keeps the prompts of summaries."""
-
-    def __init__(self, reply: str) -> None:
-        self._reply = reply
-        self.asked: list[str] = []
-
-    def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        text = str(messages[-1]["content"])
-        if MARK not in text:
-            return self._reply
-        self.asked.append(text)
-        return "in short"
-
-
-def summaries(project: Path, role: str, rounds: int, query: str = "q", **keys: Any) -> list[str]:
-    """Return the prompts of the summaries of some rounds, each made before the next round."""
-    content = f"{MARK} {{PREVIOUS_SUMMARY}} {{content}}"
-    (project / "sum.yaml").write_text(f"version: 1\ncontent: '{content}'\n")
-    alone = "planner" if role == "planner" else "code_interpreter"
-    values: dict[str, Any] = {
-        "session.roles": [alone, *(["echo"] if role == "planner" else [])],
-        f"{role}.compaction_prompt_path": str(project / "sum.yaml"),
-        f"{role}.compaction_threshold": 2,
-        f"{role}.compaction_retain_recent": 1,
-    }
-    values |= {f"{role}.{name}": value for name, value in keys.items()}
-    reply = planner_reply("User", "x") if role == "planner" else code_reply("x", "text")
-    model = Summaries(reply)
-    with TaskWeaverApp(project, model=model, config=values) as app:
+    keys = {"experience.llm_alias": "sums", "planner.use_experience": True}
+    with asked(project, [planner_reply("User", "y")] * 2, **keys) as (app, calls):
         session = app.get_session()
-        for number in range(rounds):
-            assert session.send_message(f"{query} {number}.").state == "finished"
-            settle()
-    return model.asked
-
-
-def settle() -> None:
-    for thread in [item for item in threading.enumerate() if item.name == "compaction"]:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
-
-
-@pytest.mark.parametrize("role", COMPACTING_ROLES)
-def test_old_rounds_are_summed_up_as_configured(project: Path, role: str) -> None:
-    first, *_ = summaries(project, role, 4)  # compaction_threshold and _prompt_path are set
-    assert "q 0." in first
-    assert "q 2." not in first
+        session.send_message("go")
+        session.memory.save_experience(session.config.experience_dir)
+        app.get_session().send_message("again")
+    assert [model for model, _ in calls] == ["m", "sums", "m"]
 
 
 SUMMARIES: list[tuple[dict[str, Any], int]] = [
+    ({}, 2),
     ({"prompt_compression": False}, 0),
     ({"compaction_threshold": 50}, 0),
     ({"compaction_threshold": 50, "compaction_token_threshold": 1}, 2),
     ({"compaction_retain_recent": 9}, 0),
 ]
 """Keys of a role that compacts, and the number of the first two summaries that are made."""
-BY_ROLE = [
-    (COMPACTING_ROLES[(number + shift) % len(COMPACTING_ROLES)], *case)
-    for shift in range(len(COMPACTING_ROLES))
-    for number, case in enumerate(SUMMARIES)
-]
-"""Each with each role; the first ones have each case once, and all roles."""
 
 
-@pytest.mark.parametrize(("role", "keys", "count"), some(BY_ROLE, len(SUMMARIES)))
-def test_a_summary_is_made_when_it_is_configured(
+@pytest.mark.parametrize(
+    ("role", "keys", "count"),
+    [(COMPACTING_ROLES[at % len(COMPACTING_ROLES)], *case) for at, case in enumerate(SUMMARIES)],
+)
+def test_a_summary_is_made_when_it_is_configured_by_the_model_of_its_alias(
     project: Path, role: str, keys: dict[str, Any], count: int
 ) -> None:
-    assert len(summaries(project, role, 4, **keys)[:2]) == count
-
-
-@pytest.mark.parametrize("role", some(COMPACTING_ROLES, 1))
-def test_summaries_are_made_by_the_model_of_their_alias(project: Path, role: str) -> None:
-    asked: list[str] = []
-    reply = planner_reply("User", "x") if role == "planner" else code_reply("x", "text")
-
-    def play(call: Call) -> None:
-        asked.append(call.body["model"])
-        call.stream(good("in short" if call.body["model"] == "sums" else reply))
-
-    with serving(play) as endpoint:
-        keys = {
-            "llm.api_base": endpoint.url,
-            "llm.model": "main",
-            "ext_llms.llm_configs": {"s": {"llm.model": "sums"}},
-            "session.roles": ["planner", "echo"] if role == "planner" else ["code_interpreter"],
-            f"{role}.compaction_threshold": 2,
-            f"{role}.compaction_retain_recent": 1,
-            f"{role}.compaction_llm_alias": "s",
-        }
-        with TaskWeaverApp(project, config=keys) as app:
-            session = app.get_session()
-            for number in range(4):
-                session.send_message(f"q {number}")
-                settle()
-    assert "sums" in asked
+    content = f"{SUMS_UP} {{PREVIOUS_SUMMARY}} {{content}}"
+    (project / "sum.yaml").write_text(f"version: 1\ncontent: '{content}'\n")
+    usual = {
+        "compaction_prompt_path": str(project / "sum.yaml"), "compaction_threshold": 2,
+        "compaction_retain_recent": 1, "compaction_llm_alias": "sums",
+    }  # fmt: skip
+    values = {f"{role}.{name}": value for name, value in (usual | keys).items()}
+    leads = role == "planner"
+    values["session.roles"] = ["planner", "echo"] if leads else ["code_interpreter"]
+    reply = planner_reply("User", "x") if leads else code_reply("x", "text")
+    with asked(project, [reply] * 4, **values) as (app, calls):
+        session = app.get_session()
+        for number in range(4):
+            assert session.send_message(f"q {number}.").state == "finished"
+            for thread in (one for one in threading.enumerate() if one.name == "compaction"):
+                thread.join(PATIENCE_S)
+                assert not thread.is_alive()
+    made = [text for model, text in calls if model == "sums"]
+    assert len(made[:2]) == count
+    if made:
+        assert made[0].startswith(SUMS_UP)
+        assert "q 0." in made[0]
+        assert "q 3." not in made[0]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from sizes import some
+from rounds import write
 from support import Script, code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -23,7 +23,7 @@ from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.round import Round
 from taskweaver.session.receipts import inputs
 from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt, write_receipt
+from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
 from taskweaver.utils.redact import MASK
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -112,7 +112,7 @@ def test_the_same_code_and_data_are_confirmed(app: TaskWeaverApp, original: Path
 
 @pytest.mark.parametrize(
     ("change", "expected"),
-    some([
+    [
         (lambda f: f["cells"][2].update(code=TOTAL.replace("234", "235")),
          "cell 3, Result, line 1: '8234' was recorded, now '8235'"),
         (lambda f: f["inputs"][0].update(content=base64.b64encode(b"Count\n1\n").decode()),
@@ -121,18 +121,7 @@ def test_the_same_code_and_data_are_confirmed(app: TaskWeaverApp, original: Path
          "cell 1, Output, line 1: 'rows 2' was recorded, now 'lines 2'"),
         (lambda f: f["cells"][2].update(variables=[["total", "9000"]]),
          "cell 3, Variables, total: '9000' was recorded, now '8000'"),
-        (lambda f: f["answer"].update(text="The total is 8,243."),
-         "answer: '8,243' stands in no outcome now"),
-        (lambda f: embed(f["inputs"][0], b"Region,Count\nNorth,3\nSouth,6\n"), "cell 1, Result"),
-        (lambda f: f["cells"][2].update(code="nothing"),
-         "cell 3, Execution: 'success' was recorded, now \"NameError: name 'nothing'"),
-        (lambda f: f["cells"][0].update(code="table = None\n" + LOAD + "\ntable = table * 2"),
-         "cell 1, Result"),
-        (lambda f: f["cells"][0].update(code=f"print(7)\n{LOAD}"),
-         "cell 1, Output, line 1: 'rows 2' was recorded, now '7'"),
-        (lambda f: f["cells"][0].update(code=f"{LOAD}\nprint(7)\ntable"),
-         "cell 1, Output: '1 line' was recorded, now '2 lines'"),
-    ], 4),
+    ],
 )  # fmt: skip
 def test_the_first_difference_is_named(
     app: TaskWeaverApp, facts: Facts, tmp_path: Path, change: Callable[[Facts], object],
@@ -166,19 +155,6 @@ def test_a_failed_cell_runs_again_for_its_effects(
     assert check(app, changed(facts, tmp_path, fail)) == "same"
     facts["cells"][1]["report"] = "### Execution\nThe code failed."
     assert "name 'base' is not defined" in check(app, changed(facts, tmp_path, fail))
-
-
-@pytest.mark.long
-def test_a_cell_that_draws_lots_is_not_confirmed(
-    app: TaskWeaverApp, facts: Facts, tmp_path: Path
-) -> None:
-    def draw(facts: Facts) -> None:
-        report = "### Execution\nThe code ran to its end.\n\n### Result\n```\n0.123456\n```"
-        code = "import random\nrandom.random()"
-        facts["cells"][2].update(code=code, report=report, variables=[])
-
-    said = check(app, changed(facts, tmp_path, draw))
-    assert said.startswith("cell 3, Result, line 1: '0.123456' was recorded, now '0.")
 
 
 def test_other_data_is_no_proof(app: TaskWeaverApp, original: Path, tmp_path: Path) -> None:
@@ -244,21 +220,6 @@ def test_a_file_that_is_no_receipt_is_refused(tmp_path: Path, content: bytes) ->
         read_receipt(file)
 
 
-def test_a_huge_receipt_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "x.receipt.json"
-    with file.open("wb") as sparse:
-        sparse.truncate(1 << 30)
-    with pytest.raises(ReceiptError, match="larger than"):
-        read_receipt(file)
-
-
-def test_without_a_sandbox_the_code_of_others_does_not_run(
-    app: TaskWeaverApp, original: Path
-) -> None:
-    with pytest.raises(ReceiptError, match="--trust"):
-        app.check_receipt(original)
-
-
 def test_the_command_prints_and_exits(
     project: Path, original: Path, facts: Facts, tmp_path: Path
 ) -> None:
@@ -270,8 +231,9 @@ def test_the_command_prints_and_exits(
     assert run(original, "--trust") == (0, said)
     assert run(tmp_path / "missing.json")[0] == 2
     assert run(tmp_path)[0] == 2
-    status, text = run(original)
+    status, text = run(original)  # there is no sandbox for the code of others
     assert status == 2
+    assert "--trust" in text
     assert text.count("\n") == 1
     bad = tmp_path / "bad.receipt.json"
     bad.write_text("{}")
@@ -311,11 +273,19 @@ def test_a_receipt_runs_in_the_sandbox(project: Path, facts: Facts, tmp_path: Pa
     assert "No such file" in str(verdict.difference)
 
 
-def test_a_change_of_an_input_is_said(app: TaskWeaverApp, original: Path) -> None:
+@pytest.fixture
+def held(app: TaskWeaverApp, original: Path) -> tuple[list[Round], ConversationOrigin]:
+    """The rounds of the conversation, and where they were."""
     session = app.session_manager.get_session(original.parents[1].name)
-    rounds = session.memory.conversation.rounds
     origin = ConversationOrigin("s", "main", session.execution_cwd, app.app_dir / "data")
-    source, copy = app.app_dir / "data" / "tiny.csv", session.execution_cwd / "tiny.csv"
+    return session.memory.conversation.rounds, origin
+
+
+def test_a_change_of_an_input_is_said_and_a_large_one_is_not_embedded(
+    held: tuple[list[Round], ConversationOrigin], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds, origin = held
+    source, copy = origin.data_dir / "tiny.csv", origin.cwd / "tiny.csv"
     before = source.read_bytes()
     try:
         source.write_text("Region,Count\nNorth,4\n")
@@ -332,34 +302,9 @@ def test_a_change_of_an_input_is_said(app: TaskWeaverApp, original: Path) -> Non
         source.write_bytes(before)
         copy.unlink()
         copy.write_bytes(before)
-
-
-@pytest.mark.long
-def test_a_file_that_code_names_and_did_not_make_is_an_input(tmp_path: Path) -> None:
-    code = "text = open('notes.txt').read()\nopen('made.txt', 'w').write(text)\nlen(text)"
-    project = make_project(tmp_path / "p", has_table=False)
-    config = {"session.roles": ["code_interpreter"]}
-    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
-        session = app.get_session()
-        notes = session.execution_cwd / "notes.txt"
-        notes.write_text("twelve chars")
-        inputs.os.utime(notes, (1, 1))
-        (session.execution_cwd / "unused.txt").write_text("x")
-        session.send_message("how long is it?")
-        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
-        (item,) = build_receipt(session.memory.conversation.rounds, origin).inputs
-    assert (item.name, item.bytes, item.change) == ("notes.txt", 12, "")
-
-
-def test_an_input_over_the_limit_is_not_embedded(
-    app: TaskWeaverApp, original: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr(inputs, "EMBEDDED_BYTES", 10)
-    session = app.session_manager.get_session(original.parents[1].name)
-    origin = ConversationOrigin("s", "main", session.execution_cwd, app.app_dir / "data")
-    (item,) = build_receipt(session.memory.conversation.rounds, origin).inputs
-    assert item.content is None
-    assert item.bytes == 29
+    (item,) = build_receipt(rounds, origin).inputs
+    assert (item.content, item.bytes) == (None, 29)
 
 
 @pytest.mark.parametrize(
@@ -371,40 +316,18 @@ def test_an_input_over_the_limit_is_not_embedded(
     ],
 )
 def test_what_cannot_be_proven_is_not_written(tmp_path: Path, code: str, reason: str) -> None:
-    replies = [code_reply(code or "It is so.", "python" if code else "text")]
-    config = {"session.roles": ["code_interpreter"]}
     project = make_project(tmp_path / "p", has_table=False)
-    with TaskWeaverApp(project, model=Script(replies), config=config) as app:
-        session = app.get_session()
-        session.send_message("go")
-        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
-        with pytest.raises(ReceiptError, match=reason):
-            build_receipt(session.memory.conversation.rounds, origin)
+    rounds = write(project, code or code_reply("It is so.", "text")).rounds
+    origin = ConversationOrigin("s", "main", project, project / "data")
+    with pytest.raises(ReceiptError, match=reason):
+        build_receipt(rounds, origin)
 
 
-def test_a_masked_copy_of_a_cell_is_not_written(app: TaskWeaverApp, original: Path) -> None:
-    session = app.session_manager.get_session(original.parents[1].name)
-    origin = ConversationOrigin("s", "main", session.execution_cwd, app.app_dir / "data")
-    text = json.dumps([round_.to_dict() for round_ in session.memory.conversation.rounds])
+def test_a_masked_copy_of_a_cell_is_not_written(
+    held: tuple[list[Round], ConversationOrigin],
+) -> None:
+    rounds, origin = held
+    text = json.dumps([round_.to_dict() for round_ in rounds])
     masked = json.loads(text.replace("total + 234", f"'{MASK}'"))
     with pytest.raises(ReceiptError, match="Cell 3 holds the mask"):
         build_receipt([Round.from_dict(round_) for round_ in masked], origin)
-
-
-@pytest.mark.long
-def test_a_text_called_token_is_code_and_a_change_of_it_is_found(tmp_path: Path) -> None:
-    code = "token = 'abcdefghijklmnop'\nprint(f'{token = }')\nlen(token)"
-    config = {"session.roles": ["code_interpreter"]}
-    project = make_project(tmp_path / "p", has_table=False)
-    file = tmp_path / "a.receipt.json"
-    with TaskWeaverApp(project, model=Script([code_reply(code)]), config=config) as app:
-        session = app.get_session()
-        session.send_message("how long is it?")
-        origin = ConversationOrigin("s", "main", session.execution_cwd, project / "data")
-        write_receipt(file, build_receipt(session.memory.conversation.rounds, origin))
-        facts = json.loads(file.read_text())
-        assert facts["cells"][0]["code"] == code
-        assert check(app, file) == "same"
-        facts["cells"][0]["code"] = code.replace("abcdefghijklmnop", "ponmlkjihgfedcba")
-        file.write_text(json.dumps(facts))
-        assert "ponmlkjihgfedcba" in check(app, file)

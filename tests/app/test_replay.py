@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
+from rounds import ALONE
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -21,7 +19,6 @@ from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-ALONE = {"session.roles": ["code_interpreter"]}
 CELLS = (
     "import pandas as pd\ntable = pd.read_csv('tiny.csv')\ntable",
     "factor = 2\ntotal = int(table.Count.sum()) * factor\nprint('total', total)\ntotal",
@@ -30,29 +27,24 @@ CELLS = (
 
 
 @pytest.fixture(scope="module")
-def replies() -> list[str]:
-    """What the model is going to say."""
-    first = [code_reply("1/0"), code_reply("nonsense", "text")]
-    return [*first, *map(code_reply, CELLS)]
+def model() -> list[str]:
+    """What the model is going to say, next."""
+    return []
 
 
 @pytest.fixture(scope="module")
-def script(replies: list[str]) -> Script:
-    return Script(iter(lambda: replies.pop(0), None))
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory, script: Script) -> Iterator[TaskWeaverApp]:
+def app(tmp_path_factory: pytest.TempPathFactory, model: list[str]) -> Iterator[TaskWeaverApp]:
     """A project with a warm process, from which the kernels of all replays start."""
     folder = make_project(tmp_path_factory.mktemp("replay") / "project")
-    config = ALONE | {"execution.zygote": True}
-    with TaskWeaverApp(folder, model=script, config=config) as app:
+    script = Script(iter(lambda: model.pop(0), None))
+    with TaskWeaverApp(folder, model=script, config=ALONE | {"execution.zygote": True}) as app:
         yield app
 
 
 @pytest.fixture(scope="module")
-def session(app: TaskWeaverApp) -> Session:
+def session(app: TaskWeaverApp, model: list[str]) -> Session:
     """A conversation, held once."""
+    model += [code_reply("1/0"), code_reply("nonsense", "text"), *map(code_reply, CELLS)]
     session = app.get_session()
     session.send_message("what fails is not replayed")
     for number, _ in enumerate(CELLS):
@@ -67,10 +59,9 @@ def saved(session: Session, app: TaskWeaverApp) -> Path:
 
 
 @pytest.fixture
-def project(app: TaskWeaverApp, replies: list[str], session: Session) -> Path:
-    """The project, its data as they were, and a model that has nothing to say."""
+def project(app: TaskWeaverApp, session: Session) -> Path:
+    """The project, its data as they were."""
     (app.app_dir / "data" / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
-    replies.clear()
     return app.app_dir
 
 
@@ -112,16 +103,15 @@ def test_a_step_that_fails_is_told_and_passed_over(
 
 
 def test_a_model_may_correct_a_step_that_fails(
-    app: TaskWeaverApp, project: Path, saved: Path, script: Script, replies: list[str]
+    app: TaskWeaverApp, project: Path, saved: Path, model: list[str]
 ) -> None:
     (project / "data" / "tiny.csv").write_text("Region,Amount\nNorth,3\nSouth,5\n")
     better = CELLS[1].replace("table.Count", "table.Amount")
-    replies.append(f"Here it is:\n```python\n{better}\n```\nGood luck!")
+    model.append(f"Here it is:\n```python\n{better}\n```\nGood luck!")
     steps = list(app.replay(saved, repair=True))
     assert [step.verdict for step in steps] == ["differs", "repaired", "same"]
     assert "Count" in steps[1].details[0]
-    assert CELLS[1] in script.last()
-    replies.extend(["IMPOSSIBLE"] * 2)
+    model.extend(["IMPOSSIBLE"] * 2)
     assert [step.verdict for step in app.replay(saved, repair=True)][1:] == ["failed"] * 2
 
 
@@ -176,35 +166,6 @@ def test_the_notebook_holds_the_stored_outputs_and_figures(session: Session) -> 
     assert figure[1].data["text/plain"] == "5.333333333"
     questions = [cell.source for cell in notebook.cells if cell.id.endswith("-q")]
     assert questions[1] == "> step 0 with tiny.csv ☃"
-
-
-@pytest.mark.long
-def test_the_notebook_runs_from_top_to_bottom(session: Session) -> None:
-    target = session.execution_cwd / "session.ipynb"
-    export(session.memory.conversation.rounds, target, title="A session")
-    notebook = nbformat.read(target, as_version=4)
-    nbformat.validate(notebook)
-    NotebookClient(notebook, resources={"metadata": {"path": str(target.parent)}}).execute()
-    results = [
-        output["data"]["text/plain"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if output["output_type"] == "execute_result"
-    ]
-    assert "16" in results
-    assert any("☃" in cell.source for cell in notebook.cells)
-
-
-@pytest.mark.long
-def test_the_script_runs(session: Session) -> None:
-    script = session.execution_cwd / "s.py"
-    export(session.memory.conversation.rounds, script, title='A "session"')
-    done = subprocess.run(
-        [sys.executable, script.name], cwd=script.parent, capture_output=True, text=True, check=True
-    )
-    assert "North      3" in done.stdout
-    assert "total 16\n16\n5.333333333\n" in done.stdout
-    assert "files added" not in script.read_text("utf-8")
 
 
 def test_the_report_shows_figures(session: Session) -> None:

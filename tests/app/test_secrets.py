@@ -21,12 +21,10 @@ from click.testing import CliRunner, Result
 from command_line import CommandLine
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from patience import PATIENCE_S
-from sizes import some
 from support import NO_STATES, Listener, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.reading.cells import successful_cells
 from taskweaver.module.events import RoundEventType
 from taskweaver.utils import redact
@@ -138,16 +136,13 @@ def echoing(key: str) -> dict[str, list[str]]:
     }
 
 
-@pytest.fixture(params=some(list(CANARIES), 1))
+@pytest.fixture
 def place(
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-    command_line: CommandLine,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Place]:
     monkeypatch.setattr(redact, "_shared", redact.Redactor())  # tests before have taught the key
     monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
-    key = CANARIES[request.param]
+    key = CANARIES["hexadecimal"]
     replies = echoing(key)
 
     def play(call: Call) -> None:
@@ -187,8 +182,6 @@ find out
 """
 
 
-# The other forms of a key are looked for by the tests of the library, in one process.
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     shown = place.chat("--debug", text=SCRIPT, status=1)
     assert f"the key is {MASK}" in shown
@@ -199,21 +192,6 @@ def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
     place.check_files()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
-def test_commands_on_a_session_leave_the_key_nowhere(place: Place) -> None:
-    project = str(place.project)
-    place.run("-p", project, text="find out\n/save\n", status=None)
-    (experience,) = (place.project / "experience").glob("raw_exp_*.yaml")
-    facts = place.run("-p", project, "--json", "--resume", text="find out once more")
-    assert f'"answer": "the key is {MASK}' in facts
-    place.run("-p", project, "replay", str(experience), "--json", status=None)
-    place.run("-p", project, "doctor", status=None)
-    place.run("-p", project, "sessions", "--json")
-    place.check_files()
-
-
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
     said = place.run_here("--json", text="find out")
     assert f'"answer": "the key is {MASK}' in said.stdout
@@ -236,7 +214,6 @@ def test_the_memory_of_a_chat_is_shown_without_the_key(place: Place) -> None:
     assert f"cell 1 holds {MASK}" in shown
 
 
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_configuration_with_a_mistake_does_not_tell_the_key(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,7 +253,6 @@ def test_the_library_leaves_the_key_nowhere(
     place.check(out + err)
 
 
-@pytest.mark.parametrize("place", ["hexadecimal"], indirect=True)
 def test_a_recording_plays_back_exactly_and_its_requests_hold_no_key(place: Place) -> None:
     config = {"llm.api_type": "recorded", "llm.recorded.api_type": "openai"}
     with TaskWeaverApp(place.project, config=config) as app, app.get_session() as session:
@@ -341,20 +317,6 @@ def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(elsewhere: E
     assert all(secret not in elsewhere.sent for secret in (key, shaped, OTHER))
     assert "abcdefghijklmnop1234" in elsewhere.sent
     assert f"use {MASK} and {MASK}" in elsewhere.sent
-
-
-def test_a_mask_that_a_model_writes_into_code_does_not_run(elsewhere: Elsewhere) -> None:
-    elsewhere.replies.extend(
-        [code_reply(f"key = '{MASK}'"), code_reply("key = 'from its source'; key")]
-    )
-    with TaskWeaverApp(elsewhere.project) as app, app.get_session() as session:
-        round_ = session.send_message("use the key")
-        cells = successful_cells([round_])
-    assert [cell.code for cell in cells] == ["key = 'from its source'; key"]
-    (problem, *_) = round_.post_list[1].get_attachment(AttachmentType.code_error)
-    assert f"Cell 1 holds {MASK}" in str(problem.content)
-    assert "read the value from its source" in elsewhere.sent
-    assert not round_.post_list[1].get_attachment(AttachmentType.execution_status)
 
 
 def test_a_prompt_to_this_machine_is_not_masked(elsewhere: Elsewhere) -> None:

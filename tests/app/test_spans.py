@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine
 from fake_endpoint import DONE, Call, event, serving
 from search_lab import Climber, lab, search
 from support import Script, code_reply, make_project, planner_reply
 from traces import Recorded, collecting
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.llm.api import LLMApi
-from taskweaver.llm.services import ModelServices
-from taskweaver.logging import Tracing
 from taskweaver.utils.redact import MASK
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -164,46 +158,6 @@ def test_a_model_call_says_who_answered_and_what_it_took(
     assert {a["gen_ai.token.type"]: total for a, _, total in tokens} == {"input": 11, "output": 3}
 
 
-def test_a_call_that_fails_marks_its_span_its_role_and_its_round(
-    tmp_path: Path, recorded: Recorded
-) -> None:
-    with serving(lambda call: call.answer(401, {"error": {"message": "no"}})) as endpoint:
-        keys = {"llm.api_base": endpoint.url, "llm.model": "m", "llm.api_key": "k"}
-        with TaskWeaverApp(project(tmp_path, **keys)) as app:
-            session = app.get_session()
-            assert session.send_message("hi").state == "failed"
-            (record,) = session.prompts.records()
-    kinds = {span.name: span.attributes["error.type"] for span in recorded.spans}
-    assert kinds == {
-        "chat m": "auth",
-        "invoke_agent Planner": "auth",
-        "invoke_workflow round": "round_failed",
-    }
-    assert record.error
-    assert record.finish == ""
-
-
-def test_texts_that_become_vectors_are_calls_too(recorded: Recorded) -> None:
-    row = {"object": "embedding", "index": 0, "embedding": [1.0, 2.0]}
-    body = {"object": "list", "model": "e", "data": [row], "usage": {}}
-    with serving(lambda call: call.answer(200, body)) as endpoint:
-        keys = ON | {
-            "llm.embedding_api_type": "openai",
-            "llm.embedding_model": "e",
-            "llm.embedding_api_base": endpoint.url,
-            "llm.api_key": "k",
-        }
-        src = AppConfigSource(None, keys)
-        tracing = Tracing(src)
-        with ModelServices(src, tracing=tracing) as services:
-            LLMApi(services).get_embedding("a text")
-        tracing.close()
-    found = attributes(recorded, "embeddings e")
-    assert found["gen_ai.operation.name"] == "embeddings"
-    assert found["server.address"] == "127.0.0.1"
-    assert found["gen_ai.provider.name"] == "openai"
-
-
 REPLIES = [
     planner_reply("CodeInterpreter", "confidential plan"),
     code_reply("print('confidential result api_key=abcdefgh1234')\nx = {}\nx['confidential']"),
@@ -275,20 +229,6 @@ def test_a_collector_gets_a_whole_conversation(tmp_path: Path) -> None:
             "invoke_workflow round",
         ]
         assert collector.services == {"taskweaver"}
-
-
-def test_the_program_prints_spans_where_the_environment_asks_for_them(
-    tmp_path: Path, command_line: CommandLine
-) -> None:
-    made = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
-    environment = os.environ | {"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "none"}
-    question = ("-p", str(made), "-m", "run this code: 20 + 1")
-    ran = command_line.run(*question, env=environment, cwd=tmp_path)
-    assert ran.returncode == 0
-    assert "21" in ran.stdout
-    assert "invoke_workflow" not in ran.stdout
-    for name in ("invoke_workflow round", "invoke_agent Planner", "execute_tool python"):
-        assert f'"name": "{name}"' in ran.stderr
 
 
 def test_a_project_without_the_packages_says_so_once_and_works(

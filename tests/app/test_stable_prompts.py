@@ -1,37 +1,48 @@
-"""Each prompt of a chat begins with the prompt before it, which a provider's cache has."""
+"""Each prompt of a chat begins with the prompt before it, which a provider's cache has.
+
+Prompts of long conversations are as short after a resume, a fork and an undo as before.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+import threading
+import zlib
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
-from fake_endpoint import Call, good, serving
-from sizes import some
-from support import Script, code_reply, make_project, planner_reply
+from fake_endpoint import Call, good
+from patience import PATIENCE_S
+from rounds import app_over, cell
+from support import (
+    NO_SNAPSHOTS,
+    NO_STATES,
+    Script,
+    add_table,
+    code_reply,
+    make_project,
+    planner_reply,
+)
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.llm.types import ChatMessage
 from taskweaver.session.session import Session
 
-pytestmark = pytest.mark.usefixtures("no_states")
-
-ROUNDS = some((5, 10), 1)[-1]
-KEYS: dict[str, object] = {"llm.model": "m", "llm.api_key": "k", "llm.max_retries": 0} | {
-    f"{role}.compaction_threshold": 50 for role in ("planner", "code_generator")
+ROUNDS = 5
+LATE = {f"{role}.compaction_threshold": 50 for role in ("planner", "code_generator")}
+EARLY = {
+    f"{role}.{key}": value
+    for role in ("planner", "code_generator")
+    for key, value in {"compaction_threshold": 3, "compaction_retain_recent": 1}.items()
 }
 Body = dict[str, Any]
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project")
-
-
-def cell(number: int) -> str:
+def drawing(number: int) -> str:
     """Return a cell that makes a variable, a table and a picture."""
     return (
         "import matplotlib.pyplot as plt\n"
@@ -45,54 +56,41 @@ def cell(number: int) -> str:
 def played(
     project: Path,
     act: Callable[[Session, int], None] = lambda *_: None,
-    write: Callable[[int], str] = cell,
+    write: Callable[[int], str] = drawing,
     rounds: int = ROUNDS,
 ) -> list[Body]:
     """Return the requests of a chat with a cell in each round; `act` runs before each round.
 
     No summary is made: it replaces the rounds that it summarises.
     """
-    bodies: list[Body] = []
 
     def answer(call: Call) -> None:
-        bodies.append(call.body)
-        number = len(bodies)
-        if call.body["messages"][-1]["role"] == "tool":
-            call.stream(good("The sum is above."))
-        else:
-            run = {"intent": f"sum part {number}", "code": write(number)}
-            call.stream(called(("run_python", run)))
+        is_outcome = call.body["messages"][-1]["role"] == "tool"
+        run = called(cell(write(call.number + 1)))
+        call.stream(good("The sum is above.") if is_outcome else run)
 
-    with serving(answer) as endpoint:
-        more = {"llm.api_type": "openai", "llm.api_base": endpoint.url}
-        keys = {**KEYS, **more}
-        with TaskWeaverApp(project, config=keys) as app, app.get_session() as session:
-            for number in range(rounds):
-                act(session, number)
-                assert session.send_message(f"What is sum {number}?").state == "finished"
-    return bodies
+    config = {**LATE, **NO_STATES}
+    with app_over(project, *[answer] * 99, **config) as (app, calls), app.get_session() as session:
+        for number in range(rounds):
+            act(session, number)
+            assert session.send_message(f"What is sum {number}?").state == "finished"
+    return [call.body for call in calls]
 
 
 def stable_text(body: Body) -> str:
     return json.dumps([body["tools"], *body["messages"]])[:-1]
 
 
-@pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> list[Body]:
-    """The requests of a chat in which nothing else happens."""
-    return played(make_project(tmp_path_factory.mktemp("chat") / "project"))
-
-
-def test_each_prompt_of_a_chat_with_cells_begins_with_the_one_before(chat: list[Body]) -> None:
+def test_each_prompt_begins_with_the_one_before_and_names_changes_of_the_situation(
+    project: Path,
+) -> None:
+    add_table(project)
+    chat = played(project)
     texts = [stable_text(body) for body in chat]
     assert len(texts) == 2 * ROUNDS
     for number, (before, after) in enumerate(pairwise(texts)):
         assert after.startswith(before), number
-    reused = sum(map(len, texts[:-1])) / sum(map(len, texts[1:]))
-    assert reused > 0.9
-
-
-def test_the_situation_is_whole_once_and_then_names_changes(chat: list[Body]) -> None:
+    assert sum(map(len, texts[:-1])) / sum(map(len, texts[1:])) > 0.9  # is reused
     messages = chat[-1]["messages"]
     asked = [str(m["content"]) for m in messages if m["role"] == "user"]
     assert '- "tiny.csv", 2 rows, columns' in asked[0]
@@ -119,17 +117,85 @@ def test_facts_that_stay_the_same_stand_once_and_changed_ones_move(project: Path
 
 
 def test_a_new_process_names_the_files_of_cells_apart_from_the_users(project: Path) -> None:
+    add_table(project)
     code = "open('own.txt', 'w').write('x')\npd.DataFrame({'a': [1]}).to_csv('made.csv')"
     order, done = planner_reply("CodeInterpreter", "write"), planner_reply("User", "Done.")
-    script = Script([order, code_reply(code), done])
-    with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
-        session.send_message("write a file")
-        id_ = session.session_id
+    with TaskWeaverApp(
+        project, model=Script([order, code_reply(code), done]), config=NO_STATES
+    ) as app:
+        app.get_session().send_message("write a file")
     script = Script([done])
-    with TaskWeaverApp(project, model=script) as app:
-        app.resume_session(id_).send_message("which files are there?")
-    text = script.last(0)
-    users, _, made = text.partition("Written or changed by cells:")
+    with TaskWeaverApp(project, model=script, config=NO_STATES) as app:
+        app.resume_session().send_message("which files are there?")
+    users, _, made = script.last(0).partition("Written or changed by cells:")
     assert '- "tiny.csv"' in users
     assert '- "made.csv"' in made
     assert '- "own.txt"' in made
+
+
+class Model:
+    """A model of both roles; a summary names the text it was asked with.
+
+    A counter would depend on the order of summaries and calls.
+
+    Attributes:
+        prompts: The messages of each call that is no summary.
+        summaries: How many summaries were made.
+    """
+
+    def __init__(self) -> None:
+        self.prompts: list[list[ChatMessage]] = []
+        self.summaries = 0
+
+    def __call__(self, messages: Sequence[ChatMessage]) -> str:
+        system, newest = str(messages[0]["content"]), str(messages[-1]["content"])
+        if "## Notes so far" in newest:
+            self.summaries += 1
+            return f"The notes, number {zlib.crc32(newest.encode()):08x}."
+        self.prompts.append(list(messages))
+        if "You are the Planner" not in system:
+            return code_reply("40 + 2")
+        if newest.startswith("From: CodeInterpreter"):
+            return planner_reply("User", "It is 42.")
+        return planner_reply("CodeInterpreter", "Compute 40 + 2.")
+
+
+def ask(session: Session, *questions: str) -> None:
+    for question in questions:
+        assert session.send_message(question).state == "finished"
+        for thread in threading.enumerate():
+            if thread.name == "compaction":
+                thread.join(PATIENCE_S)
+                assert not thread.is_alive()
+
+
+def without_situation(prompts: list[list[ChatMessage]]) -> list[list[str]]:
+    """Return prompts without files and variables: a new process gives them whole, once."""
+    section = re.compile(r"^## (?:Files|Variables)\n(?:.+\n)+\n", re.MULTILINE)
+    return [[section.sub("", str(message["content"])) for message in one] for one in prompts]
+
+
+def test_a_resumed_session_asks_exactly_as_one_that_went_on(tmp_path: Path) -> None:
+    project = make_project(tmp_path / "project")
+    questions = [f"question {number:03}" for number in range(ROUNDS + 1)]
+    keys = EARLY | NO_SNAPSHOTS
+    onward, stopped, resumed = Model(), Model(), Model()
+    with TaskWeaverApp(project, model=onward, config=EARLY | NO_STATES) as app:
+        ask(app.get_session(), *questions)
+    with TaskWeaverApp(project, model=stopped, config=keys) as app:
+        session = app.get_session()
+        ask(session, *questions[:-1])
+        id_ = session.session_id
+    with TaskWeaverApp(project, model=resumed, config=keys) as app:
+        session = app.resume_session(id_)
+        ask(session, questions[-1])
+        session.undo()
+        ask(session, questions[-1])
+
+    assert stopped.summaries >= 2  # one for both roles, and its successor
+    assert resumed.summaries == 0  # also after the undo
+    assert without_situation(resumed.prompts[:3]) == without_situation(onward.prompts[-3:])
+    assert "The notes, number" in str(resumed.prompts[0])
+    assert "tiny.csv" in str(resumed.prompts[0][-1])
+    assert "- 1: question 000 -> It is 42." in str(resumed.prompts[0])
+    assert "Message: question 000" not in str(resumed.prompts)

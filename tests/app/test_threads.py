@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import gc
-import subprocess
-import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import PATIENCE_S
 from sizes import some
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
@@ -26,41 +23,6 @@ from taskweaver.utils import parsing
 pytestmark = pytest.mark.usefixtures("no_states")
 
 VERIFIED = {"llm.api_type": "offline", "code_interpreter.code_verification_on": True}
-GUARDED = """
-import ast, builtins, sys, threading, traceback
-from contextlib import nullcontext
-from pathlib import Path
-from taskweaver.utils import parsing
-
-parsing._CONVERSIONS = lock = threading.RLock()  # on every version of Python
-plain, unguarded, guarded = builtins.compile, [], []
-
-def compile(source, file_name, mode, flags=0, *args, **kwargs):
-    if flags & ast.PyCF_ONLY_AST:
-        callers = "".join(traceback.format_stack(limit=6)[:-1])
-        (guarded if lock._is_owned() else unguarded).append(callers)
-    return plain(source, file_name, mode, flags, *args, **kwargs)
-
-builtins.compile = compile
-from taskweaver.app.app import TaskWeaverApp
-
-with TaskWeaverApp(Path(sys.argv[1])) as app:
-    session = app.get_session()
-    for question in ("how many rows are in tiny.csv?", "mean of Count per Region in tiny.csv"):
-        assert session.send_message(question).state == "finished"
-    session.run_code("x = 1")
-assert guarded
-print(*unguarded)
-"""
-
-
-@pytest.mark.long
-def test_a_program_builds_syntax_trees_under_the_lock_alone(tmp_path: Path) -> None:
-    """Those of its imports as well; see `taskweaver.utils.parsing`."""
-    project = make_project(tmp_path / "project", VERIFIED)
-    command = [sys.executable, "-c", GUARDED, str(project)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
 
 
 def test_a_chat_builds_syntax_trees_under_the_lock_alone(
@@ -83,22 +45,6 @@ def test_a_chat_builds_syntax_trees_under_the_lock_alone(
         monkeypatch.setattr(builtins, "compile", plain)
     assert guarded
     assert all(guarded)
-
-
-def test_applications_open_side_by_side(tmp_path: Path) -> None:
-    projects = [
-        make_project(tmp_path / str(n), {"llm.api_type": "offline"}, has_table=False)
-        for n in range(3)
-    ]
-
-    def open_often(project: Path) -> int:
-        for _ in range(2):
-            with TaskWeaverApp(project) as app:
-                app.get_session()
-        return 1
-
-    with ThreadPoolExecutor(3) as threads:
-        assert sum(threads.map(open_often, projects)) == 3
 
 
 def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:

@@ -1,92 +1,80 @@
-"""Whole rounds: scripted model, real roles, real kernel."""
+"""Whole rounds with a model that is a function: plans, cells, orders, and how a round ends."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from kept_sessions import KeptSessions
-from support import Listener, Script, add_table, code_reply, make_project, planner_reply
+from rounds import go_on_with, hops, play_script
+from support import Listener, Script, add_table, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.round import Round
+from taskweaver.memory.reading.cells import ORDER_KEY, successful_cells
 from taskweaver.module.events import PostEventType, RoundEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
+KIND = AttachmentType
 UNUSABLE = planner_reply("Nobody", "no")
+DONE = planner_reply("User", "ok")
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
+def cell(code: str) -> str:
+    """Return a reply of the Planner with a cell."""
+    fields = {"thought": "", "plan": "", "send_to": "CodeInterpreter", "message": "look"}
+    return json.dumps({"response": fields | {"code": code}})
 
 
-def play(
-    project: Path, replies: list[str], message: str = "go", **config: object
-) -> tuple[Round, Script, Listener]:
-    """Play one round with a scripted model."""
-    script, listener = Script(replies), Listener()
-    with TaskWeaverApp(project, model=script, config=config) as app, app.get_session() as session:
-        round_ = session.send_message(message, event_handler=listener)
-    return round_, script, listener
-
-
-def go_on(
-    kept: KeptSessions, replies: list[str], message: str = "go", **config: object
-) -> tuple[Round, Script, Listener]:
-    """Play one round of a session that goes on, with a scripted model."""
-    script, listener = Script(replies), Listener()
-    session = kept.scripted(script, **config)
-    return session.send_message(message, event_handler=listener), script, listener
-
-
-def hops(round_: Round) -> list[str]:
-    return [f"{post.send_from}>{post.send_to}" for post in round_.post_list]
-
-
-def test_a_question_is_planned_computed_and_answered(project: Path) -> None:
+def test_a_question_with_its_file_takes_two_calls(project: Path) -> None:
     add_table(project)
-    round_, script, listener = play(
-        project,
-        [
-            planner_reply("CodeInterpreter", "Sum `Count` in `tiny.csv`."),
-            code_reply("pd.read_csv('tiny.csv')['Count'].sum()"),
-            planner_reply("User", "The sum is 8."),
-        ],
-        "what is the sum of Count in tiny.csv?",
-    )
+    code, question = "pd.read_csv('tiny.csv')['Count'].sum()", "the sum of Count in tiny.csv?"
+    replies = [cell(code), planner_reply("User", "The sum is 8.")]
+    round_, script, listener = play_script(project, replies, question)
     assert round_.state == "finished"
-    assert hops(round_) == [
-        "User>Planner",
-        "Planner>CodeInterpreter",
-        "CodeInterpreter>Planner",
-        "Planner>User",
-    ]
+    assert hops(round_) == ["UP", "PC", "CP", "PU"]
     assert "files added: tiny.csv." in round_.user_query
-    report = script.last(2)
-    assert "The code ran to its end." in report
-    assert "## Result\n```\n8\n```" in report
+    order, report = round_.post_list[1:3]
+    for post in (order, report):
+        assert [item.content for item in post.get_attachment(KIND.reply_content)] == [code]
+    (status,) = report.get_attachment(KIND.execution_status)
+    assert (status.content, status.extra[ORDER_KEY]) == ("SUCCESS", order.id)
+    assert [ran.code for ran in successful_cells([round_])] == [code]
+    assert "```\n8\n```" in script.last(1)
+    assert code not in script.last(1)  # its author knows it
+    system, request = (str(message["content"]) for message in script.prompts[0])
+    assert "read_table" in system
+    assert request.index('"tiny.csv", 2 rows, columns') < request.index(question)
     assert listener.messages(RoundEventType.round_end) == [""]
+
+
+def test_cells_that_fail_go_back_to_their_author_and_variables_are_in_the_situation(
+    kept_sessions: KeptSessions,
+) -> None:
+    orders = [cell("1 / 0"), cell("price = 41.5; print('working')"), DONE, cell("del price"), DONE]
+    script, listener = Script([*orders, DONE]), Listener()
+    session = kept_sessions.scripted(script)
+    rounds = [session.send_message(text, listener) for text in ("first", "second", "third")]
+    assert hops(rounds[0]) == ["UP", "PC", "CP", "PC", "CP", "PU"]
+    assert "ZeroDivisionError" in script.last(1)
+    assert "working" in "".join(listener.messages(PostEventType.post_execution_output))
+    assert "- price: 41.5" in script.last(3)
+    assert "- gone: price" in script.last(5)
 
 
 def test_the_worker_sees_task_plan_and_request_and_only_the_newest_turn_has_them(
     kept_sessions: KeptSessions,
 ) -> None:
-    _, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", "first task"),
-            code_reply("a = 1"),
-            planner_reply("CodeInterpreter", "second task", current_plan_step="2. more"),
-            code_reply("a + 1"),
-            planner_reply("User", "2"),
-        ],
-        "the request",
-    )
+    replies = [
+        planner_reply("CodeInterpreter", "first task"), code_reply("a = 1"),
+        planner_reply("CodeInterpreter", "second task", current_plan_step="2. more"),
+        code_reply("a + 1"), planner_reply("User", "2"),
+    ]  # fmt: skip
+    _, script, _ = go_on_with(kept_sessions, replies, "the request")
     second = [str(m["content"]) for m in script.prompts[3]]
     newest = second[-1]
     assert "## User request\nthe request" in newest
@@ -98,132 +86,55 @@ def test_the_worker_sees_task_plan_and_request_and_only_the_newest_turn_has_them
     assert any("## Task\nfirst task" in text for text in second[:-1])
 
 
-def test_failing_code_is_sent_back_with_its_error_and_mended(kept_sessions: KeptSessions) -> None:
-    round_, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", "divide"),
-            code_reply("1 / 0"),
-            code_reply("1 / 2"),
-            planner_reply("User", "0.5"),
-        ],
-    )
-    assert hops(round_)[2:4] == ["CodeInterpreter>CodeInterpreter", "CodeInterpreter>Planner"]
-    assert "ZeroDivisionError" in script.last(2)
-    assert "## Correction" in script.last(2)
-
-
-def test_a_worker_that_cannot_mend_its_code_reports_the_failure(
-    kept_sessions: KeptSessions,
-) -> None:
-    round_, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", "divide"),
-            code_reply("1 / 0"),
-            code_reply("2 / 0"),
-            planner_reply("User", "It cannot be done.", stop="TaskFailure"),
-        ],
-        **{"code_interpreter.max_retry_count": 1},
-    )
-    assert round_.state == "finished"
-    assert "The code failed." in script.last(3)
-    assert "ZeroDivisionError" in script.last(3)
-
-
 @pytest.mark.parametrize(
-    ("bad", "reason"),
+    ("first", "second", "told"),
     [
-        (planner_reply("Nobody", "hi"), "send_to is 'Nobody'"),
-        (planner_reply("CodeInterpreter", "  "), "message is empty"),
-        (planner_reply("CodeInterpreter", "go")[:40], ""),
+        (code_reply("1 / 0"), code_reply("2 / 0"), ("The code failed.", "ZeroDivisionError")),
+        (code_reply(""), code_reply("x", "poem"), ("No usable code came back", "poem")),
     ],
 )
-def test_an_unusable_plan_is_sent_back_once_with_the_reason(
-    kept_sessions: KeptSessions, bad: str, reason: str
+def test_a_worker_that_cannot_mend_its_code_reports_the_failure(
+    kept_sessions: KeptSessions, first: str, second: str, told: tuple[str, str]
 ) -> None:
-    round_, script, _ = go_on(kept_sessions, [bad, planner_reply("User", "here you are")])
+    end = planner_reply("User", "It cannot be done.", stop="TaskFailure")
+    replies = [planner_reply("CodeInterpreter", "go"), first, second, end]
+    config = {"code_interpreter.max_retry_count": 1}
+    round_, script, _ = go_on_with(kept_sessions, replies, **config)
     assert round_.state == "finished"
-    assert hops(round_) == ["User>Planner", "Planner>Planner", "Planner>User"]
-    assert "could not be used" in script.last(1)
-    assert reason in script.last(1)
+    assert hops(round_)[2:4] == ["CC", "CP"]
+    assert all(words in script.last(3) for words in told)
 
 
-def test_replies_that_stay_unusable_end_the_round_with_one_line(project: Path) -> None:
-    round_, _, listener = play(project, [UNUSABLE] * 3, **{"planner.max_retry_count": 2})
-    assert round_.state == "failed"
-    (reason,) = listener.messages(RoundEventType.round_error)
-    assert "3 replies could not be used" in reason
-    assert "send_to is 'Nobody'" in reason
-    assert 'The reply began: "{' in reason
-    assert "\n" not in reason
-    last = round_.post_list[-1]
-    assert last.send_to == "User"
-    assert last.message.startswith("The question was not answered: 3 replies could not be used")
-
-
-def test_the_error_of_unusable_replies_shows_their_beginning_in_a_line(project: Path) -> None:
+def test_an_unusable_reply_is_sent_back_and_its_beginning_ends_the_round_in_a_line(
+    project: Path,
+) -> None:
     garbage = UNUSABLE + '\nHere is "it": \x1b[31m' + "blah " * 400
-    round_, _, listener = play(project, [garbage], **{"planner.max_retry_count": 0})
-    assert round_.state == "failed"
+    replies = [UNUSABLE, garbage, DONE]
+    script, listener = Script(replies), Listener()
+    with TaskWeaverApp(project, model=script, config={"planner.max_retry_count": 1}) as app:
+        session = app.get_session()
+        failed = session.send_message("first", listener)
+        assert session.send_message("second").state == "finished"
+    assert failed.state == "failed"
+    assert "could not be used" in script.last(1)
+    assert "send_to is 'Nobody'" in script.last(1)
     (reason,) = listener.messages(RoundEventType.round_error)
+    assert "2 replies could not be used" in reason
     assert 'The reply began: "{\\"response\\":' in reason
     assert len(reason) < 500
-    assert "\n" not in reason
-    assert "\x1b" not in reason
-
-
-def test_code_replies_that_stay_unusable_are_reported_to_the_planner(
-    kept_sessions: KeptSessions,
-) -> None:
-    round_, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", "go"),
-            code_reply("", thought="no code today"),
-            code_reply("x", reply_type="poem"),
-            planner_reply("User", "sorry", stop="TaskFailure"),
-        ],
-        **{"code_interpreter.max_retry_count": 1},
-    )
-    assert round_.state == "finished"
-    assert "No usable code came back" in script.last(3)
-    assert "poem" in script.last(3)
-
-
-def test_a_worker_may_answer_in_words(kept_sessions: KeptSessions) -> None:
-    round_, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", "sing"),
-            code_reply("I cannot sing.", reply_type="text"),
-            planner_reply("User", "It cannot sing."),
-        ],
-    )
-    assert "From: CodeInterpreter\nMessage: I cannot sing." in script.last(2)
-    assert not round_.post_list[2].get_attachment(AttachmentType.execution_status)
-
-
-@pytest.mark.long
-def test_a_fence_around_code_is_taken_off(kept_sessions: KeptSessions) -> None:
-    _, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", "go"),
-            code_reply("```python\n40 + 2\n```"),
-            planner_reply("User", "42"),
-        ],
-    )
-    assert "```\n42\n```" in script.last(2)
+    assert not {"\n", "\x1b"} & set(reason)
+    assert failed.post_list[-1].message.startswith("The question was not answered: 2 replies")
+    assert "first" not in script.last(2)
 
 
 def test_a_conversation_that_goes_in_circles_is_nudged_once_and_then_ended(project: Path) -> None:
     circle = [planner_reply("CodeInterpreter", "go"), code_reply("missing_name")]
-    round_, script, _ = play(project, circle * 3, **{"code_interpreter.max_retry_count": 0})
+    config = {"code_interpreter.max_retry_count": 0}
+    round_, script, _ = play_script(project, circle * 3, **config)
     assert round_.state == "finished"
     final = round_.post_list[-1]
     assert final.send_to == "User"
-    assert [item.content for item in final.get_attachment(AttachmentType.stop)] == ["TaskFailure"]
+    assert [item.content for item in final.get_attachment(KIND.stop)] == ["TaskFailure"]
     assert "missing_name" in final.message
     assert "[Note:" not in script.last(2)
     assert "[Note:" in script.last(4)
@@ -235,111 +146,52 @@ def test_roles_that_never_finish_run_into_the_limit(project: Path) -> None:
             yield planner_reply("CodeInterpreter", f"step {number}")
             yield code_reply(f"'{'x' * number}'", "text", thought=str(number))
 
-    script, listener = Script(endless()), Listener()
     config = {"session.max_internal_chat_round_num": 6}
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        round_ = app.get_session().send_message("go", event_handler=listener)
+    round_, _, listener = play_script(project, endless(), **config)
     assert round_.state == "failed"
     assert "6 messages" in listener.messages(RoundEventType.round_error)[0]
 
 
-def test_a_session_goes_on_after_a_failed_round_which_later_prompts_do_not_show(
+def test_a_prompt_file_of_version_1_orders_in_words(project: Path, tmp_path: Path) -> None:
+    packaged = Path("taskweaver/planner/planner_prompt_version_1.yaml")
+    own = tmp_path / "own.yaml"
+    own.write_text(packaged.read_text().replace("You are the Planner.", "You are Ada."))
+    replies = [planner_reply("CodeInterpreter", "Multiply."), code_reply("7 * 6"), DONE]
+    config = {"planner.prompt_file_path": str(own)}
+    round_, script, _ = play_script(project, replies, **config)
+    assert round_.state == "finished"
+    assert "You are Ada." in str(script.prompts[0][0]["content"])
+    assert "plan_reasoning" in str(script.prompts[0][0]["content"])
+
+
+def test_without_cells_of_its_own_the_planner_hears_of_the_worker_and_of_no_field_for_code(
     project: Path,
 ) -> None:
-    script = Script([UNUSABLE, planner_reply("User", "fine")])
-    config = {"planner.max_retry_count": 0}
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        session = app.get_session()
-        assert session.send_message("first").state == "failed"
-        assert session.send_message("second").state == "finished"
-    assert not any("first" in str(m["content"]) for m in script.prompts[-1][-1:])
-
-
-@pytest.mark.long
-def test_without_a_planner_the_only_role_answers_the_user(project: Path) -> None:
-    round_, script, _ = play(
-        project,
-        [code_reply("6 * 7")],
-        "what is 6*7?",
-        **{"session.roles": ["code_interpreter"]},
-    )
-    assert hops(round_) == ["User>CodeInterpreter", "CodeInterpreter>User"]
-    assert "## Task\nwhat is 6*7?" in script.last()
-    assert "## User request" not in script.last()
-    assert "42" in round_.post_list[-1].message
-
-
-@pytest.mark.long
-def test_variables_stay_between_rounds_and_the_next_prompt_shows_them(project: Path) -> None:
-    script = Script([code_reply("answer = 41"), code_reply("answer + 1")])
-    config = {"session.roles": ["code_interpreter"]}
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        session = app.get_session()
-        session.send_message("remember 41")
-        round_ = session.send_message("add one")
-    assert "- answer: 41" in script.last()
-    assert "42" in round_.post_list[-1].message
-
-
-def test_what_code_prints_is_heard_while_it_runs(kept_sessions: KeptSessions) -> None:
-    _, _, listener = go_on(
-        kept_sessions, [code_reply("print('working')")], **{"session.roles": ["code_interpreter"]}
-    )
-    assert "working" in "".join(listener.messages(PostEventType.post_execution_output))
-
-
-def test_text_from_outside_is_never_a_template(kept_sessions: KeptSessions) -> None:
-    hostile = "{PLAN} {MESSAGE} {ROLE_NAME:>999999999} {0} {{x}} %s ${y}"
-    round_, script, _ = go_on(
-        kept_sessions,
-        [
-            planner_reply("CodeInterpreter", hostile, plan=hostile),
-            code_reply(hostile, reply_type="text", thought=hostile),
-            planner_reply("User", hostile),
-        ],
-        hostile,
-    )
-    assert round_.post_list[-1].message == hostile
-    assert f"## Task\n{hostile}" in script.last(1)
-    assert f"Message: {hostile}" in script.last(2)
-
-
-def test_a_listener_that_raises_does_not_end_the_round(project: Path) -> None:
     class Broken:
         def handle(self, _event: object) -> None:
-            raise RuntimeError("listener")
+            raise RuntimeError("a listener that raises ends no round")
 
-    script = Script([planner_reply("User", "hello")])
-    with TaskWeaverApp(project, model=script) as app:
-        assert app.get_session().send_message("hi", event_handler=Broken()).state == "finished"
-
-
-@pytest.mark.long
-def test_two_apps_with_their_sessions_do_not_meet(project: Path, tmp_path: Path) -> None:
-    other = make_project(tmp_path / "other", has_table=False)
-
-    def model(messages: list[ChatMessage]) -> str:
-        return planner_reply("User", str(messages[-1]["content"]).splitlines()[-1])
-
-    with TaskWeaverApp(project, model=model) as one, TaskWeaverApp(other, model=model) as two:
-        first, second = one.get_session(), two.get_session()
-        first.send_message("for the first")
-        second.send_message("for the second")
-        assert len(first.memory.conversation.rounds) == 1
-        assert "second" in second.memory.conversation.rounds[0].user_query
+    script = Script([DONE])
+    with TaskWeaverApp(project, model=script, config={"session.leader_writes_code": False}) as app:
+        assert app.get_session().send_message("hi", Broken()).state == "finished"
+    system = str(script.prompts[0][0]["content"])
+    assert "### CodeInterpreter\n" in system
+    assert '"code"' not in system
 
 
-def test_experiences_follow_the_request_every_time(project: Path) -> None:
-    folder = project / "experience"
-    folder.mkdir()
-    for name, text in (("units", "Sales are in thousands."), ("plots", "Charts have a grid.")):
-        lines = f"exp_id: {name}\nexperience_text: {text}\n"
-        (folder / f"handcrafted_exp_{name}.yaml").write_text(lines)
-    script = Script([planner_reply("User", "ok")] * 3)
-    with TaskWeaverApp(project, model=script, config={"planner.use_experience": True}) as app:
-        session = app.get_session()
-        for request in ("total sales", "draw charts", "tell a joke"):
-            session.send_message(request)
-    shown = [str(prompt[0]["content"]) for prompt in script.prompts]
-    assert ["Sales are in thousands." in text for text in shown] == [True, False, False]
-    assert ["Charts have a grid." in text for text in shown] == [False, True, False]
+def test_shipped_examples_carry_their_cells_and_teach_no_orders_in_words(project: Path) -> None:
+    shutil.copytree(Path("project/examples"), project / "examples")
+    for form in ("tools", "json", "fences"):
+        script = Script([planner_reply("User", "Hello.")])
+        with TaskWeaverApp(project, model=script, config={"llm.form": form}) as app:
+            app.get_session().send_message("hello")
+        (prompt,) = script.prompts
+        text = "\n".join(str(message) for message in prompt)
+        assert "## Code\\n```python" not in text
+        assert "orders = pd.read_csv" in text
+        assert text.count("guests_per_weekday.png") > 1
+        calls = [call for message in prompt for call in message.get("tool_calls", [])]
+        names = {call["function"]["name"] for call in calls}
+        assert names <= {"run_python", "set_plan"}
+        assert ("run_python" in names) is (form == "tools")
+        assert "### CodeInterpreter" not in str(prompt[0]["content"])

@@ -1,152 +1,219 @@
-"""Conversations longer than the window of the model."""
+"""Conversations longer than the window of the model: no question is lost, and no fact."""
 
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
-from fake_endpoint import Call, FakeEndpoint, good, serving
+from fake_endpoint import DONE, Call, event, good, serving
+from patience import PATIENCE_S
+from rounds import app_over, cell, keys_of
 from sizes import some
-from support import make_project
+from support import Listener
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.llm.errors import ModelError
-from taskweaver.llm.fitting import fitted, window_of
-from taskweaver.llm.types import ChatMessage
+from taskweaver.memory.round import Round
+from taskweaver.module.events import RoundEventType
+from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-WINDOW = 8_000
-REFUSALS = {
-    "named": "This model's maximum context length is {window} tokens. However, you requested"
-    " {sent} tokens.",
-    "both": "prompt is too long: {sent} tokens > {window} maximum: context window",
-    "unnamed": "context_length_exceeded",
+CHARS_OF_A_TOKEN = 3.4
+ROUNDS = some((36, 50), 1)[-1]
+FACTS = {
+    3: ("the project code is ZX-8141", "project code", "ZX-8141"),
+    8: ("prices are in 'Swiss francs', net", "prices net", "Swiss francs"),
+    14: ("the raw file is data/2023/sales_raw.parquet", "raw file", "data/2023/sales_raw.parquet"),
+    21: ("we drop rows below a limit of 0.0375", "limit drop rows", "0.0375"),
+    27: ("the contact is Ms Oyelaran", "contact", "Oyelaran"),
+    33: ("we choose the median, not the mean", "choose median mean", "median"),
 }
+ONE_ROLE: dict[str, Any] = {"llm.form": "tools", "session.roles": ["planner"]}
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "project", has_table=False)
+def tokens_of(body: dict[str, Any]) -> int:
+    """Return the tokens of a request, tools included."""
+    return int(len(json.dumps([body["messages"], body.get("tools")])) / CHARS_OF_A_TOKEN)
 
 
-def tokens_in(call: Call) -> int:
-    """Count tokens as this endpoint does: not as we estimate them."""
-    return len(json.dumps(call.body["messages"])) // 3
+def with_usage(blocks: list[bytes], tokens: int) -> list[bytes]:
+    """Return the body of a reply that reports its consumption."""
+    usage = {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
+    told = b"data: " + json.dumps({"choices": [], "usage": usage}).encode() + b"\n\n"
+    return [*(block for block in blocks if b'"usage"' not in block and block != DONE), told, DONE]
 
 
-def limited(words: str, refused: list[int]) -> Callable[[Call], None]:
-    """Answer as a model with a window: each round prints a lot, then is answered."""
+@dataclass
+class WindowedModel:
+    """A model with a small window, which refuses longer prompts, and remembers nothing.
 
-    def answer(call: Call) -> None:
-        sent = tokens_in(call)
-        if sent > WINDOW:
-            refused.append(sent)
-            call.refuse(400, words.format(window=WINDOW, sent=sent))
-        elif call.body["messages"][-1]["role"] == "tool":
-            call.stream(good("It is printed."))
+    Attributes:
+        window: Tokens that fit.
+        answer: Returns the answer to a request, given its newest message.
+        is_silent: Whether a longer prompt is cut at its beginning instead of refused.
+        taken: Bodies of the requests that were answered, without summaries.
+        refused: Number of refusals.
+        summaries: Number of summaries.
+    """
+
+    window: int
+    answer: Callable[[str], str | list[bytes]]
+    is_silent: bool = False
+    taken: list[dict[str, Any]] = field(default_factory=list)
+    refused: int = 0
+    summaries: int = 0
+
+    def __call__(self, call: Call) -> None:
+        """Answer a request."""
+        tokens = tokens_of(call.body)
+        if tokens > self.window and not self.is_silent:
+            self.refused += 1
+            words = (
+                f"This model's maximum context length is {self.window} tokens. However, your"
+                f" messages resulted in {tokens} tokens."
+            )
+            call.refuse(400, words, code="context_length_exceeded")
+            return
+        newest = str(call.body["messages"][-1]["content"])
+        if "## Notes so far" in newest:
+            self.summaries += 1
+            reply: str | list[bytes] = "The user asks for things, and gets them."
         else:
-            cell = ("run_python", {"intent": "print", "code": "print('word ' * 4_000)"})
-            call.stream(called(cell))
-
-    return answer
-
-
-def keys(endpoint: FakeEndpoint) -> dict[str, object]:
-    more = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}
-    return {**more, "llm.api_key": "k", "llm.max_retries": 0, "planner.prompt_compression": False}
+            self.taken.append(call.body)
+            reply = self.answer(newest)
+        blocks = [event(reply), event(finish="stop")] if isinstance(reply, str) else reply
+        call.stream(with_usage(blocks, min(tokens, self.window)))
 
 
-@pytest.mark.parametrize("name", some(["unnamed", "named", "both"], 1))
-def test_a_session_goes_on_after_its_window_is_full(project: Path, name: str) -> None:
-    refused: list[int] = []
-    with (
-        serving(limited(REFUSALS[name], refused)) as endpoint,
-        TaskWeaverApp(project, config=keys(endpoint)) as app,
-        app.get_session() as session,
-    ):
+def answer(newest: str) -> str | list[bytes]:
+    """Look up what is asked for, or give a long answer whose words mean nothing."""
+    if "look up: " in newest:
+        return called(("recall", {"query": newest.rpartition("look up: ")[2]}))
+    number = len(newest) % 50
+    filler = " ".join(f"alpha{n} beta gamma" for n in range(number, 160))
+    return f"Answer {number}. {filler}" if "go on" in newest else "Noted."
+
+
+def ask(session: Session, question: str, listener: Listener | None = None) -> Round:
+    """Ask a question, and wait for the summary that it made due."""
+    round_ = session.send_message(question, listener)
+    for thread in threading.enumerate():
+        if thread.name == "compaction":
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+    return round_
+
+
+def check_known(model: WindowedModel, session: Session) -> None:
+    """Check that each fact stands in the prompt of a question, or in what is looked up."""
+    for _, query, fact in FACTS.values():
+        before = len(model.taken)
+        assert ask(session, f"look up: {query}").state == "finished"
+        shown = [json.dumps(body["messages"], ensure_ascii=False) for body in model.taken[before:]]
+        assert any(fact in text for text in shown)
+
+
+def test_56_many_rounds_go_on_in_a_window_of_8k(project: Path) -> None:
+    model = WindowedModel(8_192, answer)
+    with serving(model) as endpoint:
+        keys = keys_of(endpoint.url, **ONE_ROLE)
+        with TaskWeaverApp(project, config=keys) as app:
+            session = app.get_session()
+            for number in range(ROUNDS):
+                planted = FACTS.get(number, ("", "", ""))[0]
+                assert ask(session, f"go on, {number}; {planted}").state == "finished"
+            assert model.refused <= 2  # until the window is known
+            assert model.summaries
+            check_known(model, session)
+        made = model.summaries
+        with TaskWeaverApp(project, config=keys) as app:
+            resumed = app.resume_session()
+            assert ask(resumed, "hello").state == "finished"
+            assert model.summaries == made
+            check_known(model, resumed)
+
+
+def test_57_a_prompt_refused_again_is_made_shorter_again(project: Path) -> None:
+    model = WindowedModel(100_000, answer)
+    with app_over(project, *[model] * 99, **ONE_ROLE) as (app, _):
+        session = app.get_session()
+        for number in range(9):
+            ask(session, f"go on, {number}")
+        model.window = 3_000
+        assert ask(session, "go on").state == "finished"
+    assert model.refused >= 1
+    assert model.summaries
+
+
+def test_59_a_server_that_cuts_prompts_silently_is_named_once(project: Path) -> None:
+    model, listener = WindowedModel(3_000, answer, is_silent=True), Listener()
+    with app_over(project, *[model] * 99, **ONE_ROLE) as (app, _):
+        session = app.get_session()
+        for number in range(16):
+            ask(session, f"go on, {number}", listener)
+    sizes = [len(json.dumps(body["messages"])) for body in model.taken]
+    warned = [event.msg for event in listener.events if "drops the beginning" in str(event.msg)]
+    assert len(warned) == 1
+    assert sizes[-1] < max(sizes)
+
+
+def test_the_tokens_of_a_picture_are_no_measure_of_texts(project: Path) -> None:
+    """They are far more than the text's, and later prompts far less, which is no cut prompt."""
+    drawing = "import matplotlib.pyplot as plt\nplt.plot([1, 2, 3])\nplt.title('up')"
+    seen: list[bool] = []
+
+    def reply(call: Call) -> None:
+        seen.append("image_url" in json.dumps(call.body["messages"]))
+        blocks = called(cell(drawing)) if len(seen) == 1 else good("It rises.")
+        call.stream(with_usage(blocks, 6_000 if seen[-1] else tokens_of(call.body)))
+
+    listener = Listener()
+    with app_over(project, *[reply] * 99, **{"llm.images": "yes"}) as (app, _):
+        session = app.get_session()
+        for number in range(8):
+            question = f"what now, {number}? {'Say it again. ' * 60}"
+            assert ask(session, question, listener).state == "finished"
+    assert any(seen)
+    told = [str(event.msg) for event in listener.events]
+    assert not [text for text in told if "window" in text or "drops the beginning" in text]
+
+
+def prints(_newest: str) -> list[bytes]:
+    return called(cell("print('word ' * 4_000)"))
+
+
+@pytest.mark.parametrize(("window", "most_refused"), [(None, 5), (5_000, 0)])
+def test_a_configured_window_is_never_exceeded_and_another_is_learnt(
+    project: Path, window: int | None, most_refused: int
+) -> None:
+    """Each round prints a lot, then is answered."""
+    model = WindowedModel(9_000, prints)
+
+    def reply(call: Call) -> None:
+        is_outcome = call.body["messages"][-1]["role"] == "tool"
+        model.answer = (lambda _: "It is printed.") if is_outcome else prints
+        model(call)
+
+    config: dict[str, Any] = {"planner.prompt_compression": False}
+    config |= {"llm.context_window": window} if window else {}
+    with app_over(project, *[reply] * 99, **config) as (app, _), app.get_session() as session:
         states = [session.send_message(f"print it, number {n}").state for n in range(12)]
     assert states == ["finished"] * 12
-    assert 0 < len(refused) < 6  # what was learnt is kept
-
-
-def test_a_configured_window_is_never_exceeded(project: Path) -> None:
-    refused: list[int] = []
-    with (
-        serving(limited(REFUSALS["named"], refused)) as endpoint,
-        TaskWeaverApp(project, config=keys(endpoint) | {"llm.context_window": 5_000}) as app,
-        app.get_session() as session,
-    ):
-        rounds = [session.send_message("print it") for _ in range(6)]
-    assert [round_.state for round_ in rounds] == ["finished"] * 6
-    assert not refused
+    assert model.refused <= most_refused
 
 
 def test_a_question_larger_than_the_window_is_refused_with_the_numbers_and_the_next_one_works(
     project: Path,
 ) -> None:
-    with (
-        serving(limited(REFUSALS["named"], [])) as endpoint,
-        TaskWeaverApp(project, config=keys(endpoint) | {"llm.context_window": 2_000}) as app,
-        app.get_session() as session,
-    ):
-        errors: list[str] = []
-
-        class Keeper:
-            def handle(self, event: object) -> None:
-                if event.t.value == "round_error":  # type: ignore[attr-defined]
-                    errors.append(event.msg)  # type: ignore[attr-defined]
-
-        failed = session.send_message("long " * 9_000, Keeper())
-        good_one = session.send_message("short")
-    assert (failed.state, good_one.state) == ("failed", "finished")
-    assert "1,700 fit" in errors[0]
-
-
-def chat(*contents: str) -> list[ChatMessage]:
-    roles = ["system", *["user", "assistant"] * len(contents)]
-    return [{"role": role, "content": text} for role, text in zip(roles, contents, strict=False)]  # type: ignore[misc]
-
-
-def count(messages: object) -> int:
-    return len(json.dumps(messages)) // 4
-
-
-def test_long_outcomes_are_cut_before_messages_are_left_out() -> None:
-    messages = chat("rules", "first", "x" * 40_000, "second", "answer", "third")
-    kept = fitted(messages, 3_000, count)
-    assert [m["role"] for m in kept] == [m["role"] for m in messages]
-    assert "characters left out" in str(kept[2]["content"])
-    assert kept[-1] == messages[-1]
-    assert count(kept) <= 3_000
-
-
-def test_of_many_messages_the_oldest_turns_go_and_rules_and_request_stay() -> None:
-    messages = chat(
-        "rules", *[f"message {n}" for n in range(some((400, 2_000), 1)[-1])], "last question"
-    )
-    if messages[-1]["role"] != "user":
-        messages.append({"role": "user", "content": "last question"})
-    kept = fitted(messages, 500, count)
-    assert kept[0] == messages[0]
-    assert str(kept[-1]["content"]).endswith("last question")
-    assert "left out here" in str(kept[1]["content"])
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens", "window"),
-    [
-        ("maximum context length is 8192 tokens. However, you requested 9011", 9_011, 8192),
-        ("prompt is too long: 210,000 tokens > 200,000 maximum", 105_000, 100_000),
-        ("n_prompt_tokens 5000 n_ctx 4096", 5_000, 4096),
-        ("a context of 8192 tokens", 20_000, 8192),
-        ("a context of 8192 tokens", 8_000, 7_600),
-        ("HTTP 400: it is too long", 10_000, 6_000),
-        ("only 100 words", 10_000, 6_000),
-    ],
-)
-def test_the_window_is_read_from_a_refusal(text: str, tokens: int, window: int) -> None:
-    assert window_of(ModelError("context_overflow", text), tokens) == window
+    listener, config = Listener(), {**ONE_ROLE, "llm.context_window": 2_000}
+    with app_over(project, *[WindowedModel(9_000, answer)] * 99, **config) as (app, _):
+        session = app.get_session()
+        assert session.send_message("long " * 9_000, listener).state == "failed"
+        assert session.send_message("short").state == "finished"
+    assert "1,700 fit" in listener.messages(RoundEventType.round_error)[0]

@@ -17,13 +17,13 @@ llm/test_llm_keys.py::test_the_key_goes_into_the_header
   llm.api_base llm.api_key
 llm/test_llm_keys.py::test_an_azure_endpoint_is_asked_in_its_version
   llm.api_type llm.api_version
-app/test_windows.py::test_a_configured_window_is_never_exceeded
+app/test_windows.py::test_a_configured_window_is_never_exceeded_and_another_is_learnt
   llm.context_window
 llm/test_dialect_choice.py::test_the_configured_dialect_is_spoken
   llm.dialect
 llm/test_reply_forms.py::test_the_configured_form_is_in_force
   llm.form
-app/test_figures_seen.py::test_the_configuration_decides_whether_figures_are_sent
+app/test_figures_seen.py::test_an_interpreter_sees_its_own_and_the_configuration_decides
   llm.images
 llm/test_llm_keys.py::test_structured_replies_are_asked_for_as_configured
   llm.response_format
@@ -56,19 +56,17 @@ ext_role/test_document_retriever.py::test_an_embedding_model_puts_passages_in_or
   llm.embedding_api_base
 app/test_project_keys.py::test_each_role_asks_the_model_of_its_alias
   ext_llms.llm_configs {role}.llm_alias code_generator.llm_alias
-app/test_app.py::test_a_role_of_the_project_takes_part
+app/test_app.py::test_a_role_of_the_project_takes_part_and_a_broken_file_of_one_is_a_warning
   session.roles
-app/test_carried_cells.py::test_without_cells_of_its_own_the_planner_hears_of_the_worker
+app/test_turns.py::test_without_cells_of_its_own_the_planner_hears_of_the_worker_and_of_no_field_for_code
   session.leader_writes_code
 app/test_turns.py::test_roles_that_never_finish_run_into_the_limit
   session.max_internal_chat_round_num
 app/test_project_keys.py::test_experiences_are_saved_and_shown_where_configured
   session.experience_dir {role}.use_experience {role}.experience_dir experience.retrieve_threshold
-app/test_project_keys.py::test_files_are_found_in_the_data_folder
-  session.data_dir
 app/test_project_keys.py::test_a_fork_copies_files_up_to_its_limit
   session.fork_limit_mb
-app/test_fork_with_kernel.py::test_the_oldest_states_go_when_the_memory_is_used_up
+app/test_fork.py::test_the_oldest_states_go_when_the_memory_is_used_up
   session.snapshot_memory_mb
 app/test_answer_check.py::test_nothing_is_sent_back_where_it_makes_no_sense
   answers.check
@@ -80,7 +78,7 @@ app/test_policy.py::test_a_session_stops_at_its_limit_until_it_is_extended
   limits.session_tokens limits.session_cost limits.session_rounds
 app/test_project_keys.py::test_folders_are_where_they_are_configured
   workspace.workspace_path plugin.base_path role.base_path {role}.use_example
-  {role}.example_base_path logging.log_folder logging.log_file
+  {role}.example_base_path logging.log_folder logging.log_file session.data_dir
 app/test_sub_paths.py::test_the_examples_are_those_of_the_shared_folder_for_as_long_as_it_is_shared
   {role}.dynamic_example_sub_path
 app/test_sub_paths.py::test_experiences_are_those_of_the_shared_folder
@@ -89,7 +87,7 @@ app/test_project_keys.py::test_experiences_are_summed_up_by_the_model_of_their_a
   experience.llm_alias
 app/test_app.py::test_a_prompt_file_of_the_project_replaces_ours_and_a_broken_one_is_named
   planner.prompt_file_path
-app/test_turns.py::test_replies_that_stay_unusable_end_the_round_with_one_line
+app/test_turns.py::test_an_unusable_reply_is_sent_back_and_its_beginning_ends_the_round_in_a_line
   planner.max_retry_count
 app/test_turns.py::test_a_worker_that_cannot_mend_its_code_reports_the_failure
   code_interpreter.max_retry_count
@@ -116,18 +114,15 @@ app/test_project_keys.py::test_the_code_model_plays_the_configured_name_with_its
   code_generator.use_example
 original/test_original_project.py::test_prompt_files_of_the_original_are_read
   code_generator.prompt_file_path
-app/test_project_keys.py::test_old_rounds_are_summed_up_as_configured
+app/test_project_keys.py::test_a_summary_is_made_when_it_is_configured_by_the_model_of_its_alias
   planner.compaction_prompt_path code_generator.compaction_prompt_path
-app/test_project_keys.py::test_a_summary_is_made_when_it_is_configured
+  planner.compaction_llm_alias code_generator.compaction_llm_alias
   planner.prompt_compression planner.compaction_threshold planner.compaction_token_threshold
   planner.compaction_retain_recent code_generator.prompt_compression
   code_generator.compaction_threshold code_generator.compaction_token_threshold
   code_generator.compaction_retain_recent
-app/test_project_keys.py::test_summaries_are_made_by_the_model_of_their_alias
-  planner.compaction_llm_alias code_generator.compaction_llm_alias
-app/test_project_keys.py::test_the_orchestrator_has_a_prompt_file_of_its_own
-  code_interpreter_plugin_only.prompt_file_path
 app/test_interpreters.py::test_each_has_a_prompt_file_of_its_own
+  code_interpreter_plugin_only.prompt_file_path
   code_interpreter_cli_only.prompt_file_path
 ext_role/test_small_roles.py::test_the_planner_talks_to_the_echo
   echo.decorator

@@ -14,6 +14,7 @@ from taskweaver.console.chat import Chat, is_answered
 from taskweaver.console.commands.table import BY_NAME, COMMANDS, CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import ChatMessage
+from taskweaver.page.one_file import conversation_page
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -68,11 +69,15 @@ def line(chat: Chat) -> CommandLine:
     return CommandLine(chat)
 
 
-def test_a_message_is_answered_and_shown(
+def test_a_message_is_answered_and_shown_with_its_effort(
     line: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert line.handle("hello there")
-    assert "You said: hello there" in capsys.readouterr().out
+    assert line.handle("/tmp/nothing.csv what is it?")
+    said = capsys.readouterr().out
+    assert "You said: /tmp/nothing.csv what is it?" in said
+    assert "tokens)" in said
+    assert not is_answered(line.chat.ask("give up"))
+    assert "not done: It cannot be done." in capsys.readouterr().out
 
 
 def test_code_runs_and_its_output_value_and_files_are_shown(
@@ -82,14 +87,7 @@ def test_code_runs_and_its_output_value_and_files_are_shown(
     round_ = chat.ask("compute it with sales.csv and mine.csv")
     said = capsys.readouterr().out
     assert is_answered(round_)
-    for expected in (
-        "adding mine.csv",
-        "I compute it.",
-        "mine.csv",
-        "sales.csv",
-        "  42",
-        "It is 42.",
-    ):
+    for expected in ("adding mine.csv", "I compute it.", "sales.csv", "  42", "It is 42."):
         assert expected in said
     assert said.count("40 + 2") == 1
     assert (chat.session.execution_cwd / "made.txt").exists()
@@ -101,12 +99,6 @@ def test_a_file_the_code_has_is_not_replaced_by_naming_it(chat: Chat) -> None:
     copy.write_text("changed")
     chat.ask("look at mine.csv again")
     assert copy.read_text() == "changed"
-
-
-def test_giving_up_is_not_an_answer(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not is_answered(chat.ask("give up"))
-    assert "not done: It cannot be done." in capsys.readouterr().out
-    assert not is_answered(None)
 
 
 def test_a_file_that_vanished_is_told_in_a_line_and_the_session_goes_on(
@@ -136,46 +128,43 @@ def test_loaded_files_go_with_the_next_message_only(
     assert (line.chat.session.execution_cwd / "two words.csv").exists()
 
 
-@pytest.fixture(scope="module")
-def silent_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLine]:
-    """The command line of a chat in which nothing is said, for commands that leave it as it is."""
-    project = make_project(tmp_path_factory.mktemp("silent") / "project", has_table=False)
-    with TaskWeaverApp(project, model=model) as app:
-        yield CommandLine(Chat(app, PlainSurface()))
+COMMANDS_SAY = {
+    "/help": "/load /file /img /image PATH...",
+    "/load": "Which file?",
+    "/load nothing.csv": "There is no file nothing.csv in ",
+    "/load ..": ".. is a folder: name a file in it.",
+    "/load 'nothing": "There is no file nothing in ",
+    "/inof": "did you mean /info?",
+    "/zzz": "/help lists them",
+    "/save": "nothing to save yet",
+    "/plugins": "no plugins",
+    "/info": "limit    kernel.log 16 MiB: watched while a cell or a process it left runs",
+    "/clear": "",
+}
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("/help", "/load /file /img /image PATH..."),
-        ("/?", "Ctrl-C stops"),
-        ("/load", "Which file?"),
-        ("/load nothing.csv", "There is no file nothing.csv in "),
-        ("/load ..", ".. is a folder: name a file in it."),
-        ("/load 'nothing", "There is no file nothing in "),
-        ("/inof", "did you mean /info?"),
-        ("/zzz", "/help lists them"),
-        ("/save", "nothing to save yet"),
-        ("/plugins", "no plugins"),
-        ("/info", "roles    Planner, CodeInterpreter"),
-        ("/info", "limit    kernel.log 16 MiB: watched while a cell or a process it left runs"),
-        ("/clear", ""),
-    ],
-)
-def test_commands_say_what_they_did(
-    silent_line: CommandLine, capsys: pytest.CaptureFixture[str], command: str, expected: str
+def test_commands_say_what_they_did_and_leaving_ends_the_conversation(
+    line: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert silent_line.handle(command)
-    assert expected in capsys.readouterr().out
+    for command, expected in COMMANDS_SAY.items():
+        assert line.handle(command)
+        assert expected in capsys.readouterr().out, command
+    for command in ("/exit", "/BYE", " quit()"):
+        assert not line.handle(command)
 
 
-def test_saving_writes_the_conversation(
+def test_conversations_are_saved_and_pages_written_where_there_are_pages(
     line: CommandLine, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line.handle("hello")
     line.handle("/save")
     assert "saved as" in capsys.readouterr().out
     assert list(line.chat.session.config.experience_dir.glob("*.yaml"))
+    line.handle("/export page")
+    assert "writes no pages" in capsys.readouterr().out
+    line.chat.page_maker = conversation_page
+    line.handle("/export page said")
+    assert "You said: hello" in (line.chat.session.execution_cwd / "said").read_text("utf-8")
 
 
 def test_reset_starts_a_new_session(line: CommandLine) -> None:
@@ -188,29 +177,11 @@ def test_reset_starts_a_new_session(line: CommandLine) -> None:
     assert len(line.chat.session.memory.conversation.rounds) == 1
 
 
-@pytest.mark.parametrize("command", ["/exit", "/BYE", "/quit ", " /exit", "exit", " quit()"])
-def test_leaving_ends_the_conversation(silent_line: CommandLine, command: str) -> None:
-    assert not silent_line.handle(command)
-
-
-def test_a_path_at_the_start_of_a_message_is_no_command(
-    line: CommandLine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    line.handle("/tmp/nothing.csv what is it?")
-    assert "You said: /tmp/nothing.csv what is it?" in capsys.readouterr().out
-
-
 def test_commands_and_data_files_can_be_completed(line: CommandLine) -> None:
     add_sales(line.chat)
     words = line.words()
     assert {"/help", "/exit", "sales.csv"} <= set(words)
     assert len(BY_NAME) == sum(len(command.names) for command in COMMANDS)
-
-
-def test_the_effort_of_a_round_is_known(chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
-    chat.ask("hello")
-    assert "tokens)" in capsys.readouterr().out
-    assert chat.session.round_usage.total_tokens > 0
 
 
 def test_leaving_that_is_interrupted_says_what_may_be_lost(

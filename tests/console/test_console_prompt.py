@@ -41,27 +41,16 @@ def test_a_line_is_read_and_kept_in_the_history(keyboard: PipeInput, tmp_path: P
     assert "how many rows?" in (tmp_path / ".taskweaver-history").read_text()
 
 
-def test_a_history_that_cannot_be_written_does_no_harm(
-    keyboard: PipeInput, monkeypatch: pytest.MonkeyPatch
+def test_ctrl_c_clears_a_line_and_interrupts_an_empty_one_and_ctrl_d_ends(
+    keyboard: PipeInput,
 ) -> None:
-    monkeypatch.setenv("HOME", "/nowhere/at/all")
-    keyboard.send_text("hello\n")
-    assert PromptReader(list).read() == "hello"
-
-
-def test_ctrl_c_clears_a_line_and_interrupts_an_empty_one(keyboard: PipeInput) -> None:
     reader = PromptReader(list)
     keyboard.send_text("wrong\x03right\n")
     assert reader.read() == "right"
-    keyboard.send_text("\x03")
-    with pytest.raises(KeyboardInterrupt):
-        reader.read()
-
-
-def test_ctrl_d_ends_the_input(keyboard: PipeInput) -> None:
-    keyboard.send_text("\x04")
-    with pytest.raises(EOFError):
-        PromptReader(list).read()
+    for key, raised in {"\x03": KeyboardInterrupt, "\x04": EOFError}.items():
+        keyboard.send_text(key)
+        with pytest.raises(raised):
+            reader.read()
 
 
 def test_pasted_lines_and_alt_enter_make_one_message(keyboard: PipeInput) -> None:
@@ -187,16 +176,3 @@ def test_a_project_that_does_not_open_ends_the_conversation_with_its_error() -> 
         talk(Script("one"), opening, Pages().surface)
     assert opening.words() == []
     opening.close()
-
-
-def test_words_are_known_once_the_project_is_open() -> None:
-    opening = Opening(Echo)
-    assert opening.words() == []
-    opening.result()
-    assert opening.words() == WORDS
-    opening.close()
-
-
-def test_leaving_before_anything_was_opened_opens_nothing() -> None:
-    echo, _ = conversation()
-    assert not echo.is_closed

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 from console_story import (
     ANSWER,
     CODE,
@@ -19,7 +18,6 @@ from console_story import (
     post,
     printed,
     round_,
-    run,
 )
 
 from taskweaver.console.render import MOST_LINES, RoundView
@@ -94,22 +92,15 @@ def album_of(events: Iterable[TaskWeaverEvent], files_in: Path = Path("/w/cwd"))
 def test_a_round_reads_plan_order_thought_code_output_value_files_answer() -> None:
     album = album_of(answered_round())
     assert album.kinds() == [
-        *(
-            PlanBlock,
-            OrderBlock,
-            ThoughtBlock,
-            CodeBlock,
-            OutputBlock,
-            RunBlock,
-            ValueBlock,
-            FilesBlock,
-            AnswerBlock,
-            SummaryBlock,
-        ),
-    ]
+        PlanBlock, OrderBlock, ThoughtBlock, CodeBlock, OutputBlock, RunBlock, ValueBlock,
+        FilesBlock, AnswerBlock, SummaryBlock,
+    ]  # fmt: skip
     assert album.blocks[0] == PlanBlock(PLAN)
     assert album.blocks[3] == CodeBlock(CODE)
     assert album.blocks[4] == OutputBlock(("loading 2400 rows",))
+    (ran,) = album.of(RunBlock)
+    assert isinstance(ran, RunBlock)
+    assert ran.is_ok
     assert album.blocks[7] == FilesBlock(("/w/cwd/mean_per_month.png",))
     assert album.blocks[8] == AnswerBlock(ANSWER)
 
@@ -120,21 +111,6 @@ def test_what_is_being_written_is_previewed_as_it_grows() -> None:
         texts = [block.text for block in previews if isinstance(block, kind)]
         assert len(texts) > 1, kind
         assert all(len(text) <= len(texts[-1]) for text in texts) or kind is PlanBlock
-
-
-def test_a_plan_is_shown_again_only_when_it_changed() -> None:
-    events = [*order("CodeInterpreter", "a"), *order("CodeInterpreter", "b")]
-    assert len(album_of(events).of(PlanBlock)) == 1
-    events += order("User", "c", plan="1. something else")
-    assert len(album_of(events).of(PlanBlock)) == 2
-
-
-def test_files_are_named_as_seen_from_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    album = album_of(run(), files_in=tmp_path / "work")
-    assert album.of(FilesBlock) == [FilesBlock((str(Path("work/mean_per_month.png")),))]
 
 
 def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> None:
@@ -154,25 +130,13 @@ def test_a_failed_run_shows_the_end_of_its_traceback_and_that_it_is_mended() -> 
         ]
     )
     assert album.kinds() == [CodeBlock, RunBlock, TracebackBlock, NoteBlock]
-    shown = album.of(TracebackBlock)[0]
+    ran, shown = album.blocks[1:3]
+    assert isinstance(ran, RunBlock)
+    assert not ran.is_ok
     assert isinstance(shown, TracebackBlock)
     assert shown.text.startswith("...")
     assert shown.text.endswith("KeyError: 'Cuont'")
     assert album.of(NoteBlock) == [NoteBlock("CodeInterpreter repairs the code")]
-
-
-def test_a_reply_in_words_is_shown_once_as_a_message() -> None:
-    album = album_of(
-        [
-            post(PostEventType.post_start, role="CodeInterpreter"),
-            *attachment("reply_type", "text"),
-            *attachment("reply_content", "There is no such file.", step=4),
-            *message("There is no such file."),
-            post(PostEventType.post_send_to_update, role="Planner"),
-            post(PostEventType.post_end),
-        ]
-    )
-    assert album.blocks == [OrderBlock("CodeInterpreter", "Planner", "There is no such file.")]
 
 
 def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -> None:
@@ -194,15 +158,7 @@ def test_an_unusable_reply_is_told_in_a_line_without_the_models_instructions() -
     assert "JSON" not in str(album.blocks[0])
 
 
-def test_a_thought_does_not_look_like_an_answer() -> None:
-    shown = io.StringIO()
-    view = RoundView(PlainSurface(shown), lambda _branch: Path("/w"))
-    for event in attachment("thought", "Perhaps 5.\nOr 6."):
-        view.handle(event)
-    assert shown.getvalue() == "\nthought:\n  Perhaps 5.\n  Or 6.\n"
-
-
-def test_an_error_that_ends_the_round_is_told_once() -> None:
+def test_an_error_is_told_once_or_as_a_warning_where_the_round_survives_it() -> None:
     reason = "Model call failed, connection: refused"
     album = album_of(
         [
@@ -218,9 +174,6 @@ def test_an_error_that_ends_the_round_is_told_once() -> None:
     done = album.blocks[1]
     assert isinstance(done, SummaryBlock)
     assert not done.is_ok
-
-
-def test_an_error_the_round_survives_is_told_as_a_warning() -> None:
     gave_up = [
         post(PostEventType.post_start, role="CodeInterpreter"),
         post(PostEventType.post_error, "No usable code came back."),
@@ -244,7 +197,7 @@ def test_output_is_shown_in_whole_lines_whatever_the_pieces() -> None:
         [
             post(PostEventType.post_start, role="CodeInterpreter"),
             *attachment("reply_content", "work()"),
-            *printed("a", "b\nc\r\nd", "e"),
+            *printed("a", "b\n10%\r50%\rc\r\nd", "e"),
             *printed("oh\n", stream="stderr"),
             *attachment("execution_status", "SUCCESS"),
         ]
@@ -254,11 +207,6 @@ def test_output_is_shown_in_whole_lines_whatever_the_pieces() -> None:
         OutputBlock(("oh",), is_error=True),
         OutputBlock(("de",)),
     ]
-
-
-def test_a_progress_bar_leaves_its_last_state() -> None:
-    events = [*attachment("reply_content", "work()"), *printed("10%\r50%\r", "100%\n")]
-    assert album_of(events).of(OutputBlock) == [OutputBlock(("100%",))]
 
 
 def test_a_flood_of_output_is_cut_and_counted() -> None:
@@ -274,15 +222,6 @@ def test_a_flood_of_output_is_cut_and_counted() -> None:
     assert len(shown) == MOST_LINES
     assert NoteBlock(f"{MOST_LINES + 100:,} more lines of output are not shown") in album.blocks
     assert any("more lines" in status for status in album.statuses)
-
-
-def test_text_that_would_steer_the_terminal_is_made_harmless() -> None:
-    evil = "\x1b[2J\x1b]0;owned\x07red \x1b[31malert\x1b[0m\x00\u202egnp.exe"
-    album = album_of([*attachment("reply_content", "x"), *printed(evil + "\n")])
-    album.blocks += album_of(order("User", evil)).blocks
-    album.blocks += album_of([round_(RoundEventType.round_error, evil)]).blocks
-    assert "\x1b" not in repr(album.blocks).encode().decode("unicode_escape")
-    assert album.of(AnswerBlock) == [AnswerBlock("red alertgnp.exe")]
 
 
 def test_tokens_and_cost_of_the_round_stand_in_its_last_line() -> None:
@@ -316,9 +255,8 @@ def test_other_things_roles_tell_are_shown_as_remarks() -> None:
     ]
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
-def test_a_pipe_of_any_encoding_gets_plain_lines(encoding: str) -> None:
-    raw = io.BytesIO()
+def test_a_pipe_of_any_encoding_gets_plain_lines() -> None:
+    raw, encoding = io.BytesIO(), "ascii"
     stream = io.TextIOWrapper(raw, encoding)
     surface = PlainSurface(stream)
     view = RoundView(surface, lambda _branch: Path("/w"))

@@ -44,28 +44,15 @@ from taskweaver.console.terminal.text import (
 )
 
 ALL: tuple[Block, ...] = (
-    PlanBlock("1. look"),
-    ThoughtBlock("hmm"),
-    OrderBlock("Planner", "CodeInterpreter", "do it"),
-    OrderBlock("Planner", "", "do"),
-    CodeBlock("x = 1"),
-    OutputBlock(("a", "b")),
-    OutputBlock(("c",), is_error=True),
-    RunBlock(True, 0.5),
-    RunBlock(False, 61),
-    ValueBlock("[{'a': 1, 'b': 2.5}]"),
-    TracebackBlock("ValueError: no"),
-    FilesBlock(("a.png", "b.csv")),
-    NoteBlock("by the way"),
-    NoteBlock("odd", is_warning=True),
-    AnswerBlock("# Title\n\n- one"),
-    AnswerBlock("no", gave_up=True),
-    FactsBlock((("/help", "list"), ("/load", "add"))),
-    FactsBlock(()),
-    FailureBlock("it broke"),
-    SummaryBlock(True, 4.25, 1200, True, 0.5),
-    SummaryBlock(False, 0.1),
-)
+    PlanBlock("1. look"), ThoughtBlock("hmm"), OrderBlock("Planner", "CodeInterpreter", "do it"),
+    OrderBlock("Planner", "", "do"), CodeBlock("x = 1"), OutputBlock(("a", "b")),
+    OutputBlock(("c",), is_error=True), RunBlock(True, 0.5), RunBlock(False, 61),
+    ValueBlock("[{'a': 1, 'b': 2.5}]"), TracebackBlock("ValueError: no"),
+    FilesBlock(("a.png", "b.csv")), NoteBlock("by the way"), NoteBlock("odd", is_warning=True),
+    AnswerBlock("# Title\n\n- one"), AnswerBlock("no", gave_up=True),
+    FactsBlock((("/help", "list"), ("/load", "add"))), FactsBlock(()), FailureBlock("it broke"),
+    SummaryBlock(True, 4.25, 1200, True, 0.5), SummaryBlock(False, 0.1),
+)  # fmt: skip
 
 
 def drawn(block: Block, glyphs: Glyphs = ASCII, width: int = 80) -> str:
@@ -76,41 +63,25 @@ def drawn(block: Block, glyphs: Glyphs = ASCII, width: int = 80) -> str:
 
 
 @pytest.mark.parametrize("block", ALL, ids=repr)
-def test_own_words_of_a_plain_line_are_ascii(block: Block) -> None:
-    assert spell(block).isascii()
-
-
-@pytest.mark.parametrize("block", ALL, ids=repr)
 def test_every_block_can_be_drawn_and_holds_the_words_it_is_spelled_with(block: Block) -> None:
+    assert spell(block).isascii()
     text = drawn(block)
     plain = spell(block).replace("'", "")
     for word in ("look", "CodeInterpreter", "ValueError", "b.csv", "/load", "it broke", "1,200"):
         assert (word in text) == (word in plain)
 
 
-def test_a_list_of_records_is_drawn_as_a_table() -> None:
+def test_values_are_drawn_as_tables_and_foreign_markup_is_text() -> None:
     text = drawn(ValueBlock("[{'city': 'Ulm', 'n': 1200.5}, {'city': 'Bonn', 'n': 3.0}]"), Glyphs())
     assert "city" in text.splitlines()[1]
     assert "1,200.5" in text
-
-
-def test_a_long_table_says_how_much_is_left_out() -> None:
-    text = drawn(ValueBlock(repr([{"n": n} for n in range(100)])))
-    assert "70 more rows" in text
-
-
-def test_a_wide_data_frame_keeps_its_columns() -> None:
+    assert "70 more rows" in drawn(ValueBlock(repr([{"n": n} for n in range(100)])))
     wide = "  ".join(f"column{n}" for n in range(30))
     assert len(drawn(ValueBlock(f"{wide}\n{wide}")).splitlines()) == 2
-
-
-def test_markup_in_foreign_text_is_text() -> None:
-    for block in (
-        NoteBlock("[bold]x[/bold]"),
-        OrderBlock("A", "B", "[red]y"),
-        FilesBlock(("[a].png",)),
-    ):
-        assert "[" in drawn(block)
+    markup = NoteBlock("[bold]x"), OrderBlock("A", "B", "[red]y"), FilesBlock(("[a].png",))
+    assert all("[" in drawn(block) for block in markup)
+    assert as_rows("{'mean': 2.0, 'n': 3}") == (["", "value"], [["mean", "2"], ["n", "3"]])
+    assert "bank (http://evil.test/x)" in drawn(AnswerBlock("[bank](http://evil.test/x)"))
 
 
 @pytest.mark.parametrize(
@@ -120,20 +91,11 @@ def test_what_is_no_table_stays_text(text: str) -> None:
     assert as_rows(text) is None
 
 
-def test_a_flat_dictionary_is_a_table_of_names_and_values() -> None:
-    assert as_rows("{'mean': 2.0, 'n': 3}") == (["", "value"], [["mean", "2"], ["n", "3"]])
-
-
-def test_signs_follow_the_encoding() -> None:
+def test_signs_follow_the_encoding_and_durations_read_well() -> None:
     assert glyphs_for("utf-8").good == "✓"
     assert glyphs_for("cp1252") is ASCII
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0.042, "0.04 s"), (12.34, "12.3 s"), (125, "2 min 05 s")]
-)
-def test_durations_read_well(seconds: float, text: str) -> None:
-    assert format_seconds(seconds) == text
+    for seconds, text in ((0.042, "0.04 s"), (12.34, "12.3 s"), (125, "2 min 05 s")):
+        assert format_seconds(seconds) == text
 
 
 def test_sections_of_a_report_are_found_whatever_their_fence() -> None:
@@ -185,24 +147,11 @@ OBEYED = re.compile(
 
 
 def blocks_of(text: str) -> list[Block]:
-    rows = ((text, text),)
-    made = (
-        PlanBlock,
-        ThoughtBlock,
-        CodeBlock,
-        ValueBlock,
-        TracebackBlock,
-        AnswerBlock,
-        NoteBlock,
-        FailureBlock,
-    )
+    kinds = (PlanBlock, ThoughtBlock, CodeBlock, ValueBlock, TracebackBlock, AnswerBlock, NoteBlock)
     return [
-        *(kind(text) for kind in made),
-        OrderBlock(text, text, text),
-        OutputBlock((text,)),
-        FilesBlock((text,)),
-        FactsBlock(rows),
-    ]
+        *(kind(text) for kind in (*kinds, FailureBlock)), OrderBlock(text, text, text),
+        OutputBlock((text,)), FilesBlock((text,)), FactsBlock(((text, text),)),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -211,24 +160,12 @@ def test_no_block_carries_what_a_terminal_obeys(text: str) -> None:
         stream = io.StringIO()
         PlainSurface(stream).show(block)
         assert not OBEYED.search(stream.getvalue())
-        console = Console(
-            file=io.StringIO(), width=80, force_terminal=True, color_system="truecolor"
-        )
-        surface = LiveSurface(console, ASCII)
-        surface.show(block)
+        console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor")
+        LiveSurface(console, ASCII).show(block)
         assert isinstance(console.file, io.StringIO)
         # What is left are colours of our own.
         shown = re.sub(r"\x1b\[[0-9;]*m", "", console.file.getvalue())
         assert not OBEYED.search(shown)
-
-
-def test_an_answer_shows_where_its_links_lead() -> None:
-    shown = drawn(AnswerBlock("[bank](http://evil.test/x)"))
-    assert "bank (http://evil.test/x)" in shown
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_json_on_a_terminal_has_the_same_value_and_nothing_to_obey(text: str) -> None:
     told = safe_json(json.dumps({"a": text}, ensure_ascii=False))
     assert not OBEYED.search(told)
     assert json.loads(told) == {"a": text}

@@ -14,12 +14,12 @@ from search_lab import Climber, search
 from support import Script, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import session_on_node
 from taskweaver.cli.main import commands
 from taskweaver.memory.branched import BranchedMemory, BranchSealed
 from taskweaver.session.health import check_session
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import session_folders, stored_sessions
+from taskweaver.treesearch.service import session_on_node
 
 ARCHIVES = sorted((Path(__file__).parents[1] / "fixtures" / "stored").glob("*.tar.xz"))
 ANALYST, MODEL = "sum of visits per city in visits.csv", "draw 1, 3, 2"

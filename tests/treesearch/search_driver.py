@@ -12,8 +12,8 @@ from pathlib import Path
 from search_lab import FAST, Climber
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, runs, start_search
 from taskweaver.treesearch.execution.machine import collect_environment, copy_rate
+from taskweaver.treesearch.service import resume_search, runs, start_search
 
 
 def work(project: Path, settings: dict[str, object]) -> None:

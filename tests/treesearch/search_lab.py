@@ -11,10 +11,10 @@ from typing import Any
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.reports.run_results import write_results
+from taskweaver.treesearch.service import resume_search, start_search
 
 IDEA = "# Where is the top?\n\nThree numbers, from 0 to 3.\n\nMetric: height ({})\n"
 FAST = {

@@ -61,13 +61,14 @@ def _open(
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.console.chat import Chat
     from taskweaver.console.commands.table import CommandLine
+    from taskweaver.page.one_file import conversation_page
 
     app = TaskWeaverApp(project, trust=granted)
     try:
         for warning in app.warnings:
             surface.show(NoteBlock(warning, is_warning=True))
         surface.show(NoteBlock(app.announcement))
-        chat = Chat(app, surface, resume)
+        chat = Chat(app, surface, resume, conversation_page)
         for path in files:
             chat.add_file(path)
     except BaseException:

@@ -17,6 +17,7 @@ from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import PlainSurface, open_surface
 from taskweaver.memory.round import Round
+from taskweaver.page.one_file import conversation_page
 
 
 def run_script(
@@ -42,7 +43,7 @@ def run_script(
     with ending_orderly(), open_app(project) as app:
         for notice in (*app.warnings, app.announcement):
             notices.show(NoteBlock(notice))
-        chat = Chat(app, surface, resume)
+        chat = Chat(app, surface, resume, conversation_page)
         for path in files:
             chat.add_file(path)
         is_good = True

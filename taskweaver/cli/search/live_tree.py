@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.live import Live
 from rich.text import Text
 
-from taskweaver.console.terminal.search_tree import search_tree
+from taskweaver.cli.search.search_tree import search_tree
 from taskweaver.console.terminal.text import safe
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.record.run_facts import RunningPhase, SearchSnapshot

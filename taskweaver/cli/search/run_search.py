@@ -15,13 +15,6 @@ from typing import Any
 import click
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import (
-    find_run,
-    report_run,
-    resume_search,
-    runs,
-    start_search,
-)
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.printing import print_table, say
 from taskweaver.cli.search.search_options import SearchOptions
@@ -38,6 +31,13 @@ from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import is_worked_on, read_log
 from taskweaver.treesearch.record.state import RunState, fold
 from taskweaver.treesearch.reports.run_results import write_results
+from taskweaver.treesearch.service import (
+    find_run,
+    report_run,
+    resume_search,
+    runs,
+    start_search,
+)
 from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.text import counted
 
@@ -156,7 +156,7 @@ class _PlainView:
     def changed(self, state: RunState) -> None:
         """Print what is new."""
         from taskweaver.cli.search.live_tree import snapshot
-        from taskweaver.console.terminal.search_tree import status_line
+        from taskweaver.cli.search.search_tree import status_line
 
         ended = [node for node in state.journal.finished if node.id not in self._seen]
         for node in ended:

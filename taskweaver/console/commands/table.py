@@ -25,7 +25,6 @@ from taskweaver.console.commands.remembering import show_forget, show_memory, sh
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
-from taskweaver.page.one_file import conversation_page
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -166,11 +165,14 @@ def _export(chat: Chat, arguments: str) -> None:
 
 
 def _export_page(chat: Chat, name: str, title: str) -> None:
+    if chat.page_maker is None:
+        chat.refuse("This chat writes no pages: /export NAME.md writes a report.")
+        return
     session = chat.session
     with export_target(session, name) as (draft, target):
         with Folder.at(session.execution_cwd) as folder:
             rounds = session.memory.conversation.rounds
-            page = conversation_page(rounds, folder, title=title, branch=session.branch)
+            page = chat.page_maker(rounds, folder, title, session.branch)
         write_text(draft, page)
     chat.note(f"written to {display_path(target)}")
 

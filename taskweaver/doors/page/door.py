@@ -64,7 +64,7 @@ class PageDoor(Door):
         def write() -> str:
             rounds = branch.rounds()[:until]
             with Folder.at(branch.execution_cwd) as folder:
-                return conversation_page(rounds, folder, title=title, branch=branch.name)
+                return conversation_page(rounds, folder, title, branch.name)
 
         sessions = await own.index.calls.in_thread(own.index.sessions)
         titles = {item.session: item.title for item in sessions}

@@ -11,10 +11,11 @@ from taskweaver.memory.forms.answer import Evidence, RoundAnswer
 from taskweaver.memory.forms.request_notes import file_notes
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
+from taskweaver.memory.reading.cells import ran_code
 from taskweaver.memory.round import Round
 from taskweaver.role.situation import Situations
 from taskweaver.session.answers.claims import Claim, claims_in
-from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText, has_outcome
+from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText
 
 MAX_EVIDENCE = 500
 """Most numbers of one answer whose places are kept."""
@@ -130,7 +131,7 @@ class AnswerCheck:
 
 def concerns_data(rounds: Sequence[Round]) -> bool:
     """Return whether a conversation has data: a cell ran, or a file came with a request."""
-    return has_outcome(rounds) or any(file_notes(round_.user_query) for round_ in rounds)
+    return any(map(ran_code, rounds)) or any(file_notes(round_.user_query) for round_ in rounds)
 
 
 def _is_checkable(post: Post) -> bool:

@@ -97,14 +97,10 @@ class SupportingText:
     def _near(self, claim: Claim, reading: Reading, sign: bool) -> list[_Value]:  # noqa: FBT001
         """Return the neighbours of a reading, of one sign, that are shown as it is."""
         index = self._index[sign]
-        low, high = claim.bounds(reading)
-        slack = _slack(reading.value, reading.step)
+        low, high = _window(claim, reading)
         at = bisect_left(index.sizes, reading.value)
-        return [
-            value
-            for value in index.values[max(at - 1, 0) : at + 1]
-            if low - slack <= value.size <= high + slack
-        ]
+        near = index.values[max(at - 1, 0) : at + 1]
+        return [value for value in near if low <= value.size <= high]
 
     def _evidence(self, claim: Claim, value: _Value) -> Evidence:
         start = self.text.rfind("\n", 0, value.at) + 1
@@ -117,11 +113,13 @@ class SupportingText:
         )
 
 
-def _slack(value: float, step: float) -> float:
-    """Return the rounding error of a difference of binary fractions; 0 for integers."""
-    if isinstance(value, int) and step == 1:
-        return 0
-    return abs(value) * _ROUNDING_ERROR + step * _TIE
+def _window(claim: Claim, reading: Reading) -> tuple[float, float]:
+    """Return the bounds of a reading, wider by the rounding error unless it is an integer."""
+    low, high = claim.bounds(reading)
+    if isinstance(reading.value, int) and reading.step == 1:
+        return low, high
+    slack = abs(reading.value) * _ROUNDING_ERROR + reading.step * _TIE
+    return low - slack, high + slack
 
 
 def _values(text: str) -> Iterator[_Value]:
@@ -187,10 +185,9 @@ class Library:
         return next(filter(None, (source.find(claim) for source in self._far)), None)
 
     def _may_hold(self, claim: Claim, reading: Reading) -> bool:
-        low, high = claim.bounds(reading)
-        slack = _slack(reading.value, reading.step)
-        at = bisect_left(self._sizes, low - slack)
-        return at < len(self._sizes) and self._sizes[at] <= high + slack
+        low, high = _window(claim, reading)
+        at = bisect_left(self._sizes, low)
+        return at < len(self._sizes) and self._sizes[at] <= high
 
 
 def _sizes_of(sources: Iterable[SupportingText]) -> list[float]:
@@ -250,23 +247,11 @@ class Outcomes:
             cell = executed_cell(number, post) if has_run(post) else None
             sources = _of_post(post, cell, leader)
             for source in reversed(sources):
-                into.ranked[_rank(source)].insert(0, source)
+                rank = 2 if source.where == CODE else 0 if source.cell else 1
+                into.ranked[rank].insert(0, source)
             self._sizes += _sizes_of(sources)
         if posts:
             self._sizes.sort()  # two sorted runs, which are merged
-
-
-def _rank(source: SupportingText) -> int:
-    return 2 if source.where == CODE else 0 if source.cell else 1
-
-
-def has_outcome(rounds: Sequence[Round]) -> bool:
-    """Return whether a cell ran in a conversation."""
-    return any(
-        post.get_attachment(AttachmentType.execution_status)
-        for round_ in rounds
-        for post in round_.post_list
-    )
 
 
 def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[SupportingText]:

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
-from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import ExecutedCell, executed_cells, successful_cells
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
@@ -178,14 +176,6 @@ def _report(rounds: Sequence[Round], title: str) -> str:
         for cell in successful_cells([round_]):
             code = fenced(_marked(cell.code), "python")
             parts.append(f"<details><summary>code</summary>\n\n{code}\n\n</details>")
-        parts += [inert_picture(name) for post in round_.post_list for name in _pictures(post)]
+        pictures = (path for path in round_.artifacts if Path(path).suffix.lower() in _PICTURES)
+        parts += map(inert_picture, pictures)
     return "\n\n".join(parts) + "\n"
-
-
-def _pictures(post: Post) -> list[str]:
-    paths = [
-        str(path)
-        for attachment in post.get_attachment(AttachmentType.artifact_paths)
-        for path in attachment.content
-    ]
-    return [path for path in paths if Path(path).suffix.lower() in _PICTURES]

@@ -32,17 +32,15 @@ def _is_record(round_: Round) -> bool:
 
 def _with_code(round_: Round) -> Round:
     _, _, *lines, _ = round_.user_query.split("\n")
-    copy = Round.from_dict(round_.to_dict())
-    copy.user_query = f"{_HEADING}."
-    for post in copy.post_list:
-        _replace_in(post, "\n".join(lines))
-    return copy
+    posts = [_with_cell(post, "\n".join(lines)) for post in round_.post_list]
+    return replace(round_, user_query=f"{_HEADING}.", post_list=posts)
 
 
-def _replace_in(post: Post, code: str) -> None:
-    post.attachment_list[:] = [
+def _with_cell(post: Post, code: str) -> Post:
+    items = [
         replace(item, content=code)
         if item.type is AttachmentType.reply_content and item.content == CELL
         else item
         for item in post.attachment_list
     ]
+    return replace(post, attachment_list=items)

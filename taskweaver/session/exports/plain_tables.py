@@ -25,25 +25,16 @@ def with_plain_tables(rounds: Sequence[Round]) -> list[Round]:
     Cells that only profile files are left out.
     """
     reads = [read for round_ in rounds for post in round_.post_list for read in table_reads(post)]
-    return [_plain_round(round_, reads) for round_ in rounds]
+    return [
+        replace(round_, post_list=[_plain_post(post, reads) for post in round_.post_list])
+        for round_ in rounds
+    ]
 
 
-def _plain_round(round_: Round, reads: Sequence[TableRead]) -> Round:
-    if not any(_uses(post) for post in round_.post_list):
-        return round_
-    copy = Round.from_dict(round_.to_dict())
-    for post in copy.post_list:
-        if _uses(post):
-            _replace_in(post, reads)
-    return copy
-
-
-def _uses(post: Post) -> bool:
+def _plain_post(post: Post, reads: Sequence[TableRead]) -> Post:
     codes = [str(item.content) for item in post.get_attachment(AttachmentType.reply_content)]
-    return any(name in code for code in codes for name in (_READ, _PROFILE))
-
-
-def _replace_in(post: Post, reads: Sequence[TableRead]) -> None:
+    if not any(name in code for code in codes for name in (_READ, _PROFILE)):
+        return post
     own = table_reads(post) or reads
     kept = []
     for item in post.attachment_list:
@@ -53,7 +44,7 @@ def _replace_in(post: Post, reads: Sequence[TableRead]) -> None:
                 continue
             item = replace(item, content=code)
         kept.append(item)
-    post.attachment_list[:] = kept
+    return replace(post, attachment_list=kept)
 
 
 def plain_code(code: str, own: Sequence[TableRead], reads: Sequence[TableRead]) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from taskweaver.session.moments.moment import Moment
-from taskweaver.session.storage.compare import Pair, differing_variables, rounds_apart
+from taskweaver.session.storage.compare import (
+    OTHER,
+    Pair,
+    differing_keys,
+    differing_sizes,
+    differing_variables,
+    rounds_apart,
+)
 from taskweaver.session.storage.facts import KeptFact
-
-_OTHER = "other content"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,8 @@ def difference(
         present_files: Files that differ, where both are the present, with their content compared.
     """
     variables = _variables(first, second, touched)
-    core = {key: _pair(first.core, second.core, key) for key in _union(first.core, second.core)}
-    differing_core = {key: pair for key, pair in core.items() if pair[0] != pair[1]}
+    cores = first.core, second.core
+    core = {key: (cores[0].get(key), cores[1].get(key)) for key in differing_keys(*cores)}
     files, equal_files = _files(first, second, present_files)
     texts = [{fact.text: fact for fact in moment.facts} for moment in (first, second)]
     return MomentDifference(
@@ -67,8 +72,8 @@ def difference(
         len(_common(first.variables, second.variables) - variables.keys()),
         files,
         equal_files,
-        differing_core,
-        len(core) - len(differing_core),
+        core,
+        len(_common(*cores) - core.keys()),
         (_only(texts[0], texts[1]), _only(texts[1], texts[0])),
         len(texts[0].keys() & texts[1].keys()),
     )
@@ -83,7 +88,7 @@ def _variables(first: Moment, second: Moment, touched: set[str]) -> dict[str, Pa
     for name in _common(first.variables, second.variables) & touched - found.keys():
         one, two = first.variables[name], second.variables[name]
         if one.content and two.content and one.content != two.content:
-            found[name] = texts[0][name], f"{texts[1][name]} ({_OTHER})"
+            found[name] = texts[0][name], f"{texts[1][name]} ({OTHER})"
     return found
 
 
@@ -97,22 +102,8 @@ def _files(
             {path: (one.size, one.changed_at) for path, one in files.items()}
             for files in (first.files, second.files)
         ]
-        differing = [p for p in _union(*sides) if sides[0].get(p) != sides[1].get(p)]
-        present = {path: _sizes(sides[0].get(path), sides[1].get(path)) for path in differing}
+        present = differing_sizes(*sides)
     return present, len(_common(first.files, second.files) - present.keys())
-
-
-def _sizes(first: tuple[int, int] | None, second: tuple[int, int] | None) -> Pair:
-    one, two = (None if facts is None else f"{facts[0]:,} bytes" for facts in (first, second))
-    return one, f"{two}, {_OTHER}" if one == two else two
-
-
-def _pair(first: Mapping[str, str], second: Mapping[str, str], key: str) -> Pair:
-    return first.get(key), second.get(key)
-
-
-def _union(first: Mapping[str, object], second: Mapping[str, object]) -> Sequence[str]:
-    return sorted({*first, *second})
 
 
 def _common(first: Mapping[str, object], second: Mapping[str, object]) -> set[str]:

@@ -13,6 +13,7 @@ from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import without_addresses
 
 Pair = tuple[str | None, str | None]
+OTHER = "other content"
 _SIDES = ("only the first", "only the second")
 _ROUND_EVENT = "[round] "
 _LINE_CHARS = 120
@@ -94,17 +95,24 @@ def files_of(folder: Folder) -> dict[str, tuple[int, bytes]]:
 
 def differing_files(first: Folder, second: Folder) -> dict[str, Pair]:
     """Return files that only one folder has, or that differ; large ones go by size and time."""
-    one, two = files_of(first), files_of(second)
-    names = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
-    return {name: _sizes(_size(one, name), _size(two, name)) for name in names}
+    return differing_sizes(files_of(first), files_of(second))
 
 
-def _sizes(first: str | None, second: str | None) -> Pair:
-    return first, f"{second}, other content" if first == second else second
+def differing_sizes(
+    first: Mapping[str, tuple[int, object]], second: Mapping[str, tuple[int, object]]
+) -> dict[str, Pair]:
+    """Return files whose size and version differ: their sizes as text; None is none."""
+    sizes = [{name: f"{file[0]:,} bytes" for name, file in one.items()} for one in (first, second)]
+    return {
+        name: (one, f"{two}, {OTHER}" if one == two else two)
+        for name in differing_keys(first, second)
+        for one, two in [(sizes[0].get(name), sizes[1].get(name))]
+    }
 
 
-def _size(files: dict[str, tuple[int, bytes]], name: str) -> str | None:
-    return f"{files[name][0]:,} bytes" if name in files else None
+def differing_keys(first: Mapping[str, object], second: Mapping[str, object]) -> list[str]:
+    """Return the keys that only one side has, or that have other values, in order."""
+    return sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
 
 
 def differing_variables(first: dict[str, str], second: dict[str, str]) -> dict[str, Pair]:
@@ -113,5 +121,4 @@ def differing_variables(first: dict[str, str], second: dict[str, str]) -> dict[s
         {name: without_addresses(value) for name, value in variables.items()}
         for variables in (first, second)
     )
-    names = sorted(name for name in {*one, *two} if one.get(name) != two.get(name))
-    return {name: (first.get(name), second.get(name)) for name in names}
+    return {name: (first.get(name), second.get(name)) for name in differing_keys(one, two)}

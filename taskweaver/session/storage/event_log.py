@@ -227,10 +227,7 @@ class EventLog:
             SessionError: If the log cannot be read.
         """
         with self._lock:
-            if self._is_closed:
-                raise SessionClosed("The session was stopped.")
-            database, written = self._database(), self._waiting
-            self._write()
+            written = self._written()
             if after > self._last:
                 raise EventsToCome(f"The newest event is {self._last}; {after} is yet to come.")
             if after < self._first - 1:
@@ -242,11 +239,22 @@ class EventLog:
                     if number > after
                 ][:limit]
             sql = "SELECT number, kind, data FROM events WHERE number > ? ORDER BY number LIMIT ?"
-            try:
-                rows = database.execute(sql, (after, limit)).fetchall()
-            except READ_ERRORS as error:
-                raise SessionError(f"{self._path} cannot be read: {error}.") from error
-        return [NumberedEvent(*row) for row in rows]
+            return [NumberedEvent(*row) for row in self._query(sql, after, limit)]
+
+    def _written(self) -> list[tuple[int, str, str, str]]:
+        """Write the events that wait, and return them; raises as `read`."""
+        if self._is_closed:
+            raise SessionClosed("The session was stopped.")
+        self._database()
+        written = self._waiting
+        self._write()
+        return written
+
+    def _query(self, sql: str, *values: object) -> list[Any]:
+        try:
+            return self._database().execute(sql, values).fetchall()
+        except READ_ERRORS as error:
+            raise SessionError(f"{self._path} cannot be read: {error}.") from error
 
     def before(self, round_ids: Sequence[str]) -> int:
         """Return the number before the first event of some rounds: a reader sees them whole then.
@@ -257,16 +265,10 @@ class EventLog:
             SessionClosed, SessionError: As `read`.
         """
         with self._lock:
-            if self._is_closed:
-                raise SessionClosed("The session was stopped.")
-            database = self._database()
-            self._write()
+            self._written()
             marks = ", ".join("?" * len(round_ids))
             sql = f"SELECT min(number) FROM events WHERE kind = ? AND round IN ({marks})"
-            try:
-                ((first,),) = database.execute(sql, (RoundEventType.round_start.value, *round_ids))
-            except READ_ERRORS as error:
-                raise SessionError(f"{self._path} cannot be read: {error}.") from error
+            ((first,),) = self._query(sql, RoundEventType.round_start.value, *round_ids)
             return self._last if first is None else int(first) - 1
 
     @property

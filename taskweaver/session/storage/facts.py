@@ -115,22 +115,19 @@ class Facts:
         Raises:
             BranchedMemoryError: If the memory cannot be read.
         """
-        branch = self._branch(False)
-        if branch is None:
-            return []
-        return [self._fact(one) for one in branch.search(query[:_QUERY_CHARS], k, tags=[_TAG])]
+        return self._read(lambda branch: branch.search(query[:_QUERY_CHARS], k, tags=[_TAG]))
 
     def newest(self, k: int) -> list[KeptFact]:
         """Return the newest facts."""
-        branch = self._branch(False)
-        return (
-            [] if branch is None else [self._fact(r) for r in branch.records(tags=[_TAG], limit=k)]
-        )
+        return self._read(lambda branch: branch.records(tags=[_TAG], limit=k))
 
     def as_of(self, at: int | None) -> list[KeptFact]:
         """Return the facts that were in view at a row, or are now, the newest first."""
+        return self._read(lambda branch: branch.records(tags=[_TAG], at=at))
+
+    def _read(self, records: Callable[[BranchHandle], Sequence[Record]]) -> list[KeptFact]:
         branch = self._branch(False)
-        return [] if branch is None else [self._fact(r) for r in branch.records(tags=[_TAG], at=at)]
+        return [] if branch is None else [self._fact(record) for record in records(branch)]
 
     def core(self) -> dict[str, str]:
         """Return core memory."""

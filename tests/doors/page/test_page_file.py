@@ -61,7 +61,7 @@ def test_hostile_text_in_a_file_is_text(file_tab: PageTab, tmp_path: Path) -> No
         rounds.append(Round(f"r{number}", payload, "finished", [post, answer]))
     (tmp_path / "a.png").write_bytes(PNG)
     with Folder.at(tmp_path) as folder:
-        text = conversation_page(rounds, folder, title="</title><b>t", branch="main")
+        text = conversation_page(rounds, folder, "</title><b>t", "main")
     file = tmp_path / "page.html"
     file.write_text(text, "utf-8", errors="replace")
     file_tab.tab.load(file)
@@ -78,7 +78,7 @@ def test_a_file_shows_answers_tables_and_code(file_tab: PageTab, tmp_path: Path)
     post = Post.create("It is **42**.", "Planner", "User")
     file = tmp_path / "page.html"
     rounds = [Round("r1", "How much?", "finished", [post])]
-    file.write_text(conversation_page(rounds, None, title="Sales", branch="main"), "utf-8")
+    file.write_text(conversation_page(rounds, None, "Sales", "main"), "utf-8")
     file_tab.tab.load(file)
     file_tab.shows("It is 42.", ".answer")
     file_tab.shows("How much?", ".question")

@@ -16,11 +16,11 @@ from patience import PATIENCE_S
 from search_lab import FAST, Climber, lab, proposal, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.service import resume_search, start_search
 
 TWO: dict[str, Any] = {
     "calls": "two", "phase0": "draft", "review": True, "summaries": True, "plots": True,

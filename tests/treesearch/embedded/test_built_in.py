@@ -11,12 +11,12 @@ import pytest
 from search_lab import FAST, Climber, lab
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.treesearch.embedded import needs
 from taskweaver.treesearch.embedded.choice import model_for, needs_of
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.service import resume_search, start_search
 
 IDEAS = Path(__file__).parents[3] / "project" / "ideas"
 ONE = FAST | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.num_seeds": 0} | {

@@ -9,13 +9,13 @@ from typing import Any
 from search_lab import FAST, Climber, Values, lab, proposal, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.treesearch.record.run_statistics import effects, history
 from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.service import start_search
 
 SETTINGS = {
     "stage1_nodes": 4, "num_drafts": 3, "stage2_nodes": 3, "stage3_nodes": 0, "stage4_nodes": 0,

@@ -12,13 +12,13 @@ from search_lab import Climber, lab, remembering, search
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import resume_search, start_search
 from taskweaver.cli.search.run_search import list_runs
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.node import NodeStatus
 from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.service import resume_search, start_search
 
 RESULT = """echo '{"metric": 1}' > working/result.json"""
 ATTEMPT = {

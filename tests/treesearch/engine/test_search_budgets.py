@@ -15,13 +15,13 @@ from desk import Asked, Desk, at_desk
 from search_lab import FAST, FULL, Climber, hill, lab, proposal, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.record.run_config import load_config
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
 PRICES = {"llm.prompt_price": 1000.0, "llm.completion_price": 1000.0}
 ALL = {key.removeprefix("search."): value for key, value in FULL.items()} | {"goals": True}

@@ -18,13 +18,13 @@ from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, 
 from sizes import some
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import find_run, report_run, resume_search, start_search
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import RunInUse, SearchError
 from taskweaver.treesearch.model.node import NodeStatus
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
 DRIVER = Path(__file__).parents[1] / "search_driver.py"
 SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,

@@ -18,7 +18,6 @@ from search_lab import FAST, Climber, is_memory_asked, lab, proposal, rememberin
 from sizes import some, spread
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import report_run, resume_search, session_on_node, start_search
 from taskweaver.llm.types import ModelRequest
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
@@ -27,6 +26,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.reports.run_results import write_results
+from taskweaver.treesearch.service import report_run, resume_search, session_on_node, start_search
 
 Prompt = Mapping[str, str]
 Answer = Callable[[Prompt], str]

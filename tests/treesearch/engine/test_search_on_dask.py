@@ -19,11 +19,11 @@ from search_lab import FAST, Climber, lab, search, story
 from worker_signs import appears
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.cli.main import commands
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import ExecutorLost, SearchError
+from taskweaver.treesearch.service import start_search
 
 SMALL = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 0, "stage4_nodes": 0}
 
@@ -159,7 +159,7 @@ import sys
 from pathlib import Path
 from search_lab import FAST, Climber
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
+from taskweaver.treesearch.service import start_search
 project, address = Path(sys.argv[1]), sys.argv[2]
 own = {"search.executor": "dask", "search.scheduler": address}
 own |= {"search.stage1_nodes": 3, "search.stage2_nodes": 2}

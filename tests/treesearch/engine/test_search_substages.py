@@ -18,7 +18,6 @@ from patience import PATIENCE_S
 from search_lab import FAST, NAMES, Climber, proposal, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
@@ -28,6 +27,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.stages import STAGES, StageState
 from taskweaver.treesearch.record.runlog import read_log
+from taskweaver.treesearch.service import start_search
 
 GOALS = {
     "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 30, "stage3_nodes": 0, "stage4_nodes": 0,

@@ -13,11 +13,11 @@ from patience import PATIENCE_S
 from search_lab import FAST, Climber, lab, remembering, search
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import start_search
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.execution.scripts import Program, Script, ScriptRunner
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
+from taskweaver.treesearch.service import start_search
 
 IDEA = Path(__file__).parents[3] / "project" / "ideas" / "tabular.md"
 SINGLE = {

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.search_service import allowance_of, find_run, runs
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import is_worked_on, read_log
 from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.service import allowance_of, find_run, runs
 
 _MOST_KEPT = 8
 

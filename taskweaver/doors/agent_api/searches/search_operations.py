@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from taskweaver.app.search_service import session_on_node
 from taskweaver.doors.agent_api.models import SessionId
 from taskweaver.doors.agent_api.routes import PREFIX, AgentOperations, require_admin
 from taskweaver.doors.agent_api.searches import models, views
@@ -15,6 +14,7 @@ from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
 from taskweaver.server.operations import Call, missing, operation
+from taskweaver.treesearch.service import session_on_node
 
 _SEARCHES = f"{PREFIX}/searches"
 _RUN = f"{_SEARCHES}/{{run}}"

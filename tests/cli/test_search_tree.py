@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from taskweaver.console.terminal.search_tree import search_tree
+from taskweaver.cli.search.search_tree import search_tree
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.record.run_facts import (

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sizes import examples
-from support import Script, code_reply, make_project, planner_reply
+from support import Script, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.kernel.artifacts import accept, contained
@@ -403,30 +403,3 @@ def test_an_import_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
     (tmp_path / "deep.jsonl").write_text(body)
     with MemoryManager(tmp_path / "m.sqlite", QUIET) as memory, pytest.raises(InvalidUpdate):
         memory.import_(tmp_path / "deep.jsonl")
-
-
-def test_files_that_code_left_do_not_stop_the_chat(tmp_path: Path) -> None:
-    code = (
-        "import os\nos.mkfifo('data' '.csv')\nos.symlink('/etc/passwd', 'more' '.csv')\n"
-        "os.mkfifo('pipe.png')\nopen('a\\nb.png', 'w').write('x')\nprint('done')"
-    )
-    script = Script(
-        [
-            planner_reply("CodeInterpreter", "go"), code_reply(code), planner_reply("User", "a"),
-            planner_reply("User", "b"), planner_reply("User", "c"),
-        ]
-    )  # fmt: skip
-    project = make_project(tmp_path / "project", has_table=False)
-    for name in ("data.csv", "more.csv"):
-        (project / "data" / name).write_text("fresh")
-    with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
-        assert session.send_message("go").state == "finished"
-        given_files: Any = [
-            {"name": n, "path": project / "data" / n} for n in ("data.csv", "more.csv")
-        ]
-        assert session.send_message("look", files=given_files).state == "finished"
-        assert (session.execution_cwd / "data.csv").read_text() == "fresh"
-        branch = session.fork()
-        session.diff("main", branch)
-        session.checkout(branch)
-        assert session.send_message("read data.csv").state == "finished"
