@@ -283,9 +283,9 @@ class SessionManager:
             cwd = files.working_folder(name)
             return kernels.get_session_client(client_id(name), session_dir=workspace, cwd=cwd)
 
-        def fork_kernel(name: str, state: Snapshot) -> None:
-            cwd = files.working_folder(name)
-            kernels.fork_session_client(state, client_id(name), session_dir=workspace, cwd=cwd)
+        def fork_kernel(name: str, state: Snapshot) -> Client:
+            own = (client_id(name), None, workspace, files.working_folder(name))
+            return kernels.fork_session_client(state, *own)
 
         def new_moment_kernel(branch: str, state: Snapshot | None) -> Client:
             own = (client_id(PAST), None, workspace, files.working_folder(branch))

@@ -93,7 +93,7 @@ def test_errors_are_told_to_the_model_and_a_picture_becomes_a_file_of_the_cell(
 ) -> None:
     reasons = {
         "ex_fail(text='the reason')": "HostCallFailed: ex_fail: Error executing tool fail: the r",
-        "ex_add(b=1)": "HostCallFailed: ex_add: 'a' is a required property",
+        "ex_add(b=1)": "HostCallFailed: ex_add: Error executing tool add: 1 validation error",
         "ex_long(size=10_000_000)": "HostCallFailed: ex_long: the result has 9.5 MiB, and at most",
         "ex_nothing()": "NameError",
         "path = ex_picture()\npath": "png",

@@ -74,7 +74,7 @@ class SessionBranches:
         self._making = threading.RLock()
         self._forking = threading.Lock()
         self._open: dict[str, SessionBranch] = {}
-        self._forked: set[str] = set()  # branches with a kernel that are not open yet
+        self._forked: dict[str, Client] = {}  # kernels of branches that are not open yet
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
         self._logger = logger
@@ -110,7 +110,7 @@ class SessionBranches:
                     raise SessionClosed("The session was stopped.")
                 self.files.require(name)
                 self._open[name] = self._opened(name, open_round)
-                self._forked.discard(name)
+                self._forked.pop(name, None)
             return self._open[name]
 
     @property
@@ -179,7 +179,6 @@ class SessionBranches:
         with self._forking:
             name = self.files.fork(source.name, name, at_round, limit_bytes=limit_bytes)
             self._why_restored[name] = self.fork_kernel(source, name, at_round)
-            self._forked.add(name)
         return name
 
     def rename(self, branch: str, title: str) -> None:
@@ -228,7 +227,7 @@ class SessionBranches:
         kept = self.states.snapshots.get(self.files.lineage(source.name), last.id)
         try:
             if kept is not None:
-                self._parts.fork_kernel(name, kept)
+                self._forked[name] = self._parts.fork_kernel(name, kept)
             elif is_now:
                 self._fork_now(name, source.client)
             else:
@@ -240,14 +239,14 @@ class SessionBranches:
     def _fork_now(self, name: str, client: Client) -> None:
         state: Snapshot = client.snapshot()
         try:
-            self._parts.fork_kernel(name, state)
+            self._forked[name] = self._parts.fork_kernel(name, state)
         finally:
             state.close()
 
     def kernel_for(self, name: str) -> Client:
         """Return the kernel of a branch that is to be made of the current one."""
         why_not_forked = self.fork_kernel(self.current, name, None)
-        client = self._parts.client(name)
+        client = self._forked.pop(name, None) or self._parts.client(name)
         if why_not_forked:
             lineage = self.files.lineage(self.current.name)
             rounds = self.current.memory.conversation.rounds
@@ -364,4 +363,4 @@ class SessionBranches:
 
     def _end_forked(self) -> None:
         while self._forked:
-            self._parts.client(self._forked.pop()).stop()
+            self._forked.popitem()[1].stop()

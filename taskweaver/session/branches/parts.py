@@ -40,6 +40,6 @@ class SessionParts:
     files: SessionFiles
     open_branch: Callable[[str, str], BranchParts]
     client: Callable[[str], Client]
-    fork_kernel: Callable[[str, Snapshot], None]
+    fork_kernel: Callable[[str, Snapshot], Client]
     new_moment_kernel: Callable[[str, Snapshot | None], Client]
     limits: LimitsConfig
