@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 from shipped import make
 
-from taskweaver.plugin import Plugin, temp_context
-
-
-@pytest.fixture
-def context() -> Iterator[Any]:
-    with temp_context() as ctx:
-        yield ctx
+from taskweaver.plugin import Plugin
 
 
 @pytest.fixture
@@ -83,12 +76,6 @@ def test_a_trend_without_season_goes_on(drawing: Plugin, context: Any) -> None:
     assert result["upper"].sub(result["lower"]).is_monotonic_increasing
     (chart,) = context.artifacts
     assert chart.path.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("season", [4, 11, 30])
-def test_a_season_of_numbered_rows_is_found(forecast: Plugin, season: int) -> None:
-    df = series("D", 6 * season, season).assign(t=range(6 * season))
-    assert f"season of {season} steps of 1" in forecast(df, "t", "v")[1]
 
 
 def test_noise_is_called_what_it_is(forecast: Plugin) -> None:
