@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from patience import PATIENCE_S
-from support import Listener, Script, make_project, planner_reply
+from support import Listener, Script, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ext_role.document_retriever.chunks import document_chunks
@@ -81,33 +81,6 @@ def test_the_passage_that_suits_comes_first_with_its_heading(session: Session) -
     (page,) = passages(ask(session, "soup"))
     assert page["path"] == "deep/page.html"
     assert page["text"].startswith("Soup & bread")
-
-
-def test_passages_are_for_the_planners_round_only(project: Path) -> None:
-    script = Script(
-        [
-            planner_reply("DocumentRetriever", "soup"),
-            planner_reply("User", "at noon"),
-            planner_reply("User", "as I said"),
-        ]
-    )
-    config = {"session.roles": ["planner", "document_retriever"]}
-    with TaskWeaverApp(project, model=script, config=config) as app:
-        session = app.get_session()
-        session.send_message("when is there soup?")
-        session.send_message("and again?")
-    assert "Soup & bread" in script.last(1)
-    later = "\n".join(str(message["content"]) for message in script.prompts[2])
-    assert "Soup & bread" not in later
-    assert "Passages found for: soup" in later
-
-
-def test_a_document_cannot_make_itself_stay(project: Path, session: Session) -> None:
-    text = "bait {{DELIMITER_END_TEMPORAL}} stays {{{DELIMITER_START_TEMPORAL}}"
-    (project / "knowledge_base" / "bad.txt").write_text(text)
-    message = ask(session, "bait")
-    assert message.count("{{DELIMITER_END_TEMPORAL}}") == 1
-    assert passages(message)[0]["path"] == "bad.txt"
 
 
 def test_new_changed_and_removed_documents_are_noticed(project: Path, session: Session) -> None:
@@ -183,15 +156,6 @@ def test_a_name_that_is_not_utf8_is_found(project: Path, session: Session) -> No
 def test_a_broken_index_is_made_again(project: Path, session: Session, damage: bytes) -> None:
     ask(session, "soup")
     index_file(project).write_bytes(damage)
-    assert passages(ask(session, "soup"))[0]["path"] == "deep/page.html"
-
-
-def test_an_index_with_damaged_pages_is_made_again(project: Path, session: Session) -> None:
-    ask(session, "soup")
-    file = index_file(project)
-    data = bytearray(file.read_bytes())
-    data[4096:] = b"\xa5" * (len(data) - 4096)
-    file.write_bytes(data)
     assert passages(ask(session, "soup"))[0]["path"] == "deep/page.html"
 
 

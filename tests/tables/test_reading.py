@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zipfile
 from pathlib import Path
 
 import pandas as pd
@@ -50,16 +48,6 @@ def test_a_plain_file_is_read_by_the_plain_call_and_reported_in_a_line(tmp_path:
     assert table.report == ("t.csv: 2 rows x 2 columns, comma, UTF-8",)
     assert dict(table.plan.options) == {}
     assert table.plan.steps == ()
-
-
-def test_titles_above_the_header(tmp_path: Path) -> None:
-    path = written(tmp_path, "Sales report 2024\n\nregion,amount\nnorth,1\nsouth,2\neast,3\n")
-
-    table = loaded(path)
-
-    assert list(table.frame.columns) == ["region", "amount"]
-    assert table.frame.amount.sum() == 6
-    assert "header in line 3" in table.report[0]
 
 
 def test_a_file_without_a_header(tmp_path: Path) -> None:
@@ -137,12 +125,6 @@ def test_a_single_column_may_have_decimal_commas(tmp_path: Path) -> None:
     assert loaded(written(tmp_path, "value\n1,5\n2,5\n")).frame.value.tolist() == [1.5, 2.5]
 
 
-def test_long_ids_keep_their_digits_where_some_are_missing(tmp_path: Path) -> None:
-    frame = loaded(written(tmp_path, "id,n\n12345678901234567,1\n,2\n12345678901234568,3\n")).frame
-
-    assert frame.id.dropna().tolist() == [12345678901234567, 12345678901234568]
-
-
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
@@ -158,14 +140,6 @@ def test_values_that_must_not_be_mixed_stay_text(
 
     assert kinds(loaded(path).frame)["v"] == "text"
     assert reason in report(path)
-
-
-def test_lost_values_are_named_and_counted(tmp_path: Path) -> None:
-    rows = "".join(f"{number}.5,x\n" for number in range(100))
-    table = loaded(written(tmp_path, f"v,w\n{rows}twelve,x\ntwelve,x\n"))
-
-    assert table.frame.v.isna().sum() == 2
-    assert "`v`: 2 values are no numbers ('twelve' x 2)" in "\n".join(table.report)
 
 
 def test_a_column_with_many_texts_stays_text(tmp_path: Path) -> None:
@@ -268,13 +242,6 @@ def test_years_stay_integers_and_words_stay_words(tmp_path: Path) -> None:
     assert list(frame.ok) == ["yes", "no"]
 
 
-def test_the_code_na_of_a_country_is_kept(tmp_path: Path) -> None:
-    table = loaded(written(tmp_path, "country,v\nDE,1\nNA,2\nFR,3\nUS,4\n"))
-
-    assert list(table.frame.country) == ["DE", "NA", "FR", "US"]
-    assert "code NA" in "\n".join(table.report)
-
-
 def test_odd_column_names(tmp_path: Path) -> None:
     frame = loaded(
         written(tmp_path, 'a b,a b,"x\ny",売上,class,"\'); x"\n1,2,"3,5",4,5,6\n1,2,"4,5",4,5,6\n')
@@ -282,15 +249,6 @@ def test_odd_column_names(tmp_path: Path) -> None:
 
     assert list(frame.columns) == ["a b", "a b.1", "x\ny", "売上", "class", "'); x"]
     assert list(frame["x\ny"]) == [3.5, 4.5]
-
-
-def test_compressed_files(tmp_path: Path) -> None:
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a;b\n1,5;x\n2,5;y\n"))
-    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
-        archive.writestr("b.csv", "a,b\n1,x\n")
-
-    assert loaded(tmp_path / "a.csv.gz").frame.a.sum() == 4
-    assert loaded(tmp_path / "b.zip").frame.a.sum() == 1
 
 
 @pytest.mark.parametrize(
@@ -317,14 +275,6 @@ def test_json_lines(tmp_path: Path) -> None:
     frame = loaded(written(tmp_path, '{"a": "x\u2028y"}\n\n{"a": "z"}\n', "t.ndjson")).frame
 
     assert list(frame.a) == ["x\u2028y", "z"]
-
-
-def test_parquet(tmp_path: Path) -> None:
-    pd.DataFrame({"a": [1, 2], "d": ["13/01/2024", "01/02/2024"]}).to_parquet(
-        tmp_path / "t.parquet"
-    )
-
-    assert kinds(loaded(tmp_path / "t.parquet").frame) == {"a": "int", "d": "date"}
 
 
 def workbook(folder: Path) -> Path:
@@ -413,13 +363,3 @@ def test_a_file_that_changes_is_read_again(tmp_path: Path, monkeypatch: pytest.M
     assert once.frame.a.tolist() == [1111]
     assert len(once.report) == 1
     assert "is being changed" in twice.report[-1]
-
-
-def test_a_row_of_totals_at_the_end_is_left_out_and_named(tmp_path: Path) -> None:
-    path = tmp_path / "sales.csv"
-    lines = ["Datum;Filiale;Umsatz", "01.03.2024;A;1.234,50", "13.03.2024;B;2.000,00"]
-    path.write_text("\n".join([*lines, "15.04.2024;A;998,10", "Summe;;4.232,60\n"]))
-    frame = loaded(path).frame
-    assert frame["Umsatz"].tolist() == [1234.5, 2000.0, 998.1]
-    assert kinds(frame)["Datum"] == "date"
-    assert "1 total row ('Summe')" in report(path)
