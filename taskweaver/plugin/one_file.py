@@ -38,15 +38,24 @@ def read_one_file(path: Path, source: str) -> PluginEntry | None:
     """
     if _MARK not in source:
         return None
+    tree = parsed(path, source)
+    found = [node for node in ast.walk(tree) if isinstance(node, _Definition) and _marks(node)]
+    return _Reader(path).entry(tree, found)
+
+
+def parsed(path: Path, source: str) -> ast.Module:
+    """Parse the code of a plugin, which is not run.
+
+    Raises:
+        PluginError: If it is not Python; names the file and the line.
+    """
     try:
-        tree = parsing.parse(source, str(path))
+        return parsing.parse(source, str(path))
     except SyntaxError as error:
         where = f"{path}:{error.lineno}"
         raise PluginError(where, f"{path.name} is not Python: {error.msg}.") from error
     except (ValueError, RecursionError) as error:
         raise PluginError(str(path), f"{path.name} is not Python: {error}.") from error
-    found = [node for node in ast.walk(tree) if isinstance(node, _Definition) and _marks(node)]
-    return _Reader(path).entry(tree, found)
 
 
 def _marks(node: _Definition) -> list[ast.expr]:
@@ -215,7 +224,11 @@ def _returns(annotation: ast.expr | None, doc: Docstring) -> tuple[PluginParamet
         return ()
     parts = doc.many_returns
     if len(parts) > 1 and all((part.return_name or "").isidentifier() for part in parts):
-        types = _tuple_types(annotation) or [part.type_name or "Any" for part in parts]
+        match annotation:
+            case ast.Subscript(value=ast.Name("tuple" | "Tuple"), slice=ast.Tuple(hints)):
+                types = [_hint(part) for part in hints]
+            case _:
+                types = [part.type_name or "Any" for part in parts]
         if len(types) == len(parts):
             return tuple(
                 PluginParameter(part.return_name or "", type_, part.description or "")
@@ -226,14 +239,6 @@ def _returns(annotation: ast.expr | None, doc: Docstring) -> tuple[PluginParamet
     type_name = hint or (first.type_name if first else None) or "Any"
     text = (first.description if first else None) or ""
     return (PluginParameter(name, type_name, text),)
-
-
-def _tuple_types(annotation: ast.expr | None) -> list[str]:
-    match annotation:
-        case ast.Subscript(value=ast.Name("tuple" | "Tuple"), slice=ast.Tuple(parts)):
-            return [_hint(part) for part in parts]
-        case _:
-            return []
 
 
 def _hint(annotation: ast.expr | None) -> str:
