@@ -224,11 +224,7 @@ def _returns(annotation: ast.expr | None, doc: Docstring) -> tuple[PluginParamet
         return ()
     parts = doc.many_returns
     if len(parts) > 1 and all((part.return_name or "").isidentifier() for part in parts):
-        match annotation:
-            case ast.Subscript(value=ast.Name("tuple" | "Tuple"), slice=ast.Tuple(hints)):
-                types = [_hint(part) for part in hints]
-            case _:
-                types = [part.type_name or "Any" for part in parts]
+        types = _tuple_types(annotation) or [part.type_name or "Any" for part in parts]
         if len(types) == len(parts):
             return tuple(
                 PluginParameter(part.return_name or "", type_, part.description or "")
@@ -239,6 +235,14 @@ def _returns(annotation: ast.expr | None, doc: Docstring) -> tuple[PluginParamet
     type_name = hint or (first.type_name if first else None) or "Any"
     text = (first.description if first else None) or ""
     return (PluginParameter(name, type_name, text),)
+
+
+def _tuple_types(annotation: ast.expr | None) -> list[str]:
+    match annotation:
+        case ast.Subscript(value=ast.Name("tuple" | "Tuple"), slice=ast.Tuple(parts)):
+            return [_hint(part) for part in parts]
+        case _:
+            return []
 
 
 def _hint(annotation: ast.expr | None) -> str:
