@@ -121,14 +121,13 @@ def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dic
         count = int(column.isna().sum())
         if is_of_texts(column):
             texts = counted(column.dropna())
-            count += sum(n for text, n in texts if _is_missing(text, name in converted))
+            is_converted = name in converted
+            count += sum(
+                n for text, n in texts if not text.strip() or (is_converted and is_marker(text))
+            )
         if count:
             found[name] = f"{count} missing" if is_whole else "some missing"
     return found
-
-
-def _is_missing(text: str, is_converted: bool) -> bool:  # noqa: FBT001 - a fact on the column
-    return not text.strip() or (is_converted and is_marker(text))
 
 
 def _columns(

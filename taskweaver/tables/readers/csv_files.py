@@ -94,12 +94,11 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     types = dict[str, str].fromkeys(_text_columns(sample) if form.names else (), "str")
     plan = _with_types(plan, types)
     frame, notes, plan = _parsed(plan)
-    frame = carry_out(frame, plan.steps)
     late, reasons = _late_types(path, frame, form, plan, sample)
     if late:
         types |= late
         plan = _with_types(plan, {**_types(plan), **late})
-        frame = carry_out(_parsed(plan)[0], plan.steps)
+        frame = _parsed(plan)[0]
     if not decimal:
         texts_of = [frame[column] for column in frame.columns if is_of_texts(frame[column])]
         decimal = shared_decimal([counted(sampled(series)) for series in texts_of])
@@ -115,11 +114,11 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     if decimal == "," and "decimal" not in plan.options:
         # Only later rows have shown the decimal commas.
         plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
-        raw.frame, raw.plan = carry_out(_parsed(plan)[0], plan.steps), plan
+        raw.frame, raw.plan = _parsed(plan)[0], plan
     shift = int(form.has_row_names)
     raw.plan, kept = with_kept_words(raw.plan, raw.frame.iloc[:, shift:])
     if kept:
-        raw.frame = carry_out(_parsed(raw.plan)[0], raw.plan.steps)
+        raw.frame = _parsed(raw.plan)[0]
         raw.notes += kept
     return raw
 
@@ -246,7 +245,7 @@ def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     if is_mixed and "header" not in plan.options:
         plan = _with_types(plan, {**_types(plan), **dict.fromkeys(mixed, "str")})
         frame = read_source(plan)
-    return frame, [], plan
+    return carry_out(frame, plan.steps), [], plan
 
 
 def _unreadable(plan: ReadPlan, error: Exception) -> TableError:
@@ -268,7 +267,8 @@ def _without_bad_lines(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     lines = [number for item in caught for number in _SKIPPED.findall(str(item.message))]
     shown = ", ".join(lines[:5]) + (" ..." if len(lines) > 5 else "")
     which = f"Line {shown} has" if len(lines) == 1 else f"{len(lines):,} lines ({shown}) have"
-    return frame, [f"{which} more values than the header, and were left out."], plan
+    notes = [f"{which} more values than the header, and were left out."]
+    return carry_out(frame, plan.steps), notes, plan
 
 
 def _late_types(
