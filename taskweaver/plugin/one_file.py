@@ -38,15 +38,24 @@ def read_one_file(path: Path, source: str) -> PluginEntry | None:
     """
     if _MARK not in source:
         return None
+    tree = parsed(path, source)
+    found = [node for node in ast.walk(tree) if isinstance(node, _Definition) and _marks(node)]
+    return _Reader(path).entry(tree, found)
+
+
+def parsed(path: Path, source: str) -> ast.Module:
+    """Parse the code of a plugin, which is not run.
+
+    Raises:
+        PluginError: If it is not Python; names the file and the line.
+    """
     try:
-        tree = parsing.parse(source, str(path))
+        return parsing.parse(source, str(path))
     except SyntaxError as error:
         where = f"{path}:{error.lineno}"
         raise PluginError(where, f"{path.name} is not Python: {error.msg}.") from error
     except (ValueError, RecursionError) as error:
         raise PluginError(str(path), f"{path.name} is not Python: {error}.") from error
-    found = [node for node in ast.walk(tree) if isinstance(node, _Definition) and _marks(node)]
-    return _Reader(path).entry(tree, found)
 
 
 def _marks(node: _Definition) -> list[ast.expr]:

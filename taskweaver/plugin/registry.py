@@ -11,11 +11,10 @@ from pathlib import Path
 
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.names import problem_of_name
-from taskweaver.plugin.one_file import read_one_file
+from taskweaver.plugin.one_file import parsed, read_one_file
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import read_text
-from taskweaver.utils.parsing import parse
 from taskweaver.utils.redact import register_configured
 
 _Stamp = tuple[int, int]
@@ -165,19 +164,14 @@ def _one_file(path: Path, helpers: Mapping[str, str]) -> _Read:
 
 def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
     """Parse the implementation of a plugin with a YAML file, without running it."""
-    where = entry.described_in
     _check_name(entry)
     try:
         source = entry.source()
-        parse(source, entry.path.name)
-    except OSError as error:
-        problem = f"its code {entry.path} cannot be read: {error.strerror or error}."
-        raise PluginError(where, problem) from error
-    except SyntaxError as error:
-        problem = f"{entry.path.name} is not Python: {error.msg}, line {error.lineno}."
-        raise PluginError(where, problem) from error
-    except (ValueError, RecursionError) as error:
-        raise PluginError(where, f"{entry.path.name} is not Python: {error}.") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        problem = f"its code {entry.path} cannot be read: {reason}."
+        raise PluginError(entry.described_in, problem) from error
+    parsed(entry.path, source)
     return replace(entry, helpers=_digest(source, helpers))
 
 

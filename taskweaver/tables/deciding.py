@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -332,9 +332,8 @@ def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> 
     decided.numbers += [f"`{column}` ({merged})"] if merged else []
     if form.is_guess:
         example = next(text for text, _ in texts if (found := numeral(text)) and found.is_unclear)
-        decided.unclear.append(
-            f"`{column}`: {_shown(example)} was read as {converted_text(example, step)}"
-        )
+        number = converted(pd.Series([example]), step)[0]
+        decided.unclear.append(f"`{column}`: {_shown(example)} was read as {number:g}")
     elif phrase := _number_phrase(form):
         decided.numbers.append(f"`{column}` {phrase}")
     _note_lost(column, form.others, "no numbers", decided)
@@ -342,13 +341,6 @@ def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> 
     if marked:
         shown = ", ".join(f"{_shown(text)} ({count:,})" for text, count in marked[:3])
         decided.numbers.append(f"`{column}` missing where {shown}")
-
-
-def converted_text(text: str, step: ToNumber) -> str:
-    """Return the number that a step makes of a text, as text."""
-    import pandas as pd
-
-    return f"{converted(pd.Series([text]), step)[0]:g}"
 
 
 def _conflict(form: NumberForm, texts: TextCounts) -> str:
@@ -385,14 +377,11 @@ def _note_lost(column: str, lost: TextCounts, kind: str, decided: Decisions) -> 
     """Note values that became missing, by name and count."""
     named = [item for item in lost if not is_marker(item[0])]
     if named:
-        shown = ", ".join(_with_count(named[:4]))
+        shown = ", ".join(
+            _shown(text) + (f" x {count:,}" if count > 1 else "") for text, count in named[:4]
+        )
         more = f" and {len(named) - 4} others" if len(named) > 4 else ""
         decided.lost.append(f"`{column}`: {total_of(named):,} values are {kind} ({shown}{more})")
-
-
-def _with_count(values: TextCounts) -> Iterator[str]:
-    for text, count in values:
-        yield _shown(text) + (f" x {count:,}" if count > 1 else "")
 
 
 def _shown(text: str) -> str:

@@ -42,14 +42,15 @@ def is_gzip(path: Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def inner_suffix(path: Path) -> str:
-    """Return the suffix of a file, or of the file that is compressed in it, in lower case."""
-    if path.suffix.lower() == ".zip":
-        with opened(path) as file:
-            path = Path(file.name)
-    elif path.suffix.lower() == ".gz":
-        path = Path(path.stem)
-    return path.suffix.lower()
+def beginning(path: Path, size: int) -> tuple[bytes, str]:
+    """Return the first bytes and the suffix, in lower case, of a file after decompression.
+
+    Raises:
+        TableError: If an archive holds anything but one file, or is damaged.
+    """
+    with opened(path) as file:
+        inner = path.stem if path.suffix.lower() == ".gz" else file.name
+        return file.read(size), Path(inner).suffix.lower()
 
 
 def source_of(path: str | PurePath) -> Path | io.BytesIO:

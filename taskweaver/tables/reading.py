@@ -13,7 +13,7 @@ from stat import S_ISDIR, S_ISREG
 from taskweaver.tables.deciding import Decisions, decide
 from taskweaver.tables.errors import MissingTableError, TableError
 from taskweaver.tables.evidence.totals import labels_of, notes_of, totals_of
-from taskweaver.tables.packing import inner_suffix, opened
+from taskweaver.tables.packing import beginning
 from taskweaver.tables.plans.plan import Drop, ReadPlan, Step, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.csv_files import read_separated
@@ -152,9 +152,7 @@ def parts_of(path: Path) -> list[str]:
 def kind_of(path: Path) -> str:
     """Return the kind of a file: by its first bytes, else by its suffix."""
     try:
-        with opened(path) as file:
-            head = file.read(_HEAD_BYTES)
-        suffix = inner_suffix(path)
+        head, suffix = beginning(path, _HEAD_BYTES)
     except OSError as error:
         raise _unopened(path, error) from error
     if not head:

@@ -9,11 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples, some
 
-from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.tables.files.profile_report import read_profiles
-from taskweaver.tables.profiles.matching import Match
 from taskweaver.tables.profiles.profile_text import profile_text
-from taskweaver.tables.profiles.profiling import ColumnFacts, TableFacts
 
 HOSTILE = st.sampled_from(
     [
@@ -33,7 +31,7 @@ TEXTS = st.one_of(HOSTILE, st.text(max_size=20))
 COLUMNS = st.lists(
     st.one_of(
         st.builds(
-            ColumnFacts,
+            ColumnProfile,
             name=TEXTS,
             kind=st.just("text"),
             distinct=st.integers(0, 10**12),
@@ -43,7 +41,7 @@ COLUMNS = st.lists(
             values=st.one_of(st.none(), st.lists(TEXTS, max_size=3).map(tuple)),
         ),
         st.builds(
-            ColumnFacts,
+            ColumnProfile,
             name=TEXTS,
             kind=st.sampled_from(["number", "integer", "time"]),
             distinct=st.integers(0, 10**12),
@@ -58,11 +56,13 @@ COLUMNS = st.lists(
 ).map(tuple)
 MATCHES = st.dictionaries(
     TEXTS,
-    st.lists(st.builds(Match, TEXTS, TEXTS, st.booleans()), min_size=1, max_size=2),
+    st.lists(st.builds(ValueMatch, TEXTS, TEXTS, st.booleans()), min_size=1, max_size=2),
     max_size=3,
 )
 TABLES = st.lists(
-    st.builds(TableFacts, TEXTS, TEXTS, st.integers(0, 10**12), COLUMNS, MATCHES),
+    st.builds(
+        TableProfile, st.builds(TableId, TEXTS, TEXTS), st.integers(0, 10**12), COLUMNS, MATCHES
+    ),
     min_size=1,
     max_size=3,
 )
@@ -86,13 +86,13 @@ def as_facts(profile: TableProfile) -> tuple[object, ...]:
 
 @settings(max_examples=examples(len(some(range(60), 25))))
 @given(TABLES, TEXTS)
-def test_profiles_come_back_as_they_were(tables: list[TableFacts], request: str) -> None:
+def test_profiles_come_back_as_they_were(tables: list[TableProfile], request: str) -> None:
     found = read_profiles(report(profile_text(tables, request)))
 
     assert [as_facts(profile) for profile in found] == [
         (
-            table.file,
-            table.part,
+            table.id.file,
+            table.id.part,
             table.rows,
             [
                 (c.name, c.kind, c.distinct, c.missing, c.low, c.high, c.values)
@@ -111,7 +111,7 @@ def test_profiles_come_back_as_they_were(tables: list[TableFacts], request: str)
 @settings(max_examples=examples(len(some(range(60), 25))))
 @given(TABLES, TEXTS, st.integers(0, 10**6))
 def test_a_damaged_report_gives_no_profiles(
-    tables: list[TableFacts], request: str, seed: int
+    tables: list[TableProfile], request: str, seed: int
 ) -> None:
     lines = profile_text(tables, request).split("\n")
     del lines[random.Random(seed).randrange(len(lines))]

@@ -23,25 +23,11 @@ def ask(project: Path, replies: list[str], **config: object) -> tuple[Round, Scr
         return app.get_session().send_message("go"), script, app.warnings
 
 
-def test_the_planner_talks_to_the_echo(project: Path) -> None:
-    replies = [planner_reply("Echo", "hello"), planner_reply("User", "it said hello")]
-    round_, script, warnings = ask(
-        project,
-        replies,
-        session__roles=["planner", "code_interpreter", "echo"],
-        echo__decorator="~",
-    )
-    assert (round_.state, warnings) == ("finished", [])
-    assert [post.send_from for post in round_.post_list] == ["User", "Planner", "Echo", "Planner"]
-    assert round_.post_list[2].message == "~hello~"
-    assert "### Echo" in str(script.prompts[0][0]["content"])
-    assert "Message: ~hello~" in script.last()
-
-
 def test_the_echo_alone_answers_the_user(project: Path) -> None:
-    round_, _, _ = ask(project, [], session__roles=["echo"])
+    round_, _, warnings = ask(project, [], session__roles=["echo"], echo__decorator="~")
+    assert not warnings
     assert round_.post_list[-1].send_to == "User"
-    assert round_.post_list[-1].message == "go"
+    assert round_.post_list[-1].message == "~go~"
 
 
 def test_roles_of_the_package_take_part_only_where_they_are_named(project: Path) -> None:
@@ -68,16 +54,3 @@ def test_the_same_note_again_and_again_ends_the_round(project: Path) -> None:
     replies = [planner_reply("Recepta", "let me think")] * 3
     round_, _, _ = ask(project, replies, session__roles=["planner", "recepta"])
     assert "went in circles" in round_.post_list[-1].message
-
-
-def test_a_role_of_the_project_replaces_a_packaged_one_of_its_name(project: Path) -> None:
-    folder = project / "roles" / "echo"
-    folder.mkdir(parents=True)
-    (folder / "echo.role.yaml").write_text("alias: Echo\nmodule: echo.echo.Own\nintro: mine\n")
-    (folder / "echo.py").write_text(
-        "from taskweaver.ext_role.echo.echo import Echo\n\n\n"
-        "class Own(Echo):\n"
-        "    def get_intro(self):\n        return 'my own echo'\n"
-    )
-    _, script, _ = ask(project, [planner_reply("User", "x")], session__roles=["planner", "echo"])
-    assert "my own echo" in str(script.prompts[0][0]["content"])

@@ -214,16 +214,6 @@ def test_a_task_ends_with_its_steps_and_is_given_up_while_a_page_loads(
                 assert told(talk.send_message("go on")).message == "x"
 
 
-def test_no_browser_is_told_with_what_to_do(tmp_path: Path) -> None:
-    script = Script([ORDER, END])
-    before = traces()
-    with session(tmp_path, script, browser_path=str(tmp_path / "none")) as talk:
-        message = told(talk.send_message("go")).message
-    assert "No web page can be opened" in message
-    assert "apt-get install chromium" in message
-    assert traces() == before
-
-
 def test_a_browser_that_does_not_start_is_told(tmp_path: Path) -> None:
     program = tmp_path / "browser"
     program.write_text("#!/bin/sh\necho no display >&2\nexit 3\n")
@@ -231,6 +221,7 @@ def test_a_browser_that_does_not_start_is_told(tmp_path: Path) -> None:
     script = Script([ORDER, END])
     with session(tmp_path, script, browser_path=str(program)) as talk:
         message = told(talk.send_message("go")).message
+    assert message.startswith("No web page can be opened")
     assert "exit status 3: no display" in message
 
 

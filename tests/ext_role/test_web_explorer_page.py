@@ -26,7 +26,6 @@ from taskweaver.ext_role.web_explorer.addresses import Addresses
 from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
-    ExplorationInterrupted,
     NoBrowser,
     PageError,
 )
@@ -454,16 +453,6 @@ def test_a_browser_does_not_outlive_its_owner() -> None:
     assert not alive
     sweep_folders()
     assert not Path(profile).exists()
-
-
-def test_waiting_is_interrupted_from_another_thread(page: BrowserPage, shop: Site) -> None:
-    other = shop.when_reached(page.devtools.interrupt)
-    with pytest.raises(ExplorationInterrupted):
-        page.open(f"{shop.url}/never")
-    other.join()
-    page.devtools.resume()
-    page.open(shop.url)
-    assert seen(page).title == "The shop"
 
 
 def script(folder: Path, text: str) -> Path:

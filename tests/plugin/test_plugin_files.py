@@ -40,17 +40,6 @@ def put(folder: Path, stem: str = "shout", code: str | None = CODE, **changes: A
     return folder / f"{stem}.yaml"
 
 
-def test_what_is_left_out_has_its_default() -> None:
-    entry = PluginEntry.from_yaml_content(content())
-    assert (entry.impl, entry.enabled, entry.required, entry.plugin_only) == (
-        "shout",
-        True,
-        False,
-        False,
-    )
-    assert (entry.config, entry.spec.examples) == ({}, "")
-
-
 def test_an_entry_comes_back_from_its_own_form() -> None:
     entry = PluginEntry.from_yaml_content(
         content(code="loud", examples="shout('x')", configurations={"a": 1}, required=True)
@@ -135,15 +124,6 @@ def test_a_file_that_is_no_description_is_an_error(tmp_path: Path, text: str) ->
         PluginEntry.from_yaml_file(path)
     with pytest.raises(PluginError, match="cannot be read"):
         PluginEntry.from_yaml_file(tmp_path / "none.yaml")
-
-
-def test_the_registry_knows_the_enabled_plugins_of_its_folder(tmp_path: Path) -> None:
-    put(tmp_path, "shout")
-    put(tmp_path, "whisper", enabled=False, code=None)
-    registry = PluginRegistry(tmp_path)
-    assert list(registry.plugins) == ["shout"]
-    assert registry.plugins["shout"].source() == CODE
-    assert registry.broken == {}
 
 
 def test_a_broken_plugin_is_reported_and_the_others_work(tmp_path: Path) -> None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,23 +17,6 @@ from taskweaver.plugin.register import collect
 def anomalies() -> Iterator[Plugin]:
     with temp_context() as ctx:
         yield make("anomaly_detection", ctx)
-
-
-@pytest.fixture
-def sql() -> Iterator[Plugin]:
-    with temp_context() as ctx:
-        yield make("sql_query", ctx, max_rows=3)
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> str:
-    path = tmp_path / "my shop.db"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE orders (city TEXT, amount REAL)")
-        rows = [("Bonn", 10.0), ("Bonn", 5.5), ("Köln", None), ("Ulm", 1.0)]
-        connection.executemany("INSERT INTO orders VALUES (?, ?)", rows)
-        connection.execute("CREATE VIEW big AS SELECT * FROM orders WHERE amount > 5")
-    return str(path)
 
 
 def test_all_shipped_plugins_load_and_pass_their_own_tests() -> None:
@@ -142,108 +121,3 @@ def test_what_is_no_table_is_refused(anomalies: Plugin) -> None:
     flags = pd.DataFrame({"t": [1, 2], "v": [True, False]})
     with pytest.raises(ValueError, match="not numeric"):
         anomalies(flags, "t", "v")
-
-
-def test_rows_come_back_with_their_columns(sql: Plugin, shop: str) -> None:
-    df, description = sql(
-        "SELECT city, SUM(amount) AS total FROM orders GROUP BY city ORDER BY city;", shop
-    )
-    assert df["city"].tolist() == ["Bonn", "Köln", "Ulm"]
-    assert df["total"].tolist()[0] == 15.5
-    assert description == "3 rows with the columns city, total."
-
-
-def test_more_rows_than_allowed_are_told(sql: Plugin, shop: str) -> None:
-    df, description = sql("SELECT * FROM orders", shop)
-    assert len(df) == 3
-    assert "There are more rows" in description
-
-
-def test_no_rows_are_a_table_with_columns(sql: Plugin, shop: str) -> None:
-    df, _ = sql("SELECT city FROM orders WHERE 0", shop)
-    assert df.empty
-    assert list(df.columns) == ["city"]
-
-
-def test_columns_of_the_same_name_are_numbered(sql: Plugin, shop: str) -> None:
-    df, _ = sql("SELECT a.city, b.city FROM orders a JOIN big b ON a.city = b.city LIMIT 1", shop)
-    assert list(df.columns) == ["city", "city_2"]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "WITH b AS (SELECT * FROM big) SELECT COUNT(*) FROM b",
-        "PRAGMA table_info(orders)",
-        "EXPLAIN QUERY PLAN SELECT * FROM orders",
-        "VALUES (1)",
-        "-- the tables\nSELECT name FROM sqlite_master",
-    ],
-)
-def test_every_way_of_reading_is_allowed(sql: Plugin, shop: str, query: str) -> None:
-    df, _ = sql(query, shop)
-    assert len(df)
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "DELETE FROM orders",
-        "UPDATE orders SET amount = 0",
-        "INSERT INTO orders VALUES ('x', 1) RETURNING city",
-        "DROP TABLE orders",
-        "CREATE TEMP TABLE x (a)",
-        "ATTACH DATABASE 'other.db' AS other",
-        "VACUUM INTO 'copy.db'",
-        "PRAGMA journal_mode = DELETE",
-        "WITH x AS (SELECT 1) DELETE FROM orders",
-        "BEGIN IMMEDIATE",
-        "SELECT load_extension('x')",
-    ],
-)
-def test_what_does_not_only_read_is_refused(
-    sql: Plugin, shop: str, query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    before = Path(shop).read_bytes()
-    with pytest.raises(ValueError, match="Only statements that read"):
-        sql(query, shop)
-    assert Path(shop).read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["my shop.db"]
-
-
-@pytest.mark.parametrize(
-    ("query", "problem"),
-    [
-        ("SELECT 1; DROP TABLE orders", "Only one statement"),
-        ("SELECT * FROM order_items", "No such table: order_items. The tables are: big, orders"),
-        ("SELECT town FROM orders", "no such column: town.* The tables are: big, orders"),
-        ("SELEKT 1", "syntax error"),
-        ("", "returns no rows"),
-        (7, "must be a text"),
-    ],
-)
-def test_a_query_that_cannot_be_run_is_explained(
-    sql: Plugin, shop: str, query: Any, problem: str
-) -> None:
-    with pytest.raises(ValueError, match=problem):
-        sql(query, shop)
-
-
-def test_a_query_that_takes_too_long_is_stopped(shop: str) -> None:
-    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT SUM(i) FROM n"
-    with temp_context() as ctx, pytest.raises(ValueError, match=r"longer than 0\.3 s"):
-        make("sql_query", ctx, timeout_s=0.3)(endless, shop)
-
-
-def test_a_missing_file_is_told_with_those_that_are_there(sql: Plugin, shop: str) -> None:
-    missing = str(Path(shop).with_name("shopp.db"))
-    with pytest.raises(FileNotFoundError, match=r"Database files there: my shop\.db"):
-        sql("SELECT 1", missing)
-
-
-def test_a_file_that_is_no_database_is_told(sql: Plugin, tmp_path: Path) -> None:
-    path = tmp_path / "notes.db"
-    path.write_text("only words " * 100)
-    with pytest.raises(ValueError, match=r"'notes\.db' cannot be read as an SQLite database"):
-        sql("SELECT 1", str(path))

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from html.parser import HTMLParser
 from typing import Any
@@ -103,10 +103,8 @@ def test_what_is_odd_about_a_table_is_told(profile: Profiler) -> None:
     "df",
     [
         pd.DataFrame(),
-        pd.DataFrame(columns=["a", "b"]),
         pd.DataFrame(index=range(3)),
         pd.DataFrame({"a": [None, None], "b": [np.nan, np.nan], "c": pd.NaT}),
-        pd.DataFrame({"a": [1]}),
         pd.DataFrame([[1, "x"], [2, "y"]], columns=["a", "a"]),
         pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", 1), ("x", 2)])),
         pd.DataFrame({"l": [[1], [1], {"k": 2}], "t": [(1,), (1, [2]), None]}),
@@ -117,8 +115,6 @@ def test_what_is_odd_about_a_table_is_told(profile: Profiler) -> None:
         pd.DataFrame({"i": pd.array([1, None, 3], "Int64"), "f": pd.array([True, None, False])}),
         pd.DataFrame({"c": pd.Categorical(["a", None, "b"], ["a", "b", "unused"])}),
         pd.DataFrame({"p": pd.period_range("2024-01", periods=3, freq="M")}),
-        pd.DataFrame({"p": pd.to_timedelta([1, 2, None], unit="s")}),
-        pd.DataFrame({"t": [datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 2, tzinfo=UTC)]}),
         pd.DataFrame({"t": pd.to_datetime(["2024-01-01", None]).tz_localize("Europe/Berlin")}),
         pd.DataFrame({"s": ["\ud800", "\x00", "ä" * 5000]}, dtype=object),
         pd.DataFrame({"a": [1, 2, 3]}, index=[7, 7, 7]),

@@ -32,6 +32,7 @@ def test_the_name_of_a_column_begins_no_line_of_the_report(tmp_path: Path) -> No
         ("split.json", json.dumps({"columns": ["a", "a"], "data": [["1", "2"], ["3", "x"]]})),
         ("surrogate.json", '[{"\\ud800": "\\udfff x"}, {"\\ud800": "y"}]'),
         ("deep.json", '[{"a": ' + '{"a":' * 960 + "1" + "}" * 961 + "]"),
+        ("scalars.jsonl", "[1]\n[2]\n"),
         ("quote.csv", 'a,b\n"1,2\n3,4\n'),
     ],
 )

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 from plain import written
 
+from taskweaver.tables.files.profile import ValueMatch
 from taskweaver.tables.files.profile_report import merged
 from taskweaver.tables.names import profile_tables, read_table
-from taskweaver.tables.profiles.matching import Match, ValueFinder
+from taskweaver.tables.profiles.matching import ValueFinder
 from taskweaver.tables.profiles.profile_text import MOST_CHARS
 from taskweaver.tables.session import READS
 
@@ -90,7 +91,7 @@ def test_exact_matches_come_first_and_matches_of_the_same_words_are_bounded() ->
 
     matches = finder.found["japanese"]
 
-    assert matches[0] == Match("b", "Japanese", is_exact=True)
+    assert matches[0] == ValueMatch("b", "Japanese", is_exact=True)
     assert len(matches) == 6
 
 

@@ -139,6 +139,7 @@ def test_a_title_of_several_lines_in_quotes_and_footnotes(tmp_path: Path) -> Non
     table = loaded(written(tmp_path, f"{title} ,Area (sq km),Persons,Homes\n{rows}{notes}"))
 
     assert table.frame["Area (sq km)"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert "header in line 4" in table.report[0]
     assert "4 note rows" in table.report[-1]
 
 

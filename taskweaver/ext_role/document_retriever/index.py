@@ -182,8 +182,15 @@ class DocumentIndex:
             for name in sorted(files):
                 path = here / name
                 is_document = name[0] != "." and path.suffix.lower() in SUFFIXES
-                if is_document and not (path.is_symlink() and leaves(path, self.root)):
-                    yield from _found(path)
+                if not is_document or (path.is_symlink() and leaves(path, self.root)):
+                    continue
+                try:
+                    stat = path.stat()
+                except OSError:  # reading it says why
+                    yield _Found(path, -1, -1)
+                    continue
+                if S_ISREG(stat.st_mode):
+                    yield _Found(path, stat.st_size, stat.st_mtime_ns)
 
     def _read(self, path: Path) -> tuple[list[DocumentChunk], str]:
         try:
@@ -255,17 +262,6 @@ class DocumentIndex:
 
 def _key(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
-
-
-def _found(path: Path) -> Iterator[_Found]:
-    """Yield a file; one that cannot be looked at is found too, and reading it says why."""
-    try:
-        stat = path.stat()
-    except OSError:
-        yield _Found(path, -1, -1)
-    else:
-        if S_ISREG(stat.st_mode):
-            yield _Found(path, stat.st_size, stat.st_mtime_ns)
 
 
 def _stamp(connection: sqlite3.Connection) -> int:

@@ -136,7 +136,10 @@ class DevTools:
         while True:
             with self._changed:
                 left_s = deadline - time.monotonic()
-                self._changed.wait_for(lambda: self._has_news() or is_done(), max(left_s, 0))
+                self._changed.wait_for(
+                    lambda: self._events or self._end or self._is_interrupted or is_done(),
+                    max(left_s, 0),
+                )
                 self._check()
                 event = self._events.popleft() if self._events else None
                 self._changed.notify_all()
@@ -173,9 +176,6 @@ class DevTools:
             self._reader.join(_JOIN_S)  # whoever could write to it has ended
         finally:
             os.close(self._process.answers)
-
-    def _has_news(self) -> bool:
-        return bool(self._events or self._end or self._is_interrupted)
 
     def _loss(self) -> Mapping[str, Any]:
         """Return the reply of a page that is gone, unless the browser went with it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.ext_role.task import task_for
+from taskweaver.ext_role.task import TaskRole
 from taskweaver.ext_role.web_explorer.actions import SCHEMA, BrowserAction, read_action
 from taskweaver.ext_role.web_explorer.errors import (
     BrowserError,
@@ -24,11 +24,10 @@ from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.prompt import load_prompt
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.role.role import RoleConfig, RoleEntry
 from taskweaver.utils.asking import Asking
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.system.cancel import CancelToken
@@ -42,7 +41,6 @@ class WebExplorerConfig(RoleConfig):
     """Keys under ``web_explorer.``."""
 
     def _configure(self) -> None:
-        self._set_name("web_explorer")
         self.browser_path = self._get_path("browser_path")
         self.max_steps = self._get_int("max_steps")
         self.page_timeout_s = self._get_float("page_timeout_s")
@@ -68,8 +66,11 @@ class _Exploration:
         return "\n".join(self.steps) or "(none)"
 
 
-class WebExplorer(Role):
+class WebExplorer(TaskRole):
     """Does tasks on web pages, in a browser that it keeps until the session ends."""
+
+    config: WebExplorerConfig
+    config_type = WebExplorerConfig
 
     @inject
     def __init__(
@@ -82,40 +83,34 @@ class WebExplorer(Role):
         role_entry: RoleEntry,
     ) -> None:
         super().__init__(config, logger, tracing, event_emitter, role_entry)
-        self.explorer_config = config
         self.llm_api = llm_api
         self._prompt = load_prompt(PROMPT_FILE, _TEXTS)
         self._page: BrowserPage | None = None
         self._given_up = CancelToken()
         self._is_closed = False
 
-    def reply(self, memory: Memory, **_kwargs: object) -> Post:
+    def answer(self, task: Post, proxy: PostEventProxy) -> str:
         """Do the newest task and report the findings.
 
         Raises:
             ModelError: If the model cannot be reached.
             ExplorationInterrupted: If the exploration is interrupted.
-            RoleError: If no post was sent to this role.
         """
-        task = task_for(memory, self.alias)
         self._given_up = CancelToken()
         if self._page is not None:
             self._page.devtools.resume()
-        with self.event_emitter.post(self.alias) as proxy:
-            exploration = _Exploration(task.message, proxy)
-            try:
-                message = self._explore(exploration)
-            except NoBrowser as error:
-                message = f"No web page can be opened: {error.problem}"
-            if exploration.url:
-                proxy.update_attachment(exploration.url, AttachmentType.web_exploring_link)
-            proxy.update_message(message)
-            proxy.update_send_to(task.send_from)
-            return proxy.end()
+        exploration = _Exploration(task.message, proxy)
+        try:
+            message = self._explore(exploration)
+        except NoBrowser as error:
+            message = f"No web page can be opened: {error.problem}"
+        if exploration.url:
+            proxy.update_attachment(exploration.url, AttachmentType.web_exploring_link)
+        return message
 
     def _explore(self, exploration: _Exploration) -> str:
         """Return the answer, or how far it came."""
-        most = self.explorer_config.max_steps
+        most = self.config.max_steps
         for left in range(most, 0, -1):
             exploration.proxy.update_status(f"looking at the page (step {most - left + 1})")
             shown = self._look(exploration)
@@ -181,10 +176,10 @@ class WebExplorer(Role):
         )
         return parse_reply("".join(str(piece["content"]) for piece in pieces))
 
-    def correction(self, problem: str) -> str:
+    def correction(self, error: Exception) -> str:
         """Return the request to correct a reply."""
-        self.logger.warning(f"the WebExplorer's reply cannot be used: {problem}")
-        return fill(self._prompt["revise"], PROBLEM=problem)
+        self.logger.warning(f"the WebExplorer's reply cannot be used: {error}")
+        return fill(self._prompt["revise"], PROBLEM=str(error))
 
     def _messages(self, exploration: _Exploration, shown: str, left: int) -> list[ChatMessage]:
         instruction = fill(self._prompt["instruction"], ROLE_NAME=self.alias)
@@ -216,7 +211,7 @@ class WebExplorer(Role):
         return self._page
 
     def _started(self) -> BrowserPage:
-        config = self.explorer_config
+        config = self.config
         program = find_browser(config.browser_path)
         hosts, timeout_s = config.allowed_hosts, config.page_timeout_s
         try:
@@ -274,10 +269,10 @@ class _ActionAsking(Asking[ParsedReply, BrowserAction]):
         """Add the reply and its problem to the messages."""
         self._messages += [
             format_chat_message("assistant", reply.raw),
-            format_chat_message("user", self._role.correction(str(error))),
+            format_chat_message("user", self._role.correction(error)),
         ]
 
     def give_up(self, error: Exception, reply: ParsedReply) -> BrowserAction:  # noqa: ARG002 - it is logged
         """Raise the last problem."""
-        self._role.correction(str(error))
+        self._role.correction(error)
         raise error

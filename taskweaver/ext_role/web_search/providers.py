@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from taskweaver.ext_role.web_search.http import WebError, WebResponse, get
@@ -22,8 +22,10 @@ class SearchResult:
     snippet: str
 
 
-class SearchProvider(Protocol):
-    """A search engine."""
+class DuckDuckGo:
+    """The page DuckDuckGo serves to browsers without scripts; needs no key."""
+
+    address: ClassVar[str] = "https://html.duckduckgo.com/html/"
 
     def search(self, query: str, count: int) -> list[SearchResult]:
         """Return at most `count` results, best first.
@@ -31,15 +33,6 @@ class SearchProvider(Protocol):
         Raises:
             WebError: If the engine gives none: offline, refused, too many requests.
         """
-
-
-class DuckDuckGo:
-    """The page DuckDuckGo serves to browsers without scripts; needs no key."""
-
-    address: ClassVar[str] = "https://html.duckduckgo.com/html/"
-
-    def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `SearchProvider.search`."""
         answer = _asked("DuckDuckGo", self.address, {"q": query})
         page = answer.body.decode("utf-8", "replace")
         if answer.status == 202 or "anomaly-modal" in page:
@@ -59,7 +52,7 @@ class Google:
     engine_id: str
 
     def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `SearchProvider.search`."""
+        """Return at most `count` results; raises as `DuckDuckGo.search`."""
         _need(google_api_key=self.key, google_search_engine_id=self.engine_id)
         params = {"key": self.key, "cx": self.engine_id, "q": query, "num": str(min(count, 10))}
         found = _json("Google", _asked("Google", self.address, params))
@@ -74,7 +67,7 @@ class Bing:
     key: str = field(repr=False)
 
     def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `SearchProvider.search`."""
+        """Return at most `count` results; raises as `DuckDuckGo.search`."""
         _need(bing_api_key=self.key)
         headers = {"Ocp-Apim-Subscription-Key": self.key}
         params = {"q": query, "count": str(min(count, 50))}
@@ -91,7 +84,7 @@ class SearXNG:
     base_url: str
 
     def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `SearchProvider.search`."""
+        """Return at most `count` results; raises as `DuckDuckGo.search`."""
         _need(searxng_url=self.base_url)
         url = f"{self.base_url.rstrip('/')}/search"
         try:
@@ -100,6 +93,9 @@ class SearXNG:
             hint = "Does `search.formats` in its settings hold json?"
             raise WebError(f"{error} {hint}") from error
         return _results(_json("SearXNG", answer).get("results"), "title", "url", "content")[:count]
+
+
+SearchProvider = DuckDuckGo | Google | Bing | SearXNG
 
 
 class _Refused(WebError):

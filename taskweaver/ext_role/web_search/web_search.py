@@ -91,14 +91,11 @@ class WebSearch(TaskRole):
         if not results:
             return f"Nothing was found on the web for: {query}"
         proxy.update_status(f"reading {len(results)} pages")
-        pages = self._pages(results)
+        with ThreadPoolExecutor(_AT_ONCE, "taskweaver-web") as pool:
+            pages = list(pool.map(self._page, (result.url for result in results)))
         quotes = [quote for item in zip(results, pages, strict=True) for quote in self._of(*item)]
         best = best_quotes(quotes, query, count)
         return f"Found on the web for: {query}\n\n{for_this_round(_shown(best, results, pages))}"
-
-    def _pages(self, results: Sequence[SearchResult]) -> list[WebPage | WebError]:
-        with ThreadPoolExecutor(_AT_ONCE, "taskweaver-web") as pool:
-            return list(pool.map(self._page, (result.url for result in results)))
 
     def _page(self, url: str) -> WebPage | WebError:
         try:

@@ -68,25 +68,24 @@ def _is_exact(text: str, number: float) -> bool:
     return not WHOLE.fullmatch(text) or int(number) == int(text)
 
 
-def kept_words(others: Mapping[int, Collection[Any]], words: Mapping[int, set[str]]) -> list[str]:
+def kept_words(
+    codes: Collection[int], levels: Collection[int], words: Mapping[int, set[str]]
+) -> list[str]:
     """Return the words for missing values that are values in the text columns of a file.
 
     ``NA`` is one beside other codes, and ``None`` beside other levels if missing values are written
     in another way. A word that stands for a missing value in any other column is none.
 
     Args:
-        others: Other values of columns of texts that lack values, by the places of the columns.
+        codes: Places of columns that lack values, and whose other values are codes.
+        levels: Places of columns whose other values are levels.
         words: Words for missing values in all columns that have any.
     """
-    likely = {
-        "NA": {place for place, values in others.items() if are_codes(values)},
-        "None": {place for place, values in others.items() if are_levels(values)},
-    }
     kept = []
-    for word, columns in likely.items():
-        holders = {place for place, found in words.items() if word in found}
+    for word, likely in (("NA", codes), ("None", levels)):
+        holders = [place for place, found in words.items() if word in found]
         has_other = any(found - {word} for found in words.values())
-        if holders and holders <= columns and (word == "NA" or has_other):
+        if holders and all(place in likely for place in holders) and (word == "NA" or has_other):
             kept.append(word)
     return kept
 

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.dates import looks_like_time
 from taskweaver.tables.evidence.numerals import numeral
-from taskweaver.tables.packing import opened
 
 HEAD_BYTES = 1 << 18
 _MOST_ROWS = 300
@@ -67,16 +65,6 @@ class TextForm:
     has_row_names: bool = False
     has_empty_end: bool = False
     has_blanks: bool = False
-
-
-def head_of(path: Path) -> bytes:
-    """Return the first bytes of a file, after decompression.
-
-    Raises:
-        TableError: If an archive holds anything but one file, or is damaged.
-    """
-    with opened(path) as file:
-        return file.read(HEAD_BYTES)
 
 
 def encoding_of(head: bytes, name: str) -> str:

@@ -42,60 +42,49 @@ def merged(
     Its matches alone count for a table that is known, with as many rows.
     """
     found = dict(known)
-    for table in read_profiles(report_text):
-        found[table.id] = _with_matches(table, found.get(table.id))
-    for part in read_profiles(report_text, matches_only=True):
-        whole = found.get(part.id)
-        if whole is not None and whole.rows == part.rows:
-            found[part.id] = _with_matches(replace(part, columns=whole.columns), whole)
+    is_brief, tables = _read(report_text)
+    for table in tables:
+        before = found.get(table.id)
+        if before is None or before.rows != table.rows:
+            if not is_brief:
+                found[table.id] = table
+            continue
+        new = replace(table, columns=before.columns) if is_brief else table
+        if new.columns == before.columns:
+            matches, searched = {**before.matches, **new.matches}, before.searched | new.searched
+            new = replace(new, matches=matches, searched=searched)
+        found[table.id] = new
     return found
 
 
-def _with_matches(table: TableProfile, before: TableProfile | None) -> TableProfile:
-    """Return a profile with the matches that earlier looks at the same rows found."""
-    if before is None or (before.rows, before.columns) != (table.rows, table.columns):
-        return table
-    searched = before.searched | table.searched
-    return replace(table, matches={**before.matches, **table.matches}, searched=searched)
-
-
-def read_profiles(report_text: str, *, matches_only: bool = False) -> tuple[TableProfile, ...]:
+def read_profiles(report_text: str) -> tuple[TableProfile, ...]:
     """Return the profiles that a text holds once, in the form that `profile_tables` prints.
 
-    None if the text holds no profiles, several, or damaged ones. `matches_only` asks for profiles
-    without columns, instead of whole ones.
+    None if the text holds no profiles, several, damaged ones, or ones without columns.
     """
+    is_brief, tables = _read(report_text)
+    return () if is_brief else tables
+
+
+def _read(report_text: str) -> tuple[bool, tuple[TableProfile, ...]]:
+    """Return the profiles in a text, and whether they are without columns."""
     lines = report_text.split("\n")
-    firsts = [number for number, line in enumerate(lines) if _FIRST.fullmatch(line)]
+    firsts = [(at, found) for at, line in enumerate(lines) if (found := _FIRST.fullmatch(line))]
     if len(firsts) != 1:
-        return ()
-    first = cast("re.Match[str]", _FIRST.fullmatch(lines[firsts[0]]))
-    if bool(first["brief"]) != matches_only:
-        return ()
-    body = lines[firsts[0] :]
-    ends = [number for number, line in enumerate(body) if _LAST.fullmatch(line)]
-    if not ends or cast("re.Match[str]", _LAST.fullmatch(body[ends[0]]))["lines"] != str(ends[0]):
-        return ()
+        return False, ()
+    ((at, first),) = firsts
+    body = lines[at + 1 :]
+    ends = ((at, found) for at, line in enumerate(body, 1) if (found := _LAST.fullmatch(line)))
+    end, last = next(ends, (0, None))
+    if last is None or last["lines"] != str(end):
+        return False, ()
     try:
-        return _profiles(body[: ends[0]])
+        request = _text(first["request"])
+        searched = frozenset({request} if request else ())
+        tables = tuple(_profile(group, searched) for group in _groups(body[: end - 1]))
     except (ValueError, RecursionError):
-        return ()
-
-
-def _profiles(lines: list[str]) -> tuple[TableProfile, ...]:
-    """Return the profiles in lines.
-
-    Raises:
-        ValueError: If a line is none of a profile.
-    """
-    first = cast("re.Match[str]", _FIRST.fullmatch(lines[0]))
-    request = _text(first["request"])
-    found = tuple(
-        _profile(group, frozenset({request} if request else ())) for group in _groups(lines[1:])
-    )
-    if len(found) != int(first["tables"]):
-        raise ValueError("another number of tables")
-    return found
+        return False, ()
+    return bool(first["brief"]), tables if len(tables) == int(first["tables"]) else ()
 
 
 def _groups(lines: list[str]) -> Iterator[list[str]]:

@@ -7,10 +7,11 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.packing import source_of
+from taskweaver.tables.packing import opened, source_of
 from taskweaver.tables.plans.plan import (
     Down,
     Drop,
@@ -45,7 +46,7 @@ def read_source(plan: ReadPlan, **more: Any) -> Frame:
         "parquet": _read_parquet,
         "sql": _read_sql,
         "json": _read_json,
-        "jsonl": _read_jsonl,
+        "jsonl": partial(_read_json, has_lines=True),
     }
     return readers[plan.reader](plan.path, **options)
 
@@ -127,24 +128,26 @@ def rows_of(cursor: sqlite3.Cursor) -> Frame:
     return pd.DataFrame(cursor, columns=[column[0] for column in cursor.description], dtype=object)
 
 
-def _text(path: str, encoding: str) -> str:
-    source = source_of(path)
-    content = source.read_bytes() if isinstance(source, Path) else source.getvalue()
-    return content.decode(encoding).replace("\r", "\n")
-
-
 def _read_json(
-    path: str, shape: str, key: str = "", encoding: str = "utf-8", *, exact: bool = False
+    path: str,
+    shape: str = "records",
+    key: str = "",
+    encoding: str = "utf-8",
+    *,
+    exact: bool = False,
+    has_lines: bool = False,
 ) -> Frame:
-    data = json.loads(_text(path, encoding))
+    with opened(Path(path)) as file:
+        data = json_of(file.read().decode(encoding), has_lines=has_lines)
     return frame_of(data[key] if key else data, shape, exact=exact)
 
 
-def _read_jsonl(
-    path: str, shape: str = "records", encoding: str = "utf-8", *, exact: bool = False
-) -> Frame:
-    lines = _text(path, encoding).split("\n")
-    return frame_of([json.loads(line) for line in lines if line.strip()], shape, exact=exact)
+def json_of(text: str, *, has_lines: bool) -> Any:
+    """Return the value of a JSON text, or the list of the values of its lines."""
+    text = text.replace("\r", "\n")
+    if has_lines:
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    return json.loads(text)
 
 
 def is_flat(data: Any) -> bool:

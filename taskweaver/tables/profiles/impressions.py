@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from taskweaver.tables.deciding import counted, decide, is_of_texts
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.numerals import is_marker, number_form
+from taskweaver.tables.files.profile import ColumnProfile
 from taskweaver.tables.plans.plan import Drop, Tidy, ToNumber
 from taskweaver.tables.plans.steps import Frame
-from taskweaver.tables.profiles.profile_text import ColumnFacts
-from taskweaver.tables.profiles.profiling import profiled, spellings_of
+from taskweaver.tables.profiles.profiling import profiled
 from taskweaver.tables.readers.databases import first_rows
 from taskweaver.tables.readers.raw import Raw
 from taskweaver.tables.reading import kind_of as kind_of_file
@@ -99,18 +100,11 @@ def _of_part(path: Path, part: str, *, is_whole: bool) -> Impression:
     converted = {step.column for step in steps if not isinstance(step, Tidy | Drop)}
     missing = _missing(shown, converted, is_whole=is_whole)
     lost = {str(raw.frame.columns[0]): f"without {' and '.join(raw.lost)}"} if raw.lost else {}
-    of_each = (notes, missing, {name: _spelled(shown[name]) for name in shown}, lost)
-    both = {name: ", ".join(filter(None, (of.get(name) for of in of_each))) for name in shown}
+    both = {
+        name: ", ".join(of[name] for of in (notes, missing, lost) if name in of) for name in shown
+    }
     columns = _columns(head, both, is_whole=is_whole and len(head) == len(shown))
     return Impression(part, len(raw.frame), columns, first)
-
-
-def _spelled(column: Any) -> str:
-    """Return an example of spellings that are one value; empty for none."""
-    found = spellings_of(column.dropna()) if is_of_texts(column) else {}
-    return next(
-        (f"spellings of one value: {text!r} is {value!r}" for text, value in found.items()), ""
-    )
 
 
 def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dict[str, str]:
@@ -127,14 +121,13 @@ def _missing(frame: Frame, converted: Collection[str], *, is_whole: bool) -> dic
         count = int(column.isna().sum())
         if is_of_texts(column):
             texts = counted(column.dropna())
-            count += sum(n for text, n in texts if _is_missing(text, name in converted))
+            is_converted = name in converted
+            count += sum(
+                n for text, n in texts if not text.strip() or (is_converted and is_marker(text))
+            )
         if count:
             found[name] = f"{count} missing" if is_whole else "some missing"
     return found
-
-
-def _is_missing(text: str, is_converted: bool) -> bool:  # noqa: FBT001 - a fact on the column
-    return not text.strip() or (is_converted and is_marker(text))
 
 
 def _columns(
@@ -145,19 +138,16 @@ def _columns(
     Ranges, and all values of texts that have few, are facts on a whole table; of the beginning of
     one there are examples of texts.
     """
-    table = profiled(head.iloc[:, :_MOST_COLUMNS], "", "", "")
-    return tuple(
-        (
-            column.name,
-            ", ".join(
-                filter(None, [column.kind, _values(column, is_whole), notes.get(column.name)])
-            ),
-        )
-        for column in table.columns
-    )
+    found = []
+    for column in profiled(head.iloc[:, :_MOST_COLUMNS], "", "", "").columns:
+        facts = [column.kind, _values(column, is_whole), notes.get(column.name)]
+        for text, value in islice(column.spellings.items(), 1):
+            facts.append(f"spellings of one value: {text!r} is {value!r}")
+        found.append((column.name, ", ".join(filter(None, facts))))
+    return tuple(found)
 
 
-def _values(column: ColumnFacts, is_whole: bool) -> str:  # noqa: FBT001 - a fact on the column
+def _values(column: ColumnProfile, is_whole: bool) -> str:  # noqa: FBT001 - a fact on the column
     """Return the range or the values of a column; empty where they are unknown or too many."""
     if column.kind == "text":
         few = column.values if column.values and len(column.values) <= _MOST_VALUES else ()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from taskweaver.tables.files.profile import ValueMatch
 
 LONGEST_RUN = 8
 _MOST_WORDS = 500
@@ -44,19 +45,6 @@ _NO_PLURALS = frozenset("this thus does plus yes minus versus across always perh
 _PLURALS = {"men": "man", "women": "woman", "children": "child", "people": "person"}
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Value that words may mean.
-
-    Attributes:
-        is_exact: Whether the words are the value, apart from case and punctuation.
-    """
-
-    column: str
-    value: str
-    is_exact: bool
-
-
 def folded(text: str) -> str:
     """Return a text's words in lower case, with single blanks between them."""
     return " ".join(_WORDS.findall(text.casefold()))
@@ -83,7 +71,7 @@ class ValueFinder:
             for form in (run, *forms(run)):
                 for name in _value_names(form):
                     self._wanted[name].add(run)
-        self._found: dict[str, list[Match]] = defaultdict(list)
+        self._found: dict[str, list[ValueMatch]] = defaultdict(list)
 
     def look(self, column: str, values: Iterable[str]) -> None:
         """Look up the values of a column."""
@@ -97,12 +85,12 @@ class ValueFinder:
         if not raw.replace(" ", "").isalnum():
             raw = raw.strip()
             if raw and self._occurs(raw):
-                self._found[raw].append(Match(column, value, is_exact=True))
+                self._found[raw].append(ValueMatch(column, value, is_exact=True))
             if not _SYMBOLS.isdisjoint(raw):
                 return
             name = folded(raw)
         for run in self._wanted.get(name, ()):
-            self._found[run].append(Match(column, value, is_exact=run == name))
+            self._found[run].append(ValueMatch(column, value, is_exact=run == name))
 
     def _occurs(self, raw: str) -> bool:
         """Return whether a value with punctuation occurs in the request, not inside of a word."""
@@ -118,7 +106,7 @@ class ValueFinder:
         return False
 
     @property
-    def found(self) -> Mapping[str, tuple[Match, ...]]:
+    def found(self) -> Mapping[str, tuple[ValueMatch, ...]]:
         """The matches by words, exact ones first; the same words have up to six."""
         return {
             words: tuple(dict.fromkeys(sorted(found, key=lambda match: not match.is_exact)))[

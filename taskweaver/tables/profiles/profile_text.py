@@ -7,10 +7,10 @@ request, the last one the number of lines. `taskweaver.tables.files.profile_repo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from taskweaver.tables.profiles.matching import Match
+from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 
 MOST_CHARS = 7_500
 """Bound of the text; reports of cells show 8,000 characters of a value."""
@@ -20,43 +20,6 @@ _LONGEST_NAME = 300
 _SHARE_OF_COLUMNS = 0.75
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
-    """Facts on a column, which `taskweaver.tables.files.profile.ColumnProfile` is read from.
-
-    Attributes:
-        kind: ``number``, ``integer``, ``time``, ``text`` or ``flag``.
-        values: All distinct values, if they are few; else None.
-        spellings: Further spellings of values, and the value each is counted as.
-    """
-
-    name: str
-    kind: str
-    distinct: int
-    missing: int
-    low: str
-    high: str
-    values: tuple[str, ...] | None
-    spellings: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class TableFacts:
-    """Facts on a table.
-
-    Attributes:
-        file: The file, as it was named.
-        part: Sheet or table; empty for the only one.
-        matches: Matches of the request, by its words.
-    """
-
-    file: str
-    part: str
-    rows: int
-    columns: tuple[ColumnFacts, ...]
-    matches: Mapping[str, tuple[Match, ...]]
-
-
 def quoted(text: str) -> str:
     """Return a text as a JSON string without line ends, invisible characters, and delimiters."""
     plain = json.dumps(text, ensure_ascii=False)[1:-1]
@@ -64,7 +27,7 @@ def quoted(text: str) -> str:
     return f'"{shown}"'.replace("{{", "\\u007b{")
 
 
-def profile_text(tables: Sequence[TableFacts], find: str, *, matches_only: bool = False) -> str:
+def profile_text(tables: Sequence[TableProfile], find: str, *, matches_only: bool = False) -> str:
     """Return the printed form of profiles, of at most `MOST_CHARS` characters."""
     if matches_only:
         tables = [replace(table, columns=()) for table in tables]
@@ -73,7 +36,7 @@ def profile_text(tables: Sequence[TableFacts], find: str, *, matches_only: bool 
     first += MATCHES_ONLY if matches_only else ""
     room = MOST_CHARS - len(first) - 60
     heads = [
-        f"table {quoted(table.file)} part {quoted(table.part)}: {table.rows} rows"
+        f"table {quoted(table.id.file)} part {quoted(table.id.part)}: {table.rows} rows"
         for table in tables
     ]
     room -= sum(len(head) + 1 for head in heads)
@@ -84,7 +47,7 @@ def profile_text(tables: Sequence[TableFacts], find: str, *, matches_only: bool 
     return "\n".join([*lines, f"End of profile: {len(lines)} lines"])
 
 
-def _facts(table: TableFacts, find: str, room: int) -> Iterator[str]:
+def _facts(table: TableProfile, find: str, room: int) -> Iterator[str]:
     """Give the lines of a table: columns in order, then matches, within a number of characters."""
     columns = [column for column in table.columns if len(column.name) <= _LONGEST_NAME]
     plain = {column.name: _column(column) for column in columns}
@@ -110,7 +73,7 @@ def _facts(table: TableFacts, find: str, room: int) -> Iterator[str]:
     yield from matches
 
 
-def _column(column: ColumnFacts) -> str:
+def _column(column: ColumnProfile) -> str:
     text = f"column {quoted(column.name)}: {column.kind}, {column.distinct} distinct"
     text += f", {column.missing} missing" if column.missing else ""
     if column.low or column.high:
@@ -121,13 +84,13 @@ def _column(column: ColumnFacts) -> str:
     return text
 
 
-def _values(column: ColumnFacts) -> str:
+def _values(column: ColumnProfile) -> str:
     if column.values is None:
         return ""
     return f", values [{', '.join(map(quoted, column.values))}]"
 
 
-def _matches(table: TableFacts) -> Iterator[str]:
+def _matches(table: TableProfile) -> Iterator[str]:
     """Give a line for each match, matches of several words first."""
     for words, found in sorted(table.matches.items(), key=lambda item: -len(item[0])):
         for match in found:

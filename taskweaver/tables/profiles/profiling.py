@@ -9,8 +9,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
 from taskweaver.tables.profiles.matching import ValueFinder
-from taskweaver.tables.profiles.profile_text import ColumnFacts, TableFacts, profile_text
+from taskweaver.tables.profiles.profile_text import profile_text
 from taskweaver.utils.text import folded
 
 MOST_VALUES = 30
@@ -27,7 +28,7 @@ class FileProfile:
         matches_only: Whether the columns are not printed.
     """
 
-    tables: tuple[TableFacts, ...]
+    tables: tuple[TableProfile, ...]
     find: str
     matches_only: bool = False
 
@@ -35,16 +36,17 @@ class FileProfile:
         return profile_text(self.tables, self.find, matches_only=self.matches_only)
 
 
-def profiled(frame: Any, file: str, part: str, find: str) -> TableFacts:
-    """Return the facts on a table; the words of a request are looked up in text columns."""
+def profiled(frame: Any, file: str, part: str, find: str) -> TableProfile:
+    """Return the profile of a table; the words of a request are looked up in text columns."""
     finder = ValueFinder(find)
     columns = tuple(_column(str(name), frame[name], finder) for name in frame.columns)
-    return TableFacts(file, part, len(frame), columns, finder.found)
+    return TableProfile(TableId(file, part), len(frame), columns, finder.found)
 
 
-def _column(name: str, series: Any, finder: ValueFinder) -> ColumnFacts:
+def _column(name: str, series: Any, finder: ValueFinder) -> ColumnProfile:
     kind = kind_of(series)
     present = series.dropna()
+    missing = len(series) - len(present)
     if kind in {"text", "flag"}:
         spellings = spellings_of(present)
         try:
@@ -55,16 +57,13 @@ def _column(name: str, series: Any, finder: ValueFinder) -> ColumnFacts:
             finder.look(name, distinct)
         is_short = len(distinct) <= MOST_VALUES and all(len(v) <= _LONGEST_VALUE for v in distinct)
         values = tuple(sorted(distinct)) if is_short else None
-        missing = len(series) - len(present)
-        return ColumnFacts(name, kind, len(distinct), missing, "", "", values, spellings)
+        return ColumnProfile(name, kind, len(distinct), missing, "", "", values, spellings)
     low, high = (_text(present.min()), _text(present.max())) if len(present) else ("", "")
     if kind == "time" and low.endswith("T00:00:00") and high.endswith("T00:00:00"):
         low, high = low[:10], high[:10]
     if kind == "integer":
         low, high = low.removesuffix(".0"), high.removesuffix(".0")
-    return ColumnFacts(
-        name, kind, int(present.nunique()), len(series) - len(present), low, high, None
-    )
+    return ColumnProfile(name, kind, int(present.nunique()), missing, low, high)
 
 
 def spellings_of(present: Any) -> dict[str, str]:
@@ -110,7 +109,7 @@ def _is_one(spellings: Collection[str], *, is_key: bool) -> bool:
     return len(plain) == 1 or len(odd) <= (not is_key)
 
 
-def kind_of(series: Any) -> str:
+def kind_of(series: Any) -> Kind:
     """Return the kind of a column: number, integer, time, text or flag."""
     import pandas as pd
 

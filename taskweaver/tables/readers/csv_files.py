@@ -22,14 +22,13 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.codes import WHOLE, code_reason, names_codes
 from taskweaver.tables.evidence.numerals import numeral
 from taskweaver.tables.evidence.sniffing import (
+    HEAD_BYTES,
     SEPARATOR_NAMES,
     TextForm,
-    head_of,
     legacy_encoding,
     sniff,
 )
-from taskweaver.tables.evidence.zeros import may_hold_names
-from taskweaver.tables.packing import inner_suffix, is_gzip, opened
+from taskweaver.tables.packing import beginning, is_gzip, opened
 from taskweaver.tables.plans.plan import Option, ReadPlan, Tidy
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 from taskweaver.tables.readers.raw import (
@@ -54,6 +53,12 @@ _ISO_FORMAT = "%Y-%m-%d"
 _DECIMAL = re.compile(r"-?\d+[.,]\d+")
 _DIGITS = 17
 _FIRST_ROWS = 3
+_CHUNK, _LONGEST = 1 << 16, 20
+_NAME = re.compile(rb"\n0[01]+\n")
+
+
+Sample = dict[str, list[str]]
+"""Texts of the first rows, by column."""
 
 
 def read_separated(path: Path, name: str) -> Raw:
@@ -62,10 +67,9 @@ def read_separated(path: Path, name: str) -> Raw:
     Raises:
         TableError: If it holds no table.
     """
-    head = head_of(path)
+    head, suffix = beginning(path, HEAD_BYTES)
     if not head:
         raise TableError(f"{path.name} is empty.")
-    suffix = inner_suffix(path)
     form = sniff(head, path.name, suffix=suffix)
     try:
         return _read(path, name, form)
@@ -78,23 +82,23 @@ def read_separated(path: Path, name: str) -> Raw:
 
 def _read(path: Path, name: str, form: TextForm) -> Raw:
     options = _options(path, form)
-    samples = [[(text, 1) for text in texts if text] for texts in _columns(form).values()]
-    decimal = shared_decimal(samples)
+    sample = _columns(form)
+    decimal = shared_decimal([(text, 1) for text in texts if text] for texts in sample.values())
     if decimal == ",":
         options["decimal"] = ","
-    if dates := _iso_columns(form):
+    is_plain = form.names and not form.has_row_names
+    if dates := _iso_columns(sample) if is_plain else {}:
         options["date_format"] = dates
     steps = (Tidy("index"),) if form.has_row_names else ()
     plan = ReadPlan("csv", name, options, steps)
-    types = dict[str, str].fromkeys(_text_columns(form), "str")
+    types = dict[str, str].fromkeys(_text_columns(sample) if form.names else (), "str")
     plan = _with_types(plan, types)
     frame, notes, plan = _parsed(plan)
-    frame = carry_out(frame, plan.steps)
-    late, reasons = _late_types(path, frame, form, plan)
+    late, reasons = _late_types(path, frame, form, plan, sample)
     if late:
         types |= late
         plan = _with_types(plan, {**_types(plan), **late})
-        frame = carry_out(_parsed(plan)[0], plan.steps)
+        frame = _parsed(plan)[0]
     if not decimal:
         texts_of = [frame[column] for column in frame.columns if is_of_texts(frame[column])]
         decimal = shared_decimal([counted(sampled(series)) for series in texts_of])
@@ -103,18 +107,18 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     raw.notes, raw.texts, raw.decimal = notes, [c for c in types if types[c] == "str"], decimal
     raw.first = form.rows[:_FIRST_ROWS]
     if form.separator == ";" and not decimal:
-        raw.unclear = list(_unclear_points(form, frame))
+        raw.unclear = list(_unclear_points(sample, frame))
     raw.unclear += reasons
-    raw.notes += _merged(form, frame)
+    raw.notes += _merged(sample, frame)
     _note_header(raw, form)
     if decimal == "," and "decimal" not in plan.options:
         # Only later rows have shown the decimal commas.
         plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
-        raw.frame, raw.plan = carry_out(_parsed(plan)[0], plan.steps), plan
+        raw.frame, raw.plan = _parsed(plan)[0], plan
     shift = int(form.has_row_names)
     raw.plan, kept = with_kept_words(raw.plan, raw.frame.iloc[:, shift:])
     if kept:
-        raw.frame = carry_out(_parsed(raw.plan)[0], raw.plan.steps)
+        raw.frame = _parsed(raw.plan)[0]
         raw.notes += kept
     return raw
 
@@ -164,54 +168,43 @@ def _types(plan: ReadPlan) -> dict[str, str]:
     return types if isinstance(types, dict) else {}
 
 
-def _names(form: TextForm) -> list[str]:
-    """Return the names as pandas gives them; duplicates and nameless ones are left empty."""
+def _columns(form: TextForm) -> Sample:
+    """Return the sample by the names of pandas, without columns whose names repeat or are empty."""
     width = len(form.rows[0]) if form.rows else 0
-    names = list(form.names) or [str(number) for number in range(width)]
+    names = form.names or tuple(map(str, range(width)))
     counts = Counter(names)
-    return [name if counts[name] == 1 else "" for name in names]
-
-
-def _columns(form: TextForm) -> dict[str, list[str]]:
-    """Return the sample by column."""
-    shift = int(form.has_row_names)
     return {
-        name: [row[index + shift] for row in form.rows if index + shift < len(row)]
-        for index, name in enumerate(_names(form))
-        if name
+        name: [row[index] for row in form.rows if index < len(row)]
+        for index, name in enumerate(names, int(form.has_row_names))
+        if name and counts[name] == 1
     }
 
 
-def _text_columns(form: TextForm) -> list[str]:
-    """Return the columns whose numerals are names, by the sample."""
-    if not form.names:
-        return []
+def _text_columns(sample: Sample) -> list[str]:
+    """Return the columns whose numerals are names."""
     return [
         name
-        for name, texts in _columns(form).items()
+        for name, texts in sample.items()
         if is_name_like(texts)
         or (names_numerals(name) and any(text.strip().isdecimal() for text in texts))
     ]
 
 
-def _iso_columns(form: TextForm) -> dict[str, str]:
-    """Return columns of plain ISO dates, by the sample, which the C parser converts.
+def _iso_columns(sample: Sample) -> dict[str, str]:
+    """Return columns of plain ISO dates, which the C parser converts.
 
     It leaves a column as texts if one of its values is no date.
     """
-    if not form.names or form.has_row_names:
-        return {}
-    columns = {name: [text for text in texts if text] for name, texts in _columns(form).items()}
     return {
         name: _ISO_FORMAT
-        for name, texts in columns.items()
-        if texts and all(_ISO_DATE.fullmatch(text) for text in texts)
+        for name, texts in sample.items()
+        if any(texts) and all(map(_ISO_DATE.fullmatch, filter(None, texts)))
     }
 
 
-def _unclear_points(form: TextForm, frame: Frame) -> Iterator[str]:
+def _unclear_points(sample: Sample, frame: Frame) -> Iterator[str]:
     """Give phrases on columns where ``1.234`` may be a number over a thousand."""
-    for name, texts in _columns(form).items():
+    for name, texts in sample.items():
         forms = [numeral(text) for text in texts if text.strip()]
         if name in frame.columns and frame[name].dtype == float and forms:
             points = [item for item in forms if item and item.is_unclear and item.thousands == "."]
@@ -220,9 +213,9 @@ def _unclear_points(form: TextForm, frame: Frame) -> Iterator[str]:
                 yield f"`{name}`: {example!r} was read as {float(example):g}"
 
 
-def _merged(form: TextForm, frame: Frame) -> Iterator[str]:
+def _merged(sample: Sample, frame: Frame) -> Iterator[str]:
     """Give sentences on spellings of a number that the sample shows to be merged."""
-    for name, texts in _columns(form).items():
+    for name, texts in sample.items():
         if name in frame.columns and frame[name].dtype == float:
             plain = [text.replace(",", ".") for text in texts if _DECIMAL.fullmatch(text)]
             if merged := code_reason(name, plain)[1]:
@@ -252,7 +245,7 @@ def _parsed(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     if is_mixed and "header" not in plan.options:
         plan = _with_types(plan, {**_types(plan), **dict.fromkeys(mixed, "str")})
         frame = read_source(plan)
-    return frame, [], plan
+    return carry_out(frame, plan.steps), [], plan
 
 
 def _unreadable(plan: ReadPlan, error: Exception) -> TableError:
@@ -274,11 +267,12 @@ def _without_bad_lines(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     lines = [number for item in caught for number in _SKIPPED.findall(str(item.message))]
     shown = ", ".join(lines[:5]) + (" ..." if len(lines) > 5 else "")
     which = f"Line {shown} has" if len(lines) == 1 else f"{len(lines):,} lines ({shown}) have"
-    return frame, [f"{which} more values than the header, and were left out."], plan
+    notes = [f"{which} more values than the header, and were left out."]
+    return carry_out(frame, plan.steps), notes, plan
 
 
 def _late_types(
-    path: Path, frame: Frame, form: TextForm, plan: ReadPlan
+    path: Path, frame: Frame, form: TextForm, plan: ReadPlan, sample: Sample
 ) -> tuple[dict[str, str], list[str]]:
     """Return types of columns of numbers that are codes, or integers, and the reasons of codes.
 
@@ -286,14 +280,13 @@ def _late_types(
     """
     import pandas as pd
 
-    sample = _columns(form)
     places = {str(name): place for place, name in enumerate(frame.columns)}
     if form.has_row_names:
         del places["row"]
     numbers = [c for c in places if pd.api.types.is_numeric_dtype(frame[c])]
     chosen = [c for c in numbers if _is_doubtful(c, frame[c], sample.get(c, []))]
     integers = [c for c in numbers if c not in chosen]
-    if integers and may_hold_names(path, form):
+    if integers and _may_hold_names(path, form):
         chosen = sorted([*chosen, *integers], key=places.__getitem__)
     types: dict[str, str] = {}
     reasons: list[str] = []
@@ -326,3 +319,21 @@ def _is_doubtful(column: str, series: Any, texts: Sequence[str]) -> bool:
         return True
     has_point = any("." in text or "," in text for text in texts)
     return not has_point and bool((series.dropna() % 1 == 0).all())
+
+
+def _may_hold_names(path: Path, form: TextForm) -> bool:
+    """Return whether a field is a numeral that begins with 0 or +, which parsers take for numbers.
+
+    In UTF-16 one always may be.
+    """
+    if form.encoding.startswith("utf-16") or len(form.separator) > 1:
+        return True
+    classes = bytes.maketrans(form.separator.encode() + b'\r"+123456789', b"\n\n\n0111111111")
+    rest = b"\n"
+    with opened(path) as file:
+        while chunk := file.read(_CHUNK):
+            # A search for a fixed beginning is much faster than one for classes of characters.
+            if _NAME.search((rest + chunk).translate(classes)):
+                return True
+            rest = chunk[-_LONGEST:]
+    return False

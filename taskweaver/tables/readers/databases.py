@@ -66,12 +66,7 @@ def read_database(path: Path, name: str, table: str | int | None) -> Raw:
     names = table_names(path)
     if not names:
         raise TableError(f"{path.name} holds no tables.")
-    if isinstance(table, int) and 0 <= table < len(names):
-        chosen = names[table]
-    elif table is None:
-        chosen = names[0]
-    else:
-        chosen = part_named(table, names, "table", path.name)
+    chosen = part_named(table or 0, names, "table", path.name)
     plan = ReadPlan("sql", name, {"table": chosen})
     try:
         raw = exact(plan, read_source(plan))

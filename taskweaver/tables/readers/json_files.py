@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.sniffing import encoding_of
 from taskweaver.tables.packing import opened
 from taskweaver.tables.plans.plan import Option, ReadPlan, Shape, Tidy
-from taskweaver.tables.plans.steps import carry_out, frame_of, is_flat, read_source
+from taskweaver.tables.plans.steps import carry_out, frame_of, is_flat, json_of
 from taskweaver.tables.readers.raw import Raw, exact
 
 
@@ -27,33 +26,29 @@ def read_json(path: Path, name: str, *, has_lines: bool) -> Raw:
         raise TableError(f"{path.name} is empty.")
     encoding = encoding_of(content[:4000], path.name)
     options: dict[str, Option] = {} if encoding == "utf-8" else {"encoding": encoding}
-    if has_lines:
-        plan = ReadPlan("jsonl", name, options)
-        try:
-            frame = read_source(plan)
-        except (ValueError, RecursionError) as error:
-            raise TableError(f"{path.name} is not JSON in lines: {error}.") from None
-        return _tidy(plan, frame, is_nested=any("." in str(name) for name in frame.columns))
     try:
-        data = json.loads(content.decode(encoding))
+        data = json_of(content.decode(encoding), has_lines=has_lines)
     except RecursionError:
         raise TableError(f"{path.name} is nested too deeply.") from None
     except ValueError as error:
-        if isinstance(error, json.JSONDecodeError) and error.msg == "Extra data":
+        if not has_lines and getattr(error, "msg", "") == "Extra data":
             return read_json(path, name, has_lines=True)
-        raise TableError(f"{path.name} is not JSON: {error}.") from None
+        kind = "JSON in lines" if has_lines else "JSON"
+        raise TableError(f"{path.name} is not {kind}: {error}.") from None
     key, shape = _place(data)
     if shape is None:
         raise TableError(f"{path.name} is JSON, but holds no table.")
-    options["shape"] = shape
+    if not has_lines:
+        options["shape"] = shape
     if key:
         options["key"] = key
-    plan = ReadPlan("json", name, options)
+    plan = ReadPlan("jsonl" if has_lines else "json", name, options)
+    table = data[key] if key else data
     try:
-        frame = frame_of(data[key] if key else data, shape)
+        frame = frame_of(table, shape)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise TableError(f"{path.name} cannot be read as a table: {error}.") from error
-    is_nested = shape == "records" and not is_flat(data[key] if key else data)
+    is_nested = shape == "records" and not is_flat(table)
     raw = _tidy(plan, frame, is_nested=is_nested)
     raw.form += [f"table under {key!r}"] if key else []
     return raw

@@ -99,19 +99,20 @@ def with_kept_words(plan: ReadPlan, frame: Frame) -> tuple[ReadPlan, list[str]]:
     """
     lacking = {at: series for at, (_, series) in enumerate(frame.items()) if series.isna().any()}
     texts = {at: s.dropna().unique() for at, s in lacking.items() if is_of_texts(s)}
-    likely = {at: found for at, found in texts.items() if are_codes(found) or are_levels(found)}
-    if not likely:
+    codes = [at for at, found in texts.items() if are_codes(found)]
+    levels = [at for at, found in texts.items() if are_levels(found)]
+    if not codes and not levels:
         return plan, []
     whole = texts_of(plan, None, keep_default_na=False)
     words = {at: set(whole.iloc[:, at][series.isna()].unique()) for at, series in lacking.items()}
-    kept = kept_words(likely, words)
+    kept = kept_words(codes, levels, words)
     if not kept:
         return plan, []
     more: dict[str, Option] = {"keep_default_na": False, "na_values": sorted(MISSING - {*kept})}
     notes = [
         f"`{frame.columns[at]}` holds the code {word}; it is not taken as missing."
         for word in kept
-        for at in likely
+        for at in texts
         if word in words[at]
     ]
     return replace(plan, options={**plan.options, **more}), notes
@@ -133,11 +134,16 @@ def _exact_type(series: Any) -> Exact | None:
 
 
 def part_named(wanted: str | int, names: Sequence[str], kind: str, file: str) -> str:
-    """Return the sheet or table of a name, which may be in another case.
+    """Return the sheet or table of a number (from 0) or a name, which may be in another case.
 
     Raises:
         MissingTableError: If there is none.
     """
+    if isinstance(wanted, int):
+        if not -len(names) <= wanted < len(names):
+            count = len(names)
+            raise MissingTableError(f"{file} has {count} {kind}s; there is no number {wanted}.")
+        return names[wanted]
     folded = str(wanted).strip().casefold()
     alike = [name for name in names if name == wanted]
     alike += [name for name in names if name.strip().casefold() == folded]

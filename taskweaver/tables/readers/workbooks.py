@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from taskweaver.tables.errors import MissingTableError, TableError
+from taskweaver.tables.errors import TableError
 from taskweaver.tables.evidence.sniffing import has_header, header_of, header_row
 from taskweaver.tables.packing import source_of
 from taskweaver.tables.plans.plan import Down, Drop, Option, ReadPlan, Step, Tidy
@@ -47,7 +47,10 @@ def read_workbook(path: Path, name: str, sheet: str | int | None) -> Raw:
 
     with _opened(path) as book:
         names = [str(item) for item in book.sheet_names]
-        chosen = _chosen(book, names, sheet, path.name)
+        if sheet is None:
+            chosen = tables_of(book, names)[0]
+        else:
+            chosen = part_named(sheet, names, "sheet", path.name)
         merged = _merged(book, chosen, path)
         top = _top(book, chosen)
         first, joined = header_of(top, _with_merged(top, merged)) if top else (0, ())
@@ -141,16 +144,6 @@ def _unmerged(
         )
         notes.append(f"Rows of one merged cell are left out: {shown}.")
     return steps, notes, unclear
-
-
-def _chosen(book: Any, names: Sequence[str], sheet: str | int | None, file: str) -> str:
-    if isinstance(sheet, int) and not isinstance(sheet, bool):
-        if not -len(names) <= sheet < len(names):
-            raise MissingTableError(f"{file} has {len(names)} sheets; there is no number {sheet}.")
-        return names[sheet]
-    if sheet is not None:
-        return part_named(sheet, names, "sheet", file)
-    return tables_of(book, names)[0]
 
 
 def tables_of(book: Any, names: Sequence[str]) -> list[str]:

@@ -16,8 +16,10 @@ from taskweaver.plugin.library.sql.statement import (
     StatementResult,
     cannot_run,
     database_file,
+    library,
+    result_of,
+    tables_of,
 )
-from taskweaver.utils.system.requirements import install_command
 
 # Neither `read_csv('/etc/passwd')` nor COPY TO, ATTACH, INSTALL or a Python variable's content;
 # and no statement can switch that off.
@@ -40,17 +42,12 @@ def run_duckdb(file: str, statement: Statement) -> StatementResult:
         ImportError: If `duckdb` is not installed.
     """
     path = database_file(file)
-    try:
-        import duckdb
-    except ImportError as error:
-        raise ImportError(
-            f"Reading DuckDB needs the library duckdb: {install_command('sql')}"
-        ) from error
+    duckdb = library("duckdb", "DuckDB")
     with closing(_open(path, read_only=statement.read_only)) as connection:
         try:
             _check(connection.extract_statements(statement.query), statement)
             with _interrupting(connection.interrupt, statement.timeout_s):
-                return _answer(connection.execute(statement.query), statement)
+                return result_of(connection.execute(statement.query), statement)
         except duckdb.InterruptException as error:
             raise ValueError(statement.too_slow) from error
         except duckdb.Error as error:
@@ -91,11 +88,6 @@ def _interrupting(interrupt: Callable[[], None], timeout_s: float) -> Iterator[N
         timer.join()
 
 
-def _answer(cursor: Any, statement: Statement) -> StatementResult:
-    names = [str(column[0]) for column in cursor.description or ()]
-    return StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
-
-
 def _explain(error: Exception, connection: Any, statement: Statement) -> str:
     import duckdb
 
@@ -104,9 +96,4 @@ def _explain(error: Exception, connection: Any, statement: Statement) -> str:
         return f"Only the database itself can be reached: {text}."
     if "read-only mode" in text and statement.read_only:
         return ONLY_READING
-    try:
-        found = connection.execute("SELECT table_name FROM information_schema.tables ORDER BY 1")
-        tables = [str(name) for (name,) in found.fetchmany(50)]
-    except duckdb.Error:  # what is being explained is the first error, not this one
-        tables = []
-    return cannot_run(f"The query cannot be run: {text}", tables)
+    return cannot_run(f"The query cannot be run: {text}", tables_of(connection, duckdb.Error))

@@ -6,7 +6,7 @@ Nothing of an address is ever shown but its host and database: a password may be
 from __future__ import annotations
 
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,9 +16,11 @@ from taskweaver.plugin.library.sql.statement import (
     Statement,
     StatementResult,
     cannot_run,
+    library,
+    result_of,
+    tables_of,
 )
 from taskweaver.utils.redact import MASK
-from taskweaver.utils.system.requirements import install_command
 
 _CONNECT_TIMEOUT_S = 10
 _READING = frozenset({"select", "with", "values", "table"})
@@ -47,17 +49,10 @@ def run_postgresql(url: str, statement: Statement) -> StatementResult:
     """
     if not _ADDRESS.fullmatch(url):
         raise ValueError(_NO_ADDRESS)
-    try:
-        import psycopg
-    except ImportError as error:
-        raise ImportError(
-            f"Reading PostgreSQL needs the library psycopg: {install_command('sql')}"
-        ) from error
+    psycopg = library("psycopg", "PostgreSQL")
     with closing(_connect(url, statement)) as connection:
         try:
-            if statement.read_only and _first_word(statement.query) not in _TELLING:
-                return _query(connection, statement)
-            return _execute(connection, statement)
+            return _run(connection, statement)
         except psycopg.Error as error:
             problem = _explain(error, connection, statement)
             # Without the cause: its text is the server's and may repeat what it was sent.
@@ -84,22 +79,15 @@ def _connect(url: str, statement: Statement) -> Any:
     return connection
 
 
-def _query(connection: Any, statement: Statement) -> StatementResult:
-    # A cursor on the server takes one query and nothing else: no COPY, no SET, no second statement.
-    with connection.cursor("taskweaver") as cursor:
-        cursor.execute(statement.query.encode())
-        rows = cursor.fetchmany(statement.max_rows + 1)
-        return StatementResult([column.name for column in cursor.description or ()], rows)
-
-
-def _execute(connection: Any, statement: Statement) -> StatementResult:
+def _run(connection: Any, statement: Statement) -> StatementResult:
+    query = statement.query.encode()
+    if statement.read_only and _first_word(statement.query) not in _TELLING:
+        # A cursor on the server takes one query and nothing else: no COPY, no SET, no second one.
+        with connection.cursor("taskweaver") as cursor:
+            return result_of(cursor.execute(query), statement)
     # Prepared, because the server prepares one statement only.
-    with connection.execute(statement.query.encode(), prepare=True) as cursor:
-        if cursor.description is None:
-            answer = StatementResult([], [], max(cursor.rowcount, 0))
-        else:
-            names = [column.name for column in cursor.description]
-            answer = StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
+    with connection.execute(query, prepare=True) as cursor:
+        answer = result_of(cursor, statement)
     if not statement.read_only:
         connection.commit()
     return answer
@@ -129,16 +117,9 @@ def _explain(error: Any, connection: Any, statement: Statement) -> str:
     word = _first_word(statement.query)
     if statement.read_only and (is_writing or (word and word not in _READING | _TELLING)):
         return ONLY_READING
-    try:
+    with suppress(psycopg.Error):
         connection.rollback()
-        found = connection.execute(
-            "SELECT table_name FROM information_schema.tables "
-            "WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 50"
-        )
-        tables = [str(name) for (name,) in found]
-    except psycopg.Error:  # what is being explained is the first error, not this one
-        tables = []
-    return cannot_run(f"The query cannot be run: {text}", tables)
+    return cannot_run(f"The query cannot be run: {text}", tables_of(connection, psycopg.Error))
 
 
 def _without_password(text: str, url: str) -> str:

@@ -18,6 +18,7 @@ from taskweaver.plugin.library.sql.statement import (
     StatementResult,
     cannot_run,
     database_file,
+    result_of,
 )
 
 _READING = frozenset(
@@ -80,22 +81,15 @@ def _run(
     try:
         with closing(connection.cursor()) as cursor:
             cursor.execute(statement.query)
-            answer = _answer(cursor, statement)
+            if statement.read_only and cursor.description is None:
+                raise ValueError(NO_ROWS)
+            answer = result_of(cursor, statement)
         connection.commit()
     except (sqlite3.Error, sqlite3.Warning) as error:
         raise ValueError(
             _explain(str(error), statement, tables, is_refused=bool(refused))
         ) from error
     return answer
-
-
-def _answer(cursor: sqlite3.Cursor, statement: Statement) -> StatementResult:
-    if cursor.description is not None:
-        names = [column[0] for column in cursor.description]
-        return StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
-    if statement.read_only:
-        raise ValueError(NO_ROWS)
-    return StatementResult([], [], max(cursor.rowcount, 0))
 
 
 def _explain(text: str, statement: Statement, tables: list[str], *, is_refused: bool) -> str:

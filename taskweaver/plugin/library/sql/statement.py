@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from taskweaver.utils.system.requirements import install_command
 
 _DATABASE_FILES = frozenset({".db", ".db3", ".sqlite", ".sqlite3", ".sq3", ".duckdb", ".ddb"})
 
@@ -48,6 +52,41 @@ ONLY_READING = (
 )
 ONLY_ONE = "Only one statement at a time is allowed; give the queries one after another."
 NO_ROWS = "The query returns no rows: give one SELECT statement."
+
+
+_TABLES = (
+    "SELECT table_name FROM information_schema.tables"
+    " WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1 LIMIT 50"
+)
+
+
+def library(name: str, database: str) -> Any:
+    """Import the library for a kind of database.
+
+    Raises:
+        ImportError: If it is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        command = install_command("sql")
+        raise ImportError(f"Reading {database} needs the library {name}: {command}") from error
+
+
+def result_of(cursor: Any, statement: Statement) -> StatementResult:
+    """Return the result of a statement that a cursor has run."""
+    if cursor.description is None:
+        return StatementResult([], [], max(cursor.rowcount, 0))
+    names = [str(column[0]) for column in cursor.description]
+    return StatementResult(names, cursor.fetchmany(statement.max_rows + 1))
+
+
+def tables_of(connection: Any, failure: type[Exception]) -> list[str]:
+    """Return the tables of a database for an error message; none where listing fails too."""
+    try:
+        return [str(name) for (name,) in connection.execute(_TABLES).fetchall()]
+    except failure:
+        return []
 
 
 def cannot_run(problem: str, tables: Sequence[str]) -> str:
