@@ -1,4 +1,4 @@
-"""What is in a file: the request in people's words, the answer in prose, three questions to go on.
+"""Descriptions of files: the request in people's words, prose, and three questions to go on with.
 
 English and German wordings are read as a whole, after the mention of the file: nothing of such a
 request may be left over, so that a request for anything else is never taken for one.

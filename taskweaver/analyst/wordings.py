@@ -7,7 +7,7 @@ is understood without a rest: a wording never changes an answer that there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 _A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
@@ -117,7 +117,11 @@ def other_wordings(text: str) -> Iterator[str]:
         match = pattern.fullmatch(low)
         if match is not None:  # as it was written: names keep their case
             parts = {name: plain[slice(*match.span(name))] for name in match.groupdict()}
-            yield from (template.format(**parts) for template in templates)
+            yield from (_filled(template, parts) for template in templates)
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
 
 
 def file_to_save(text: str) -> str:
