@@ -8,7 +8,7 @@ from __future__ import annotations
 _ROWS = """
 doors/test_remote_kernels.py::test_a_project_runs_its_code_on_a_server
   execution.server execution.server_token
-doors/test_several_servers.py::test_a_token_is_good_at_all_servers_until_it_is_revoked
+doors/test_several_servers.py::test_users_are_managed_in_the_database
   server.database server.database_password
 llm/test_llm_keys.py::test_a_key_of_a_request_is_sent
   llm.model llm.temperature llm.top_p llm.max_tokens llm.stop_token llm.seed
