@@ -17,23 +17,23 @@ _DATA = r"(?: (?:in|of|are in) (?:the |this |my )?(?:data|file|dataset|data set|
 _WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}",

@@ -94,6 +94,17 @@ def test_a_wording_is_read_as_the_request_it_means(
     assert talk.say(text).text.startswith(heading)
 
 
+@pytest.mark.parametrize("text", ["list everything", "show me all", "show all rows"])
+def test_no_word_of_our_own_is_read_as_a_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cars.csv").write_text(ROWS.replace("price", "value"), "utf-8")
+    tables = _Tables()
+    said = Conversation((tables.listed("cars.csv"),), tables).say(text)
+    assert said.is_question
+
+
 def test_a_wording_of_unknown_words_is_refused(talk: Conversation) -> None:
     assert talk.say("horsepower vs weight").is_question
 
