@@ -132,8 +132,11 @@ class Dialogue:
         named = tuple(mention.file for mention in certain if mention.file)
         found = special(text, named or tuple(file.name for file in world.files))
         is_open = isinstance(found, FileListing | None) and len(named) == len(certain)
-        if is_open and asks_about(text, mentions):
-            return self._about(named, world)
+        # A word of a file's name may be one of the request: the "in" of "what is in it" of in.csv.
+        doubtful = [[*certain, mention] for mention in mentions if not mention.is_certain]
+        for meant in (certain, *doubtful, mentions) if is_open else ():
+            if asks_about(text, meant):
+                return self._about(tuple(dict.fromkeys(m.file for m in meant)), world)
         if found is not None:
             return Understood(found)
         file = file_to_save(text)

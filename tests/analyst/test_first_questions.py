@@ -59,6 +59,26 @@ def test_a_question_for_something_else_is_not_one_for_the_file(
     assert "has 6 rows and" not in talk.say(text).text
 
 
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("describe boats", "boats.csv"), ("what's in cars?", "cars.csv"),
+        ("what is in cars.csv?", "cars.csv"), ("was steht in boats?", "boats.csv"),
+        ("what is in boats.csv and cars.csv?", "boats.csv"),
+    ],
+)  # fmt: skip
+def test_a_file_is_described_by_the_words_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, file: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("boats.csv", "cars.csv", "in.csv"):
+        (tmp_path / name).write_text(ROWS, "utf-8")
+    tables = _Tables()
+    talk = Conversation(tuple(map(tables.listed, ("boats.csv", "cars.csv", "in.csv"))), tables)
+    talk.say("mean price in in.csv")  # no other file is meant instead
+    assert talk.say(text).text.startswith(f"`{file}` has 6 rows")
+
+
 @pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte"])
 def test_an_offer_is_taken(talk: Conversation, taken: str) -> None:
     talk.say("what is in it?")
