@@ -139,7 +139,7 @@ class Dialogue:
                 return self._about(tuple(dict.fromkeys(m.file for m in meant)), world)
         if found is not None:
             return Understood(found)
-        file = file_to_save(text)
+        file = file_to_save(text, [file.name for file in world.files])
         return self._saved(file, world) if file else None
 
     def _of_tables(
@@ -160,6 +160,8 @@ class Dialogue:
         """Write the result of the last reading to a file."""
         if not isinstance(self.previous, Summary | Rows | TableView):
             return NotUnderstood((), "There is no result yet that could be saved.")
+        if file.casefold() in {known.name.casefold() for known in world.files}:
+            return NotUnderstood((), f"There is a file {file} already: name another one.")
         known = {id.file for id in world.tables}
         if missing := tuple(id.file for id in _tables_of(self.previous) if id.file not in known):
             return NeedsLook(missing)

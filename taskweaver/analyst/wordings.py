@@ -7,7 +7,8 @@ is understood without a rest: a wording never changes an answer that there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from itertools import count
 from pathlib import PurePosixPath
 
 _A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
@@ -120,11 +121,16 @@ def other_wordings(text: str) -> Iterator[str]:
             yield from (template.format(**parts) for template in templates)
 
 
-def file_to_save(text: str) -> str:
-    """Return the file that a request saves the last result to; empty for another request."""
+def file_to_save(text: str, taken: Collection[str] = ()) -> str:
+    """Return the file that a request saves the last result to; empty for another request.
+
+    A request that names none gets a name which is not among those `taken`.
+    """
     match = _SAVE.fullmatch(" ".join(text.strip().rstrip("?.! ").split()))
     if match is None or not (match["kind"] or match["file"]):
         return ""
     if match["file"]:
         return PurePosixPath(match["file"]).name
-    return "result.csv" if match["kind"].casefold() == "csv" else "result.xlsx"
+    suffix = "csv" if match["kind"].casefold() == "csv" else "xlsx"
+    names = (f"result{f'_{number}' * (number > 1)}.{suffix}" for number in count(1))
+    return next(name for name in names if name not in taken)

@@ -143,6 +143,17 @@ def test_nothing_is_saved_before_there_is_a_result(talk: Conversation) -> None:
     assert "no result yet" in talk.say("save it as csv").text
 
 
+def test_a_result_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("cars.csv", "result.csv"):
+        (tmp_path / name).write_text(ROWS, "utf-8")
+    tables = _Tables()
+    talk = Conversation(tuple(map(tables.listed, ("cars.csv", "result.csv"))), tables)
+    talk.say("mean price per make in cars.csv")
+    assert "There is a file Cars.csv already" in talk.say("save it as Cars.csv").text
+    assert "saved as `result_2.csv`" in talk.say("save it as csv").text
+
+
 def planned(*texts: str, keeps_facts: bool = True) -> dict[str, str]:
     """Return the reply to the last of some messages of the user; those before were answered."""
     messages: list[ChatMessage] = []
@@ -165,6 +176,11 @@ def test_a_fact_is_kept(text: str) -> None:
     assert planned(text)["remember"] == "price is net"
     assert "remember" not in planned(text, keeps_facts=False)
     assert "remember" not in planned("Do you remember that price is net?")
+
+
+def test_a_file_to_write_is_not_looked_for() -> None:
+    assert "There is no file" in planned("mean of new.csv")["message"]
+    assert "There is no file" not in planned("save it as new.csv")["message"]
 
 
 def test_the_notice_on_who_answers_is_shown_once() -> None:

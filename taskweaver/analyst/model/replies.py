@@ -52,6 +52,7 @@ from taskweaver.analyst.readings.reading import (
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.analyst.wording.printed import read_printed
 from taskweaver.analyst.wording.requests import in_words
+from taskweaver.analyst.wordings import file_to_save
 from taskweaver.llm.types import ChatMessage
 from taskweaver.tables.files.mentions import find_files
 from taskweaver.tables.files.world import World
@@ -112,9 +113,8 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     for request, given in talk.requests_with_files()[-_MOST_REPLAYED:]:
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
         dialogue, outcome = dialogue.say(spelled_out, replace(world, given=given))
-    is_about_files = not (
-        isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
-    )
+    is_read = isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
+    is_about_files = not is_read and not file_to_save(request)
     missing = talk.round[0].refused or missing_file(request, world) if is_about_files else ""
     if isinstance(outcome, NotUnderstood) and not world.files:
         missing = missing or NO_FILES
