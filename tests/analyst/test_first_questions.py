@@ -76,10 +76,13 @@ def test_a_file_is_described_by_the_words_of_its_name(
     tables = _Tables()
     talk = Conversation(tuple(map(tables.listed, ("boats.csv", "cars.csv", "in.csv"))), tables)
     talk.say("mean price in in.csv")  # no other file is meant instead
-    assert talk.say(text).text.startswith(f"`{file}` has 6 rows")
+    said = talk.say(text).text
+    assert said.startswith(f"`{file}` has 6 rows")
+    assert "1. What is the mean price per make?" in said  # though others have such columns
+    assert f"read_table({file!r})" in talk.say("1").code
 
 
-@pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte"])
+@pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte", "do it"])
 def test_an_offer_is_taken(talk: Conversation, taken: str) -> None:
     talk.say("what is in it?")
     assert "Mean of `price` per `make`" in talk.say(taken).text
@@ -94,6 +97,12 @@ def test_each_offered_question_has_an_answer(talk: Conversation) -> None:
 def test_a_number_takes_nothing_where_nothing_was_offered(talk: Conversation) -> None:
     talk.say("mean price per make")
     assert talk.say("2").is_question
+
+
+@pytest.mark.parametrize("text", ["das", "it", "no", "no 4"])
+def test_an_offer_is_not_taken(talk: Conversation, text: str) -> None:
+    talk.say("what is in it?")
+    assert talk.say(text).is_question
 
 
 @pytest.mark.parametrize(
