@@ -70,7 +70,7 @@ class Dialogue:
         choices: dict[str, str] = {}
         offer = taken_offer(text, self.offers)
         if offer:
-            text, world = offer, _as_searched(offer, world)
+            text, world = offer, self._offered_of(offer, _as_searched(offer, world))
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
         outcome = self._read_anew(text, world, choices)
@@ -82,6 +82,13 @@ class Dialogue:
             if self.pending is not None:
                 return self, outcome
         return self._after(text, outcome, choices), outcome
+
+    def _offered_of(self, offer: str, world: World) -> World:
+        """Return the world of an offer: of a description's, the table that it is about."""
+        about = self.previous
+        if isinstance(about, About) and offer in about.questions:
+            return _only(about.tables[0], world)
+        return world
 
     def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
         return nearest(_last_version(text), outcome, lambda shorter: self._tried(shorter, world))
@@ -180,7 +187,7 @@ class Dialogue:
             return NeedsLook(missing)
         tables = tuple(id for id in world.tables if id.file in files)
         fresh = Dialogue(About(tables[:1]))
-        first = replace(world, tables={tables[0]: world.tables[tables[0]]})
+        first = _only(tables[0], world)
 
         def is_read(text: str) -> bool:
             outcome = fresh._tried(text, first)
@@ -318,6 +325,13 @@ def _as_searched(text: str, world: World) -> World:
         id: replace(table, searched=table.searched | {text}) for id, table in world.tables.items()
     }
     return replace(world, tables=tables)
+
+
+def _only(table: TableId, world: World) -> World:
+    """Return a world of one table and its file."""
+    files = tuple(file for file in world.files if file.name == table.file)
+    known = {id: profile for id, profile in world.tables.items() if id == table}
+    return replace(world, files=files, tables=known)
 
 
 def _last_version(text: str) -> str:
