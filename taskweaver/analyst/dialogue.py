@@ -80,7 +80,7 @@ class Dialogue:
             if not outcome.reason:
                 outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
             if self.pending is not None:
-                return self, outcome
+                return replace(self, offers=(outcome.nearest,) * bool(outcome.nearest)), outcome
         return self._after(text, outcome, choices), outcome
 
     def _offered_of(self, offer: str, world: World) -> World:

@@ -99,6 +99,12 @@ def test_a_number_takes_nothing_where_nothing_was_offered(talk: Conversation) ->
     assert talk.say("2").is_question
 
 
+def test_an_offer_is_taken_beside_an_open_question(talk: Conversation) -> None:
+    assert "Does" in talk.say("which fuel has the highest price?").text
+    talk.say("mean weight per make really strangely")
+    assert "Mean of `weight` per `make`" in talk.say("yes").text
+
+
 @pytest.mark.parametrize("text", ["das", "it", "no", "no 4"])
 def test_an_offer_is_not_taken(talk: Conversation, text: str) -> None:
     talk.say("what is in it?")
