@@ -140,6 +140,22 @@ def test_no_word_of_our_own_is_read_as_a_column(
     assert said.is_question
 
 
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("number of make", "Number of distinct `make`"),
+        ("how many make are there?", "Number of distinct `make`"),
+        ("which make has the highest price?", "Does"),
+        ("make a histogram of price", "Histogram of `price`"),
+        ("can you make a bar chart of mean price per fuel", "Bar chart of mean of `price`"),
+    ],
+)
+def test_a_column_with_the_name_of_a_deed_is_no_filler(
+    talk: Conversation, text: str, heading: str
+) -> None:
+    assert talk.say(text).text.startswith(heading)
+
+
 def test_a_wording_of_unknown_words_is_refused(talk: Conversation) -> None:
     assert talk.say("horsepower vs weight").is_question
 
