@@ -154,7 +154,10 @@ class Dialogue:
     ) -> Outcome:
         """Read a request against the tables, in other words where it has no reading as it is."""
         outcome = self._of_files(text, mentions, world, choices)
-        if not isinstance(outcome, NotUnderstood):
+        known = {id.file for id in world.tables}
+        # Other words come before further files: the likely ones have been read by then.
+        wants_more = isinstance(outcome, NeedsLook) and not known & set(outcome.files)
+        if not (wants_more or isinstance(outcome, NotUnderstood)):
             return outcome
         for other in other_wordings(text):
             found = find_files(other, world.files)

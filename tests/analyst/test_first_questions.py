@@ -82,6 +82,21 @@ def test_a_file_is_described_by_the_words_of_its_name(
     assert f"read_table({file!r})" in talk.say("1").code
 
 
+def test_other_words_are_tried_before_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cars.csv").write_text(ROWS, "utf-8")
+    for number in range(3):
+        (tmp_path / f"other{number}.csv").write_text("a,b\n1,2\n3,4\n", "utf-8")
+    tables = _Tables()
+    talk = Conversation(
+        tuple(tables.listed(path.name) for path in sorted(tmp_path.iterdir())), tables
+    )
+    assert talk.say("which makes are there?").text.startswith("Distinct values of `make`")
+    assert {id.file for id in talk._tables} == {"cars.csv"}
+
+
 @pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte", "do it"])
 def test_an_offer_is_taken(talk: Conversation, taken: str) -> None:
     talk.say("what is in it?")
