@@ -93,6 +93,7 @@ def asks_about(text: str, mentions: Sequence[Mention]) -> bool:
         text = f"{text[: mention.start]} file_named_here {text[mention.end :]}"
     words = " ".join(re.sub(r"[^\w']+", " ", text.casefold().replace("\u2019", "'")).split())
     said = " ".join(_IT.sub("it", words).split())
+    said = re.sub(r"\bit(?: (?:and|und) it)+\b", "it", said)
     said = re.sub(r"\b(?:in|of|von) it it\b", "it", said)
     return _REQUEST.fullmatch(said) is not None
 

@@ -70,7 +70,7 @@ class Dialogue:
         choices: dict[str, str] = {}
         offer = taken_offer(text, self.offers)
         if offer:
-            text, world = offer, _as_searched(offer, world)
+            text, world = offer, self._offered_of(offer, _as_searched(offer, world))
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
         outcome = self._read_anew(text, world, choices)
@@ -80,8 +80,15 @@ class Dialogue:
             if not outcome.reason:
                 outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
             if self.pending is not None:
-                return self, outcome
+                return replace(self, offers=(outcome.nearest,) * bool(outcome.nearest)), outcome
         return self._after(text, outcome, choices), outcome
+
+    def _offered_of(self, offer: str, world: World) -> World:
+        """Return the world of an offer: of a description's, the table that it is about."""
+        about = self.previous
+        if isinstance(about, About) and offer in about.questions:
+            return _only(about.tables[0], world)
+        return world
 
     def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
         return nearest(_last_version(text), outcome, lambda shorter: self._tried(shorter, world))
@@ -132,11 +139,14 @@ class Dialogue:
         named = tuple(mention.file for mention in certain if mention.file)
         found = special(text, named or tuple(file.name for file in world.files))
         is_open = isinstance(found, FileListing | None) and len(named) == len(certain)
-        if is_open and asks_about(text, mentions):
-            return self._about(named, world)
+        # A word of a file's name may be one of the request: the "in" of "what is in it" of in.csv.
+        doubtful = [[*certain, mention] for mention in mentions if not mention.is_certain]
+        for meant in (certain, *doubtful, mentions) if is_open else ():
+            if asks_about(text, meant):
+                return self._about(tuple(dict.fromkeys(m.file for m in meant)), world)
         if found is not None:
             return Understood(found)
-        file = file_to_save(text)
+        file = file_to_save(text, [file.name for file in world.files])
         return self._saved(file, world) if file else None
 
     def _of_tables(
@@ -144,7 +154,10 @@ class Dialogue:
     ) -> Outcome:
         """Read a request against the tables, in other words where it has no reading as it is."""
         outcome = self._of_files(text, mentions, world, choices)
-        if not isinstance(outcome, NotUnderstood):
+        known = {id.file for id in world.tables}
+        # Other words come before further files: the likely ones have been read by then.
+        wants_more = isinstance(outcome, NeedsLook) and not known & set(outcome.files)
+        if not (wants_more or isinstance(outcome, NotUnderstood)):
             return outcome
         for other in other_wordings(text):
             found = find_files(other, world.files)
@@ -157,6 +170,8 @@ class Dialogue:
         """Write the result of the last reading to a file."""
         if not isinstance(self.previous, Summary | Rows | TableView):
             return NotUnderstood((), "There is no result yet that could be saved.")
+        if file.casefold() in {known.name.casefold() for known in world.files}:
+            return NotUnderstood((), f"There is a file {file} already: name another one.")
         known = {id.file for id in world.tables}
         if missing := tuple(id.file for id in _tables_of(self.previous) if id.file not in known):
             return NeedsLook(missing)
@@ -175,7 +190,7 @@ class Dialogue:
             return NeedsLook(missing)
         tables = tuple(id for id in world.tables if id.file in files)
         fresh = Dialogue(About(tables[:1]))
-        first = replace(world, tables={tables[0]: world.tables[tables[0]]})
+        first = _only(tables[0], world)
 
         def is_read(text: str) -> bool:
             outcome = fresh._tried(text, first)
@@ -313,6 +328,13 @@ def _as_searched(text: str, world: World) -> World:
         id: replace(table, searched=table.searched | {text}) for id, table in world.tables.items()
     }
     return replace(world, tables=tables)
+
+
+def _only(table: TableId, world: World) -> World:
+    """Return a world of one table and its file."""
+    files = tuple(file for file in world.files if file.name == table.file)
+    known = {id: profile for id, profile in world.tables.items() if id == table}
+    return replace(world, files=files, tables=known)
 
 
 def _last_version(text: str) -> str:

@@ -7,7 +7,8 @@ is understood without a rest: a wording never changes an answer that there is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import count
 from pathlib import PurePosixPath
 
 _A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
@@ -17,23 +18,23 @@ _DATA = r"(?: (?:in|of|are in) (?:the |this |my )?(?:data|file|dataset|data set|
 _WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)",
-        ("distinct values of {a}",),
+        ("distinct {a}",),
     ),
     (
         rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}",
@@ -124,11 +125,16 @@ def _filled(template: str, parts: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
 
 
-def file_to_save(text: str) -> str:
-    """Return the file that a request saves the last result to; empty for another request."""
+def file_to_save(text: str, taken: Collection[str] = ()) -> str:
+    """Return the file that a request saves the last result to; empty for another request.
+
+    A request that names none gets a name which is not among those `taken`.
+    """
     match = _SAVE.fullmatch(" ".join(text.strip().rstrip("?.! ").split()))
     if match is None or not (match["kind"] or match["file"]):
         return ""
     if match["file"]:
         return PurePosixPath(match["file"]).name
-    return "result.csv" if match["kind"].casefold() == "csv" else "result.xlsx"
+    suffix = "csv" if match["kind"].casefold() == "csv" else "xlsx"
+    names = (f"result{f'_{number}' * (number > 1)}.{suffix}" for number in count(1))
+    return next(name for name in names if name not in taken)

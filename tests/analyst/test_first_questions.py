@@ -59,7 +59,45 @@ def test_a_question_for_something_else_is_not_one_for_the_file(
     assert "has 6 rows and" not in talk.say(text).text
 
 
-@pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte"])
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("describe boats", "boats.csv"), ("what's in cars?", "cars.csv"),
+        ("what is in cars.csv?", "cars.csv"), ("was steht in boats?", "boats.csv"),
+        ("what is in boats.csv and cars.csv?", "boats.csv"),
+    ],
+)  # fmt: skip
+def test_a_file_is_described_by_the_words_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, file: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("boats.csv", "cars.csv", "in.csv"):
+        (tmp_path / name).write_text(ROWS, "utf-8")
+    tables = _Tables()
+    talk = Conversation(tuple(map(tables.listed, ("boats.csv", "cars.csv", "in.csv"))), tables)
+    talk.say("mean price in in.csv")  # no other file is meant instead
+    said = talk.say(text).text
+    assert said.startswith(f"`{file}` has 6 rows")
+    assert "1. What is the mean price per make?" in said  # though others have such columns
+    assert f"read_table({file!r})" in talk.say("1").code
+
+
+def test_other_words_are_tried_before_all_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cars.csv").write_text(ROWS, "utf-8")
+    for number in range(3):
+        (tmp_path / f"other{number}.csv").write_text("a,b\n1,2\n3,4\n", "utf-8")
+    tables = _Tables()
+    talk = Conversation(
+        tuple(tables.listed(path.name) for path in sorted(tmp_path.iterdir())), tables
+    )
+    assert talk.say("which makes are there?").text.startswith("Distinct values of `make`")
+    assert {id.file for id in talk._tables} == {"cars.csv"}
+
+
+@pytest.mark.parametrize("taken", ["1", "yes", "OK", "the first one", "Nr. 1", "ja bitte", "do it"])
 def test_an_offer_is_taken(talk: Conversation, taken: str) -> None:
     talk.say("what is in it?")
     assert "Mean of `price` per `make`" in talk.say(taken).text
@@ -76,6 +114,18 @@ def test_a_number_takes_nothing_where_nothing_was_offered(talk: Conversation) ->
     assert talk.say("2").is_question
 
 
+def test_an_offer_is_taken_beside_an_open_question(talk: Conversation) -> None:
+    assert "Does" in talk.say("which fuel has the highest price?").text
+    talk.say("mean weight per make really strangely")
+    assert "Mean of `weight` per `make`" in talk.say("yes").text
+
+
+@pytest.mark.parametrize("text", ["das", "it", "no", "no 4"])
+def test_an_offer_is_not_taken(talk: Conversation, text: str) -> None:
+    talk.say("what is in it?")
+    assert talk.say(text).is_question
+
+
 @pytest.mark.parametrize(
     ("text", "heading"),
     [
@@ -89,6 +139,33 @@ def test_a_number_takes_nothing_where_nothing_was_offered(talk: Conversation) ->
     ],
 )
 def test_a_wording_is_read_as_the_request_it_means(
+    talk: Conversation, text: str, heading: str
+) -> None:
+    assert talk.say(text).text.startswith(heading)
+
+
+@pytest.mark.parametrize("text", ["list everything", "show me all", "show all rows"])
+def test_no_word_of_our_own_is_read_as_a_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cars.csv").write_text(ROWS.replace("price", "value"), "utf-8")
+    tables = _Tables()
+    said = Conversation((tables.listed("cars.csv"),), tables).say(text)
+    assert said.is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("number of make", "Number of distinct `make`"),
+        ("how many make are there?", "Number of distinct `make`"),
+        ("which make has the highest price?", "Does"),
+        ("make a histogram of price", "Histogram of `price`"),
+        ("can you make a bar chart of mean price per fuel", "Bar chart of mean of `price`"),
+    ],
+)
+def test_a_column_with_the_name_of_a_deed_is_no_filler(
     talk: Conversation, text: str, heading: str
 ) -> None:
     assert talk.say(text).text.startswith(heading)
@@ -110,6 +187,17 @@ def test_a_result_is_saved(talk: Conversation, text: str, file: str) -> None:
 
 def test_nothing_is_saved_before_there_is_a_result(talk: Conversation) -> None:
     assert "no result yet" in talk.say("save it as csv").text
+
+
+def test_a_result_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("cars.csv", "result.csv"):
+        (tmp_path / name).write_text(ROWS, "utf-8")
+    tables = _Tables()
+    talk = Conversation(tuple(map(tables.listed, ("cars.csv", "result.csv"))), tables)
+    talk.say("mean price per make in cars.csv")
+    assert "There is a file Cars.csv already" in talk.say("save it as Cars.csv").text
+    assert "saved as `result_2.csv`" in talk.say("save it as csv").text
 
 
 def planned(*texts: str, keeps_facts: bool = True) -> dict[str, str]:
@@ -134,6 +222,11 @@ def test_a_fact_is_kept(text: str) -> None:
     assert planned(text)["remember"] == "price is net"
     assert "remember" not in planned(text, keeps_facts=False)
     assert "remember" not in planned("Do you remember that price is net?")
+
+
+def test_a_file_to_write_is_not_looked_for() -> None:
+    assert "There is no file" in planned("mean of new.csv")["message"]
+    assert "There is no file" not in planned("save it as new.csv")["message"]
 
 
 def test_the_notice_on_who_answers_is_shown_once() -> None:

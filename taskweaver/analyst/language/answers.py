@@ -11,9 +11,8 @@ from taskweaver.analyst.readings.reading import Unclear
 _PLACES = {
     "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
 }  # fmt: skip
-_YES = frozenset(
-    "yes y yeah yep ok okay sure please do it go ahead ja jo klar gern gerne bitte mach das".split()
-)
+_YES = frozenset("yes y yeah yep ok okay sure please go ja jo klar gern gerne bitte mach".split())
+_BESIDE_YES = frozenset("do it that ahead das".split())
 _NUMBERED = re.compile(
     r"(?:(?:the|number|no|nr|question|option|die|das|den|nummer|frage|#)[ .]*)*"
     r"(?P<place>[1-9]|first|second|third|erste|zweite|dritte)(?:n|s)?"
@@ -67,7 +66,8 @@ def taken_offer(text: str, offers: Sequence[str]) -> str:
     plain = text.strip().casefold().strip("`'\"“”«».!,; ")
     if not offers or not plain:
         return ""
-    if set(re.findall(r"\w+", plain)) <= _YES:
+    words = set(re.findall(r"\w+", plain))
+    if words <= _YES | _BESIDE_YES and (words & _YES or plain == "do it"):
         return offers[0]
     match = _NUMBERED.fullmatch(plain)
     if match is None:

@@ -255,7 +255,8 @@ def _decode(text: str) -> Found:
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         built: dict[str, Any] = {}
         for key, member in pairs:
-            if built.setdefault(key, member) != member:
+            first = built.setdefault(key, member)
+            if first is not member and first != member:  # NaN differs from itself
                 twice.append(key)
         return built
 

@@ -206,8 +206,10 @@ def _gain_of(journal: Journal, node: Node) -> str:
 
 
 def _detail(journal: Journal, node: Node) -> str:
-    gain = _gain_of(journal, node)
-    parts = [f"### {inline(node.id)}: {node.kind.value}, {_value(journal, node)}, gain {gain}"]
+    facts = [node.kind.value, _value(journal, node)]
+    if gain := _gain_of(journal, node):
+        facts.append(f"gain {gain}")
+    parts = [f"### {inline(node.id)}: {', '.join(facts)}"]
     if node.plan.strip():
         parts.append(block(node.plan.strip(), PLAN_CHARS))
     if node.error is not None:

@@ -181,6 +181,8 @@ def test_accounts_that_differ_are_different_facts(run: MemoryManager, tmp_path: 
     command = "compile: `gcc -O3 -march=native -fopenmp solve.c -o solve -lm`: exit status 1"
     run.write_event("worse", "compile_failed", f"{command} undefined reference to `a'")
     run.write_event("worse", "compile_failed", f"{command} undefined reference to `b'")
+    run.write_event("worse", "run_failed", "AssertionError: ")
+    run.write_event("worse", "run_failed", "no result was written")
     message = f"{command} solve.c:1: " + "error: expected a semicolon; " * 60
     run.write_event("worse", "compile_failed", message[:500])
     run.write_archival("worse", f"compile failed: {message}", ["ERROR"])
@@ -192,6 +194,8 @@ def test_accounts_that_differ_are_different_facts(run: MemoryManager, tmp_path: 
     lines = found["failure_modes_timeline"].splitlines()
     assert sum("undefined reference to `a'" in line for line in lines) == 1
     assert sum("undefined reference to `b'" in line for line in lines) == 1
+    assert sum("AssertionError" in line for line in lines) == 1
+    assert sum("no result was written" in line for line in lines) == 1
     (line,) = [line for line in lines if "semicolon" in line]
     assert (line.count("record "), line.count("event ")) == (2, 1)
     assert all(f"- {text} [record" in found["narrative_bullets"] for text in insights)

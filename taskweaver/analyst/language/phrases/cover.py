@@ -36,6 +36,9 @@ _MARKS = frozenset(
 _VERBS = frozenset(
     "is are was were have has had do does did came come work works live lives".split()
 )
+_DEEDS = frozenset("make build cover visit work use read check stand question".split())
+"""Words of a request that are also names of columns, as the make of a car."""
+_OBJECTS = frozenset("a an the me us it this that these my one sure".split())
 
 
 def covers(words: Words) -> list[tuple[float, tuple[Atom, ...]]]:
@@ -320,6 +323,8 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
 
 def _is_word_of_data(words: Words, at: int) -> bool:
     low = words.lower(at)
+    if low in _DEEDS and low in {name.casefold() for name in words.scope.columns}:
+        return words.lower(at + 1) not in _OBJECTS if at else words.lower(at + 1) == "of"
     others = words.scope.other_nouns - words.scope.nouns
     is_deed = any(low == noun + ending for noun in others for ending in ("ed", "d"))
     return words.is_value(at) or words.may_be_value(at) or is_deed

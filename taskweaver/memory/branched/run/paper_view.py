@@ -172,8 +172,12 @@ class RunView:
 
 
 def _begin_alike(one: str, other: str) -> bool:
-    """Return whether one of two messages, which may be cut off, is the beginning of the other."""
-    return one.startswith(other) or other.startswith(one)
+    """Return whether one of two messages, which may be cut off, is the beginning of the other.
+
+    One word, or none beside the kind of an error, is the beginning of no other message.
+    """
+    short, long = sorted((one, other), key=len)
+    return short == long or (" " in short and long.startswith(short))
 
 
 def read_view(
