@@ -106,8 +106,18 @@ class KernelServer:
                     continue
                 if response.is_error:
                     raise refusal(response)
-                return response.json() if response.content else None
+                return self._json(response) if response.content else None
         raise AssertionError("the last try returns or raises")
+
+    def _json(self, response: Any) -> Any:
+        try:
+            return response.json()
+        except ValueError as error:
+            raise ServerRefused(
+                response.status_code,
+                f"{self.url} is not a server of kernels: its answer is not JSON.",
+                "Set execution.server to the address that `taskweaver serve` prints.",
+            ) from error
 
     @contextmanager
     def reading(self, path: str, **headers: str) -> Iterator[Any]:
