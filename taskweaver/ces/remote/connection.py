@@ -62,11 +62,7 @@ class KernelServer:
         """
         import httpx2
 
-        if not url.startswith(("http://", "https://")):
-            raise KernelStartFailed(
-                f"execution.server must begin with http:// or https://, not {url}.",
-                "A server that ssh alone reaches needs a tunnel: see docs/server.md.",
-            )
+        require_address(url)
         register_secret(token)
         self.url = url.rstrip("/")
         self._try_s = try_s
@@ -166,6 +162,15 @@ class KernelServer:
                     f"The server of the kernels, {self.url}, does not answer: {reason}.",
                     "Check that it runs; without execution.server code runs here.",
                 ) from error
+
+
+def require_address(url: str) -> None:
+    """Raise KernelStartFailed unless an address is one of HTTP."""
+    if not url.startswith(("http://", "https://")):
+        raise KernelStartFailed(
+            f"execution.server must begin with http:// or https://, not {url}.",
+            "A server that ssh alone reaches needs a tunnel: see docs/server.md.",
+        )
 
 
 def quoted(path: str) -> str:
