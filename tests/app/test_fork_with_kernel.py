@@ -60,6 +60,18 @@ def test_a_fork_has_the_very_objects_and_not_new_ones(session: Session) -> None:
     assert "half" in run(session, "x"), "a cell that failed changes the state too"
 
 
+def test_the_kernel_of_a_fork_counts_before_the_branch_is_used(session: Session) -> None:
+    session.fork("empty")
+    assert session.at("empty").kernel_state == "not started", "no code ran"
+    run(session, "x = 1")
+    session.fork("idea")
+    assert session.at("idea").kernel_state == "ready"
+    session.release()
+    assert session.at("idea").kernel_state == "not started"
+    session.checkout("idea")
+    assert run(session, "x") == "1", "from disk"
+
+
 @pytest.mark.long
 def test_going_back_finds_the_state_of_each_round(session: Session) -> None:
     stamps = [run(session, STAMP) for _ in range(3)]

@@ -74,7 +74,7 @@ class SessionBranches:
         self._making = threading.RLock()
         self._forking = threading.Lock()
         self._open: dict[str, SessionBranch] = {}
-        self._forked: set[str] = set()  # branches with a kernel that are not open yet
+        self._forked: dict[str, Client] = {}  # of branches that are not open yet
         self._why_restored: dict[str, str] = {}
         self.scratch: Scratch | None = None
         self._logger = logger
@@ -110,7 +110,7 @@ class SessionBranches:
                     raise SessionClosed("The session was stopped.")
                 self.files.require(name)
                 self._open[name] = self._opened(name, open_round)
-                self._forked.discard(name)
+                self._forked.pop(name, None)
             return self._open[name]
 
     @property
@@ -121,6 +121,12 @@ class SessionBranches:
     def find_open(self, name: str) -> SessionBranch | None:
         """Return a branch if it is open."""
         return self._open.get(name)
+
+    def find_client(self, name: str) -> Client | None:
+        """Return the kernel of a branch that is open, or was forked and is not open yet."""
+        forked = self._forked.get(name)  # looked up first: `open` adds there before it removes here
+        found = self._open.get(name)
+        return forked if found is None else found.client
 
     def _opened(self, name: str, open_round: str) -> SessionBranch:
         parts = self._parts.open_branch(name, open_round)
@@ -178,8 +184,9 @@ class SessionBranches:
         limit_bytes = self.config.fork_limit_bytes
         with self._forking:
             name = self.files.fork(source.name, name, at_round, limit_bytes=limit_bytes)
-            self._why_restored[name] = self.fork_kernel(source, name, at_round)
-            self._forked.add(name)
+            why = self._why_restored[name] = self.fork_kernel(source, name, at_round)
+            if not why:
+                self._forked[name] = self._parts.client(name)
         return name
 
     def rename(self, branch: str, title: str) -> None:
@@ -364,4 +371,4 @@ class SessionBranches:
 
     def _end_forked(self) -> None:
         while self._forked:
-            self._parts.client(self._forked.pop()).stop()
+            self._forked.popitem()[1].stop()
