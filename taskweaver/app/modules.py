@@ -11,6 +11,7 @@ from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.remote.connection import require_address
 from taskweaver.ces.remote.manager import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, SandboxRequest
@@ -61,6 +62,8 @@ class ExecutionConfig(ModuleConfig):
         self.read_only = [Path(path) for path in self._get_list("read_only_paths")]
         self.writable = [Path(path) for path in self._get_list("writable_paths")]
         self.server = self._get_str("server")
+        if self.server:
+            require_address(self.server)  # told now, too
         self.server_token = self._get_str("server_token")
         self.limits = KernelLimits.from_source(self.src)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.keys.known_keys import BY_NAME, find
-from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
+from taskweaver.config.keys.roles import AS_INTERPRETER, EXT_ROLES, INTERPRETERS
 from taskweaver.role.examples import load_examples
 from taskweaver.role.original_prompt import unread_texts
 from taskweaver.role.prompt import prompt_version
@@ -72,6 +72,8 @@ def _rules(
         yield "code_interpreter.*auto_plugin_selection*", ""
     else:
         yield "code_generator.*", "session.roles names no code interpreter"
+    if not {*INTERPRETERS}.isdisjoint(roles):
+        yield from ((f"code_interpreter.{key}", "") for key in AS_INTERPRETER)
     for role in {"planner", *_CODERS, *_OTHERS} - {*roles}:
         yield f"{role}.*", f"session.roles does not name {role}"
     for row in _COMMON:

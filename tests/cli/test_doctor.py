@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from originals import make_original
 from support import make_project
 
+from taskweaver.ces.remote.connection import KernelServer
 from taskweaver.cli.main import commands
 from taskweaver.llm.facts import learnt
 from taskweaver.llm.facts.learnt import LearntModel, stored_facts
@@ -36,6 +37,25 @@ def test_doctor_finds_a_project_well(project: Path) -> None:
     assert "fail" not in result.output
     for part in ("python", "packages", "config", "model", "kernel", "sandbox", "plugins", "roles"):
         assert part in result.output
+
+
+def test_doctor_checks_the_server_that_runs_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(KernelServer, "_tries", lambda _: iter([True]))
+    keys = {"llm.api_type": "offline", "execution.server": "http://127.0.0.1:9"}
+    result = run(make_project(tmp_path / "p", keys), "doctor")
+    (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
+    assert line.startswith("fail  kernel")
+    assert "127.0.0.1:9, does not answer" in line
+    assert "sessions" in result.output
+
+
+def test_doctor_names_a_server_of_another_protocol(tmp_path: Path) -> None:
+    keys = {"llm.api_type": "offline", "execution.server": "ssh://ann@gpu-box"}
+    result = run(make_project(tmp_path / "project", keys), "doctor")
+    assert result.exit_code == 1
+    assert "fail  config    execution.server must begin with http://" in result.output
 
 
 def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, cast
 
@@ -83,6 +84,22 @@ def test_files_go_there_and_come_back(manager: RemoteManager, tmp_path: Path) ->
     (artifact,) = client.execute_code("plot", plot).artifact
     assert (cwd / artifact.file_name).read_bytes().startswith(b"\x89PNG")
     assert (cwd / "link").is_symlink()
+
+
+def test_a_file_without_a_place_here_costs_no_result(
+    manager: RemoteManager, tmp_path: Path
+) -> None:
+    cwd = tmp_path / "work"
+    client = manager.get_session_client("places", cwd=cwd)
+    run(client, "import os\nopen('a', 'w').write('1')")
+    code = "os.remove('a')\nos.mkdir('a')\nfor name in ('a/b', 'c'): open(name, 'w').write('2')\n7"
+    result = client.execute_code("x", code)
+    assert (result.is_success, result.output) == (True, 7)
+    (line,) = result.log
+    assert line == ("warning", "files", "a/b did not come from the server: Not a directory.")
+    assert (cwd / "a").read_text() == "1"
+    assert (cwd / "c").read_text() == "2"
+    assert client.execute_code("x", "8").log == []
 
 
 def test_there_are_no_forks(manager: RemoteManager, client: Client) -> None:
@@ -241,6 +258,22 @@ def test_a_server_that_restarts_loses_the_variables_and_no_file(tmp_path: Path) 
 def _made(folder: Path) -> Path:
     folder.mkdir()
     return folder
+
+
+def test_a_server_of_something_else_is_named(tmp_path: Path) -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>")
+
+    with HTTPServer(("127.0.0.1", 0), Page) as page:
+        threading.Thread(target=page.serve_forever, daemon=True).start()
+        manager = RemoteManager(f"http://127.0.0.1:{page.server_port}", "", tmp_path)
+        with pytest.raises(KernelError, match="is not a server of kernels"):
+            manager.get_session_client("a").execute_code("x", "1")
+        manager.clean_up()
+        page.shutdown()
 
 
 @pytest.mark.parametrize(("token", "reason"), [("", "token"), ("tw-1-2", "server_token")])

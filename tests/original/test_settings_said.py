@@ -63,6 +63,7 @@ IN_FORCE: list[dict[str, Any]] = [
         "code_interpreter.enable_auto_plugin_selection": True,
         ROLES: ["planner", "code_interpreter_plugin_only"],
     },
+    {"code_interpreter.max_retry_count": 5, ROLES: ["planner", "code_interpreter_cli_only"]},
     {ROLES: ["code_interpreter"], "code_generator.compaction_threshold": 3},
     {"llm.response_format": "text", "llm.form": "json"},
     {"guide.tone": "kind", ROLES: ["planner", "guide"]},

@@ -33,3 +33,18 @@ def test_a_fork_reads_no_configuration_and_no_example_file(tmp_path: Path) -> No
         assert own <= 400
         played = session.at("other").run_code("1 + 1")
     assert played.state == "finished"
+
+
+def test_the_kernel_of_a_fork_counts_before_the_branch_is_used(tmp_path: Path) -> None:
+    (tmp_path / "taskweaver_config.json").write_text("{}")
+    with TaskWeaverApp(str(tmp_path), config={"llm.api_type": "offline"}) as app:
+        session = app.get_session()
+        session.fork("empty")
+        assert session.at("empty").kernel_state == "not started", "no code ran"
+        session.run_code("x = 1")
+        session.fork("idea")
+        assert session.at("idea").kernel_state == "ready"
+        session.release()
+        assert session.at("idea").kernel_state == "not started"
+        played = session.at("idea").run_code("x")
+        assert "1" in played.post_list[-1].message, "from disk"

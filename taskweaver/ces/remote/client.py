@@ -156,7 +156,7 @@ class RemoteKernel:
             is_lost, self._is_lost = self._is_lost, False
             try:
                 result = self._run(exec_id, code, on_output)
-                self._files.download()
+                result.log += [("warning", "files", line) for line in self._files.download()]
             except (ServerUnreachable, ServerRefused) as error:
                 result = self._failed(exec_id, code, error)
             result.is_state_lost |= is_lost

@@ -62,11 +62,7 @@ class KernelServer:
         """
         import httpx2
 
-        if not url.startswith(("http://", "https://")):
-            raise KernelStartFailed(
-                f"execution.server must begin with http:// or https://, not {url}.",
-                "A server that ssh alone reaches needs a tunnel: see docs/server.md.",
-            )
+        require_address(url)
         register_secret(token)
         self.url = url.rstrip("/")
         self._try_s = try_s
@@ -106,8 +102,18 @@ class KernelServer:
                     continue
                 if response.is_error:
                     raise refusal(response)
-                return response.json() if response.content else None
+                return self._json(response) if response.content else None
         raise AssertionError("the last try returns or raises")
+
+    def _json(self, response: Any) -> Any:
+        try:
+            return response.json()
+        except ValueError as error:
+            raise ServerRefused(
+                response.status_code,
+                f"{self.url} is not a server of kernels: its answer is not JSON.",
+                "Set execution.server to the address that `taskweaver serve` prints.",
+            ) from error
 
     @contextmanager
     def reading(self, path: str, **headers: str) -> Iterator[Any]:
@@ -156,6 +162,15 @@ class KernelServer:
                     f"The server of the kernels, {self.url}, does not answer: {reason}.",
                     "Check that it runs; without execution.server code runs here.",
                 ) from error
+
+
+def require_address(url: str) -> None:
+    """Raise KernelStartFailed unless an address is one of HTTP."""
+    if not url.startswith(("http://", "https://")):
+        raise KernelStartFailed(
+            f"execution.server must begin with http:// or https://, not {url}.",
+            "A server that ssh alone reaches needs a tunnel: see docs/server.md.",
+        )
 
 
 def quoted(path: str) -> str:

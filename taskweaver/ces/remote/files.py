@@ -58,19 +58,27 @@ class RemoteFiles:
         facts = self._server.ask("PUT", place, content=chunks, headers=headers)
         self._there |= _states({"files": [facts]})
 
-    def download(self) -> None:
+    def download(self) -> list[str]:
         """Fetch files that are new at the server or have changed.
+
+        Returns:
+            A line for each file that cannot be written here, once for each change of it.
 
         Raises:
             KernelError: If the server refuses, or does not answer.
-            OSError: If a file cannot be written.
         """
+        problems = []
         listed = _states(self._server.ask("GET", self._path))
         with Folder.at(self._cwd) as folder:
             for path, state in listed.items():
-                if self._there.get(path) != state:
+                if self._there.get(path) == state:
+                    continue
+                try:
                     self._fetch(folder, path)
-                    self._there[path] = state
+                except OSError as error:  # such as a folder of that name here
+                    problems.append(f"{path} did not come from the server: {error.strerror}.")
+                self._there[path] = state
+        return problems
 
     def _fetch(self, folder: Folder, path: str) -> None:
         parent = PurePosixPath(path).parent

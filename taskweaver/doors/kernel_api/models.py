@@ -37,7 +37,7 @@ class CreatedSession(BaseModel):
 
 
 class NewFork(BaseModel):
-    """The id of a session to make from another, as that is now or in a snapshot of it."""
+    """The id of a session to make from another, as that is now."""
 
     session_id: str
 

@@ -83,14 +83,14 @@ class AnsweringBranch:
     @property
     def kernel_state(self) -> str:
         """State of its kernel, in a word or two."""
-        found = self._branches.find_open(self.name)
-        return "not started" if found is None else found.client.state
+        client = self._branches.find_client(self.name)
+        return "not started" if client is None else client.state
 
     @property
     def last_foreign_request(self) -> float:
         """Time of the last request of another Jupyter client; see `Client`."""
-        found = self._branches.find_open(self.name)
-        return -math.inf if found is None else found.client.last_foreign_request
+        client = self._branches.find_client(self.name)
+        return -math.inf if client is None else client.last_foreign_request
 
     @property
     def is_at_work(self) -> bool:

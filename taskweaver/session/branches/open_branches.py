@@ -122,6 +122,12 @@ class SessionBranches:
         """Return a branch if it is open."""
         return self._open.get(name)
 
+    def find_client(self, name: str) -> Client | None:
+        """Return the kernel of a branch that is open, or was forked and is not open yet."""
+        forked = self._forked.get(name)  # looked up first: `open` adds there before it removes here
+        found = self._open.get(name)
+        return forked if found is None else found.client
+
     def _opened(self, name: str, open_round: str) -> SessionBranch:
         parts = self._parts.open_branch(name, open_round)
         emitter, lineage = self._parts.emitter, self.files.lineage(name)
