@@ -108,7 +108,10 @@ def in_prose(table: TableProfile) -> str:
         _line("Groups", _groups(table), _values, _MOST_GROUPS),
         _line("Numbers", _of(table, "integer", "number"), _span, _MOST_NUMBERS),
         _line("Texts", _texts(table), _count, _MOST_GROUPS),
-        _line("Missing", [c for c in table.columns if c.missing], _missing, _MOST_NAMED),
+        _line(
+            "Missing", [c for c in table.columns if c.missing and c.distinct], _missing, _MOST_NAMED
+        ),
+        _line("Empty", [c for c in table.columns if not c.distinct], lambda _: "", _MOST_NAMED),
         _line("Always the same", _constant(table), lambda _: "", _MOST_NAMED),
         _line("More than one spelling", [c for c in table.columns if c.spellings], _respelled, 3),
     ]
@@ -207,7 +210,8 @@ def _texts(table: TableProfile) -> list[ColumnProfile]:
 
 
 def _constant(table: TableProfile) -> list[ColumnProfile]:
-    return [c for c in table.columns if c.distinct <= 1] if table.rows > 1 else []
+    is_same = [c for c in table.columns if c.distinct == 1 and not c.missing]
+    return is_same if table.rows > 1 else []
 
 
 def _line(

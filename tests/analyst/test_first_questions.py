@@ -50,6 +50,17 @@ def test_what_is_in_a_file_is_told_in_prose(talk: Conversation, text: str) -> No
     assert "1. What is the mean price per make?" in answer
 
 
+def test_an_empty_column_is_not_one_that_is_always_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,none,same,some\n1,,x,y\n2,,x,\n", "utf-8")
+    tables = _Tables()
+    said = Conversation((tables.listed("t.csv"),), tables).say("overview").text
+    assert "- Empty: `none`\n- Always the same: `same`\n" in said
+    assert "- Missing: `some` 1\n" in said
+
+
 @pytest.mark.parametrize(
     "text", ["what is in stock?", "describe price", "tell me about audi", "show me the makes of it"]
 )
