@@ -26,7 +26,7 @@ Examples:
   taskweaver -p sales -m "describe orders.csv"
   taskweaver --file my.csv -m "plot Count per month" --json
   echo "how many rows has my.csv?" | taskweaver
-  taskweaver -p sales --resume            continue where you left
+  taskweaver -p sales --resume            continue where you left off
   taskweaver -p sales check a.receipt.json  confirm an answer without a model
   taskweaver -p sales doctor              say what works here
   taskweaver -p sales search idea.md      search for the best experiment, overnight

@@ -372,4 +372,6 @@ def _read(file: Path, *, is_shipped: bool) -> Iterator[EvalCase]:
                 {"kind": top.kind, **named, **of_reader}, context=file.parent
             )
     except ValidationError as error:
-        raise EvaluationError(place, f"{mistake(error)}.") from error
+        problem = mistake(error)
+        end = "" if problem.endswith("?") else "."
+        raise EvaluationError(place, f"{problem}{end}") from error

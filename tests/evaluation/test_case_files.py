@@ -193,3 +193,4 @@ def test_mistakes_in_the_form_of_the_original(tmp_path: Path) -> None:
     ):
         (tmp_path / "bad.yaml").write_text(text)
         assert problem in problem_of(tmp_path / "bad.yaml")
+        assert "?." not in problem_of(tmp_path / "bad.yaml")

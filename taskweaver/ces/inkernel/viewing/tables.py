@@ -73,8 +73,7 @@ def table_of(value: Any) -> ViewedTable:
     if pandas is not None and isinstance(value, pandas.Series | pandas.Index):
         return PandasTable(value.to_frame("value" if value.name is None else value.name))
     if polars is not None and isinstance(value, polars.DataFrame | polars.Series):
-        frame = value.to_frame() if isinstance(value, polars.Series) else value
-        return ArrowTable(frame.to_arrow())  # without a copy
+        return ArrowTable(_arrow_of(value.to_frame() if kind == "Series" else value, polars))
     if library == "pyarrow" and kind in {"Table", "RecordBatch"}:
         return ArrowTable(value)
     if library == "numpy" and kind == "ndarray" and value.ndim in {1, 2}:
@@ -82,6 +81,20 @@ def table_of(value: Any) -> ViewedTable:
 
         return PandasTable(pd.DataFrame(value, copy=False))
     raise ViewProblem("invalid", f"A {kind} is no table.")
+
+
+def _arrow_of(frame: Any, polars: Any) -> Any:
+    """Return a frame of polars as a table of pyarrow, without a copy but for objects, as texts."""
+    shown = frame.clone()
+    for number, dtype in enumerate(frame.dtypes):
+        if dtype == polars.Object:  # pyarrow would have their addresses
+            column = frame.to_series(number)
+            texts = [None if one is None else str(one) for one in column]
+            shown.replace_column(number, polars.Series(column.name, texts, dtype=polars.String))
+    try:
+        return shown.to_arrow()
+    except ImportError:
+        raise ViewProblem("invalid", "A frame of polars is shown with pyarrow alone.") from None
 
 
 def is_table(value: Any) -> bool:
