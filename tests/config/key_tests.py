@@ -124,7 +124,7 @@ app/test_project_keys.py::test_a_summary_is_made_when_it_is_configured_by_the_mo
 app/test_interpreters.py::test_each_has_a_prompt_file_of_its_own
   code_interpreter_plugin_only.prompt_file_path
   code_interpreter_cli_only.prompt_file_path
-ext_role/test_small_roles.py::test_the_planner_talks_to_the_echo
+ext_role/test_small_roles.py::test_the_echo_alone_answers_the_user
   echo.decorator
 ext_role/test_small_roles.py::test_recepta_takes_many_notes_in_one_round
   recepta.decorator

@@ -37,9 +37,9 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_plugin_of_one_file_is_shown_and_tested_as_it_says(project: Path) -> None:
+def test_the_plugin_of_one_file_is_described_and_tested_as_it_says(project: Path) -> None:
     (project / "plugins" / "shout.py").write_text(FILE)
-    assert said_by(project, "show", "shout").strip() == STUB
+    assert PluginRegistry(project / "plugins").plugins["shout"].format_prompt() == STUB
     assert said_by(project, "test", "shout").strip() == blocks("text")[0]
 
 
