@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python .ci/install.py
 # Tests start hundreds of processes: none of them compiles what another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: chat help search-demo test quick coverage contexts mutants long attacks bench check audit docs clean
+.PHONY: chat help search-demo test test-core quick coverage contexts mutants long attacks bench check audit docs clean
 
 chat: $(VENV)/.ready-chat  ## Ask questions about your data.
 	@$(BIN)/python -m taskweaver -p project/
@@ -40,6 +40,12 @@ test: $(VENV)/.ready-dev  ## Run the tests: each behaviour once.
 # What is left out is marked by place in tests/conftest.py.
 quick: $(VENV)/.ready-dev  ## Run the tests that start no kernel, browser, server, search or command.
 	RACES=30 TREES=4 BLOCKS=30 MUTATIONS=6 $(BIN)/python -m $(TESTS) --hypothesis-profile=quick -m "not (slow or postgres or long)"
+
+# What the program is without its doors, page, search, further roles, evaluation and offline analyst.
+CORE := app attacks ces code_interpreter config console face llm logging_ mcp_ memory original plugin \
+  role session stored tables trust utils
+test-core: $(VENV)/.ready-dev  ## Run the tests of the core alone.
+	$(BIN)/python -m $(TESTS) -m "not long" $(CORE:%=tests/%)
 
 coverage: $(VENV)/.ready-dev  ## Run all tests, and measure their coverage.
 	$(BIN)/coverage erase
