@@ -144,10 +144,18 @@ def test_rounds_end_while_a_process_swaps_the_folders_of_kernels(session: Sessio
 
 def test_rounds_end_while_a_process_holds_all_others(session: Session) -> None:
     session.run_code("x = 1")
-    stopper = threading.Timer(5, session.interrupt)  # the cell itself is held, too
-    stopper.start()
-    first = session.run_code(HOLD_ALL)
-    assert first.state in {"finished", "failed"}
-    states = [session.run_code("x + 1").state for _ in range(3)]
-    stopper.cancel()
+    is_over = threading.Event()
+
+    def interrupt_often() -> None:
+        """Stop each cell that is held: one has no limit of time, and waits for its user."""
+        while not is_over.wait(5):
+            session.interrupt()
+
+    user = threading.Thread(target=interrupt_often)
+    user.start()
+    try:
+        states = [session.run_code(code).state for code in (HOLD_ALL, *["x + 1"] * 3)]
+    finally:
+        is_over.set()
+        user.join()
     assert set(states) <= {"finished", "failed"}
