@@ -3,7 +3,7 @@
 from taskweaver.utils.lazy import on_demand
 
 __all__ = ["TaskWeaver", "TaskWeaverApp", "__version__"]  # noqa: F822 - imported on demand
-__version__ = "0.3.0.dev0"
+__version__ = "0.3.0"
 __getattr__, __dir__ = on_demand(
     __name__,
     {

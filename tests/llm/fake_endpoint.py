@@ -150,7 +150,11 @@ def serving(play: Callable[[Call], None], *, states_facts: bool = False) -> Iter
 
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
-            call = Call(self, len(endpoint.calls), json.loads(self.rfile.read(length) or b"{}"))
+            body = self.rfile.read(length)
+            if len(body) < length:  # the client was ended between the head and the body
+                self.close_connection = True
+                return
+            call = Call(self, len(endpoint.calls), json.loads(body or b"{}"))
             if not states_facts and self._is_question():
                 call.answer(404, "404 page not found")
                 return
