@@ -479,11 +479,10 @@ def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
     elsewhere = sleeping(own.replace("box-", "box-1").replace(pid, f"{ended.pid:010d}"))
     living = sleeping(own)
     try:
-        assert sweep_marked()
+        sweep_marked()  # or an application that another test starts meanwhile
         assert orphan.wait(PATIENCE_S) == -signal.SIGKILL
         assert elsewhere.poll() is None  # process ids of another namespace mean other processes
         assert living.poll() is None
-        assert not sweep_marked()
     finally:
         for process in (orphan, elsewhere, living):
             process.kill()
