@@ -42,7 +42,8 @@ def load_examples(
     found = []
     for path in sorted(where.glob("*.yaml")):
         try:
-            conversation = _conversation(path, path.stat().st_mtime_ns)
+            changed_ns = path.stat().st_mtime_ns if path.exists() else 0  # a link may point nowhere
+            conversation = _conversation(path, changed_ns)
         except ConversationError as error:
             if tell is None:
                 raise
@@ -54,7 +55,7 @@ def load_examples(
 
 
 @lru_cache(maxsize=256)
-def _conversation(path: Path, mtime_ns: int) -> Conversation:  # noqa: ARG001 - a part of the key
+def _conversation(path: Path, changed_ns: int) -> Conversation:  # noqa: ARG001 - a part of the key
     """Read a file once for all branches and sessions, as long as it does not change."""
     return Conversation.from_yaml(path)
 

@@ -88,9 +88,10 @@ def test_all_ways_name_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         rounds = [{"user_query": "q", "state": "finished", "post_list": posts}]
         path = project / "examples" / "planner_examples" / f"{name}.yaml"
         write_yaml(path, {"enabled": True, "rounds": rounds})
+    path.with_name("gone.yaml").symlink_to("nowhere.yaml")
     named = (
         "echo.decorator has no effect", "did you mean llm.model?", "workspace.mode has no effect",
-        "conversation_head", "old.yaml", "odd.yaml",
+        "conversation_head", "old.yaml", "odd.yaml", "gone.yaml",
     )  # fmt: skip
     script = Script([planner_reply("User", "done")])
     with TaskWeaverApp(project, model=script) as app:
