@@ -196,6 +196,27 @@ def test_a_result_is_saved(talk: Conversation, text: str, file: str) -> None:
     assert "Median" in talk.say("and the median?").text
 
 
+def test_all_rows_are_saved_also_where_few_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["a,b", *(f"{number},{number / 3:.2f}" for number in range(50))]
+    (tmp_path / "many.csv").write_text("\n".join(lines), "utf-8")
+    tables = _Tables()
+    talk = Conversation((tables.listed("many.csv"),), tables)
+    for request, saved in {"rows where a is more than 9": 40, "a vs b": 50}.items():
+        talk.say(request)
+        assert not talk.say("save it as csv").is_question
+        assert len(Path("result.csv").read_text("utf-8").splitlines()) == saved + 1
+
+
+@pytest.mark.parametrize("text", ["how many rows and columns", "missing values in price"])
+def test_numbers_are_saved_as_a_table(talk: Conversation, text: str) -> None:
+    talk.say(text)
+    talk.say("save it as csv")
+    assert len(Path("result.csv").read_text("utf-8").splitlines()) == 2
+
+
 def test_nothing_is_saved_before_there_is_a_result(talk: Conversation) -> None:
     assert "no result yet" in talk.say("save it as csv").text
 

@@ -25,6 +25,7 @@ from taskweaver.analyst.readings.reading import (
     Contrast,
     FileListing,
     Python,
+    Rank,
     Reading,
     Rows,
     Saved,
@@ -34,7 +35,7 @@ from taskweaver.analyst.readings.reading import (
     TableView,
 )
 from taskweaver.analyst.wording.inert import column_name, column_names, listed, value_text
-from taskweaver.analyst.wording.requests import in_words
+from taskweaver.analyst.wording.requests import DEFAULT_ROWS, in_words
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 from taskweaver.utils.parsing import parse_expression
 
@@ -58,7 +59,7 @@ def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
         case Summary() | Rows() | TableView():
             code = _of_table(reading, tables)
         case Saved(of, file):
-            code = _saved(of, file, tables)
+            code = _of_table(_to_save(of), tables, file)
         case Sql(file, query):
             code = _sql(file, query)
         case FileListing():
@@ -72,7 +73,10 @@ def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
     return code
 
 
-def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, TableProfile]) -> str:
+def _of_table(
+    reading: Summary | Rows | TableView, tables: Mapping[TableId, TableProfile], file: str = ""
+) -> str:
+    """Return the cell of a reading; with a `file`, the cell writes its result there as well."""
     frame, lines = _loaded(reading.source, tables)
     if reading.where is not None:
         lines.append(f"{RESULT} = {chosen_code(reading.where, frame)}")
@@ -89,6 +93,8 @@ def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, Tabl
         lines += rows_code(reading, frame)
     else:
         lines += inspection_code(reading, frame)
+    if file:
+        lines[-1:] = _saving(reading, lines[-1], file)
     at = len(set(reading.source.tables))
     lines[at:at] = _merged(reading.source, tables, "\n".join(lines))
     code = "\n".join(map(laid_out, lines))
@@ -96,23 +102,34 @@ def _of_table(reading: Summary | Rows | TableView, tables: Mapping[TableId, Tabl
     return "\n".join([*imports, *([""] if imports else []), code])
 
 
-def _saved(
-    of: Summary | Rows | TableView, file: str, tables: Mapping[TableId, TableProfile]
-) -> str:
-    """Return the cell of a reading that writes its result to a file as well."""
-    table = of if isinstance(of, TableView) else replace(of, chart=None)
-    lines = _of_table(table, tables).splitlines()
-    last = lines.index(lines[-1])
-    value = "\n".join(lines[last:])
-    is_number = isinstance(of, Summary) and not of.keys and len(of.measures) == 1
-    if is_number:
-        value = f"pd.DataFrame({{{in_words(of)!r}: [{value}]}})"
+def _to_save(of: Summary | Rows | TableView) -> Summary | Rows | TableView:
+    """Return a reading as its result is saved: without a picture, and with all rows."""
+    if isinstance(of, TableView):
+        return of
+    if isinstance(of, Rows) and of.rank is None and not of.from_end:
+        return replace(of, chart=None, rank=Rank(ascending=True))
+    return replace(of, chart=None)
+
+
+def _saving(reading: Summary | Rows | TableView, value: str, file: str) -> list[str]:
+    """Return the lines that write the value of a cell's last line to a file and show it."""
+    table = _as_table(reading, value)
+    kept = [] if table == RESULT else [f"{RESULT} = {table}"]
     method = "to_excel" if file.casefold().endswith(".xlsx") else "to_csv"
-    index = ", index=False" if is_number or isinstance(of, Rows) else ""
-    kept = [] if value == RESULT else [f"{RESULT} = {value}"]
-    imports = ["import pandas as pd", ""] if is_number and lines[0] != _IMPORTS["pd"] else []
-    written = [*kept, f"{RESULT}.{method}({file!r}{index})", RESULT]
-    return "\n".join([*imports, *lines[:last], *written])
+    index = ", index=False" if table != value or isinstance(reading, Rows) else ""
+    is_long = isinstance(reading, Rows) and reading.rank == Rank(ascending=True)
+    shown = f"{RESULT}.head({DEFAULT_ROWS})" if is_long else RESULT
+    return [*kept, f"{RESULT}.{method}({file!r}{index})", shown]
+
+
+def _as_table(reading: Summary | Rows | TableView, value: str) -> str:
+    """Return the code of a table that holds a value; the value itself where it is one."""
+    match reading:
+        case Summary(measures=(_,), keys=()) | TableView(view="missing", columns=(_,)):
+            return f"pd.DataFrame({{{in_words(reading)!r}: [{value}]}})"
+        case TableView(view="shape"):
+            return f"pd.DataFrame([{value}], columns=['rows', 'columns'])"
+    return value
 
 
 def _wide_columns(
