@@ -71,9 +71,9 @@ _REQUESTS = [
     r" (?:fragen|machen|tun|erfahren)",
     r"wie (?:sieht|sehen) it aus",
 ]
-_REQUEST = re.compile(rf"{_POLITE}(?:{'|'.join(_REQUESTS)})(?: (?:please|bitte|all about|there))?")
+_REQUEST = rf"{_POLITE}(?:{'|'.join(_REQUESTS)})(?: (?:please|bitte|all about|there))?"
 _MOST_GROUPS, _MOST_NUMBERS, _MOST_VALUES, _MOST_NAMED, _QUESTIONS = 6, 8, 5, 8, 3
-_FEW = 60
+_FEW, _FEWEST = 60, 3
 _KEY_NAME = re.compile(r"(?:^|_|\b)(?:id|key|index|no|nr|code|unnamed.*)$", re.IGNORECASE)
 _ADDS_UP = re.compile(
     r"amount|sales|revenue|turnover|quantity|qty|units|count|total|cost|profit|deaths|betrag|umsatz"
@@ -95,7 +95,7 @@ def asks_about(text: str, mentions: Sequence[Mention]) -> bool:
     said = " ".join(_IT.sub("it", words).split())
     said = re.sub(r"\bit(?: (?:and|und) it)+\b", "it", said)
     said = re.sub(r"\b(?:in|of|von) it it\b", "it", said)
-    return _REQUEST.fullmatch(said) is not None
+    return re.fullmatch(_REQUEST, said) is not None
 
 
 def in_prose(table: TableProfile) -> str:
@@ -170,15 +170,15 @@ def _unit(column: ColumnProfile) -> str:
 
 
 def _is_measure(column: ColumnProfile, table: TableProfile) -> bool:
-    """Return whether a mean of a column says something: no number of the row, key, flag or year."""
+    """Return whether a mean says something: the column holds no row number, key, flag or year."""
     is_counted_up = (
         column.kind == "integer"
         and column.distinct == table.rows
         and int(column.high) - int(column.low) + 1 == table.rows
     )
     is_year = re.fullmatch(r"years?|jahre?", column.name, re.IGNORECASE) is not None
-    is_flag = column.distinct <= len(("no", "yes"))
-    return not (is_counted_up or is_year or is_flag or _KEY_NAME.search(column.name))
+    has_few = column.distinct < _FEWEST
+    return not (is_counted_up or is_year or has_few or _KEY_NAME.search(column.name))
 
 
 def _one_row_for_each(table: TableProfile) -> str:

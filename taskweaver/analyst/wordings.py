@@ -15,96 +15,65 @@ _A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
 _KINDS = r"(?:different |distinct |unique |possible |various |available |verschiedenen? )?"
 _THERE = r"(?: (?:are )?(?:there|here|in it|included|in there|listed|da|drin|darin))?"
 _DATA = r"(?: (?:in|of|are in) (?:the |this |my )?(?:data|file|dataset|data set|table))?"
-_WORDINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}",
-        ("distinct {a}",),
+_VALUES = ("distinct {a}",)
+_PICTURES = ("scatter plot of {a} against {b}", "box plot of {a} by {b}", "mean {a} per {b}")
+_RELATIONS = ("correlation of {a} and {b}", "mean {a} per {b}")
+_OF, _COUNT = r"(?: (?:von|der|des))? ", r"anzahl(?: der)?"
+_MEAN, _SUM = r"durchschnitt(?:lich(?:e[rsnm]?)?)?", r"(?:die )?(?:summe|gesamt)"
+_WORDINGS = {
+    rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}": _VALUES,
+    rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)": (
+        _VALUES
     ),
-    (
-        rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)",
-        ("distinct {a}",),
+    rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)": _VALUES,
+    rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}": (
+        _VALUES
     ),
-    (
-        rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)",
-        ("distinct {a}",),
+    rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)": _VALUES,
+    rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}": _PICTURES,
+    rf"(?:is|are|how is|how are|how strongly is) {_A} (?:related|correlated|connected|linked)"
+    rf"(?: (?:to|with|and))? {_B}": _RELATIONS,
+    r"(?:is there |what is |show )?(?:an? |any |the )?"
+    r"(?:relation(?:ship)?|correlation|connection|link|association|dependence)"
+    rf" (?:between|of|from) {_A} (?:and|with|to) {_B}": _RELATIONS,
+    rf"(?:does|do) {_A} (?:affect|influence|depend on|go with|rise with|increase with) {_B}": (
+        _RELATIONS
     ),
-    (
-        rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}",
-        ("distinct {a}",),
+    rf"(?:the )?(?P<how>average|mean|total|sum of|median|max|min) {_A} (?:for|of|in|by) each"
+    rf" {_B} (?:type|kind|group|category|class)": ("{how} {a} per {b}",),
+    rf"{_MEAN}{_OF}{_A} (?:pro|je|nach) {_B}": ("mean {a} per {b}",),
+    rf"{_SUM}{_OF}{_A} (?:pro|je|nach) {_B}": ("total {a} per {b}",),
+    rf"(?:was ist )?(?:der |die |das )?{_MEAN}{_OF}{_A}": ("mean {a}",),
+    rf"{_SUM}{_OF}{_A}": ("total {a}",),
+    rf"(?:wie viele|{_COUNT}) (?:zeilen|einträge|datensätze|sätze)"
+    r"(?: (?:gibt es|hat|haben|sind))?(?: (?:die|der|das|es|da|drin|in|den|datei|tabelle|daten|"
+    r"datensatz))*": ("number of rows",),
+    rf"(?:wie viele|{_COUNT})(?: (?:zeilen|einträge|datensätze))? (?:pro|je|nach) {_A}": (
+        "number of rows per {a}",
     ),
-    (
-        rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)",
-        ("distinct {a}",),
+    rf"welche[rsn]? {_A} hat (?:den|die|das) (?:höchste[nr]?|größte[nr]?|meiste[nr]?) {_B}": (
+        "which {a} has the highest {b}",
     ),
-    (
-        rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}",
-        ("scatter plot of {a} against {b}", "box plot of {a} by {b}", "mean {a} per {b}"),
+    rf"welche[rsn]? {_A} hat (?:den|die|das) (?:niedrigste[nr]?|kleinste[nr]?) {_B}": (
+        "which {a} has the lowest {b}",
     ),
-    (
-        rf"(?:is|are|how is|how are|how strongly is) {_A} (?:related|correlated|connected|linked)"
-        rf"(?: (?:to|with|and))? {_B}",
-        ("correlation of {a} and {b}", "mean {a} per {b}"),
+    r"how (?:big|large|long) is (?:it|(?:the|this|my) (?:data|file|table|data ?set))": (
+        "number of rows",
     ),
-    (
-        r"(?:is there |what is |show )?(?:an? |any |the )?"
-        r"(?:relation(?:ship)?|correlation|connection|link|association|dependence)"
-        rf" (?:between|of|from) {_A} (?:and|with|to) {_B}",
-        ("correlation of {a} and {b}", "mean {a} per {b}"),
-    ),
-    (
-        rf"(?:does|do) {_A} (?:affect|influence|depend on|go with|rise with|increase with) {_B}",
-        ("correlation of {a} and {b}", "mean {a} per {b}"),
-    ),
-    (
-        rf"(?:the )?(?P<how>average|mean|total|sum of|median|max|min) {_A} (?:for|of|in|by) each"
-        rf" {_B} (?:type|kind|group|category|class)",
-        ("{how} {a} per {b}",),
-    ),
-    (
-        rf"durchschnitt(?:lich(?:e[rsnm]?)?)?(?: (?:von|der|des))? {_A} (?:pro|je|nach) {_B}",
-        ("mean {a} per {b}",),
-    ),
-    (
-        rf"(?:die )?(?:summe|gesamt)(?: (?:von|der|des))? {_A} (?:pro|je|nach) {_B}",
-        ("total {a} per {b}",),
-    ),
-    (rf"(?:was ist )?(?:der |die |das )?durchschnitt(?:lich(?:e[rsnm]?)?)?(?: von| der| des)? {_A}",
-     ("mean {a}",)),
-    (rf"(?:die )?(?:summe|gesamt)(?: von| der| des)? {_A}", ("total {a}",)),
-    (
-        r"(?:wie viele|anzahl(?: der)?) (?:zeilen|einträge|datensätze|sätze)"
-        r"(?: (?:gibt es|hat|haben|sind))?(?: (?:die|der|das|es|da|drin|in|den|datei|tabelle|daten|"
-        r"datensatz))*",
-        ("number of rows",),
-    ),
-    (
-        rf"(?:wie viele|anzahl(?: der)?)(?: (?:zeilen|einträge|datensätze))? (?:pro|je|nach) {_A}",
-        ("number of rows per {a}",),
-    ),
-    (
-        rf"welche[rsn]? {_A} hat (?:den|die|das) (?:höchste[nr]?|größte[nr]?|meiste[nr]?) {_B}",
-        ("which {a} has the highest {b}",),
-    ),
-    (
-        rf"welche[rsn]? {_A} hat (?:den|die|das) (?:niedrigste[nr]?|kleinste[nr]?) {_B}",
-        ("which {a} has the lowest {b}",),
-    ),
-    (
-        r"how (?:big|large|long) is (?:it|(?:the|this|my) (?:data|file|table|data ?set))",
-        ("number of rows",),
-    ),
-    (rf"histogramm (?:von|der|des) {_A}", ("histogram of {a}",)),
-)  # fmt: skip
-_COMPILED = [(re.compile(pattern), templates) for pattern, templates in _WORDINGS]
-_SAVE = re.compile(
+    rf"histogramm (?:von|der|des) {_A}": ("histogram of {a}",),
+}
+"""Patterns of whole requests, each with requests that may mean the same, the likeliest first.
+
+They are compiled at the first request that has no reading: importing this module compiles none.
+"""
+_SAVE = (
     r"(?:please |bitte |can you |kannst du )*"
     r"(?:save|export|write|store|download|speicher[en]?|exportier[en]?)(?: me| mir)?"
     r"(?: (?:that|this|it|them|these|all|das|es|ergebnis"
     r"|(?:the |die |das )?(?:result|results|table|answer|output|tabelle|ergebnis)))*"
     r"(?: (?:as|to|into|in|als))?(?: (?:an?|the|eine?))?"
     r"(?: (?P<kind>csv|excel|xlsx))?(?: (?:file|datei|sheet|workbook))?"
-    r"(?: (?:named|called|as|to|namens|als))?(?: [`'\"]?(?P<file>[\w./-]+\.(?:csv|xlsx))[`'\"]?)?",
-    re.IGNORECASE,
+    r"(?: (?:named|called|as|to|namens|als))?(?: [`'\"]?(?P<file>[\w./-]+\.(?:csv|xlsx))[`'\"]?)?"
 )
 
 
@@ -114,8 +83,8 @@ def other_wordings(text: str) -> Iterator[str]:
     low = plain.casefold()
     if len(low) != len(plain):
         return
-    for pattern, templates in _COMPILED:
-        match = pattern.fullmatch(low)
+    for pattern, templates in _WORDINGS.items():
+        match = re.fullmatch(pattern, low)
         if match is not None:  # as it was written: names keep their case
             parts = {name: plain[slice(*match.span(name))] for name in match.groupdict()}
             yield from (_filled(template, parts) for template in templates)
@@ -130,7 +99,7 @@ def file_to_save(text: str, taken: Collection[str] = ()) -> str:
 
     A request that names none gets a name which is not among those `taken`.
     """
-    match = _SAVE.fullmatch(" ".join(text.strip().rstrip("?.! ").split()))
+    match = re.fullmatch(_SAVE, " ".join(text.strip().rstrip("?.! ").split()), re.IGNORECASE)
     if match is None or not (match["kind"] or match["file"]):
         return ""
     if match["file"]:

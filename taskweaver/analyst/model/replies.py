@@ -121,8 +121,8 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
             then = replace(now, files=tuple(file for file in now.files if file.name in looked))
             after, outcome = dialogue.say(spelled_out, then)
         dialogue = after
-    is_read = isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
-    is_about_files = not is_read and not file_to_save(request)
+    needs_none = isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
+    is_about_files = not needs_none and not file_to_save(request)
     missing = talk.round[0].refused or missing_file(request, world) if is_about_files else ""
     if isinstance(outcome, NotUnderstood) and not world.files:
         missing = missing or NO_FILES
