@@ -18,11 +18,6 @@ import pytest
 _FAILED = pytest.StashKey[bool]()
 
 
-def function_of(nodeid: str) -> str:
-    """Return the name of a test without its case."""
-    return nodeid.partition("[")[0]
-
-
 def outcomes(log: Path) -> list[tuple[str, str, float]]:
     """Return what was noted: the function, `start`, `passed` or `failed`, and the seconds."""
     lines = log.read_text("utf-8").splitlines() if log.exists() else []
@@ -39,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Note a test before and after it, and name its context."""
-    name = function_of(item.nodeid)
+    name = item.nodeid.partition("[")[0]  # without its case
     _name_context(name)
     _note(name, "start")
     since = monotonic()

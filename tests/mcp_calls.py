@@ -34,7 +34,7 @@ async def failure(client: Any, tool: str, **arguments: Any) -> str:
 @asynccontextmanager
 async def over_stdio(program: Sequence[str], project: Path) -> AsyncIterator[Any]:
     """Give the streams of a program that serves a project."""
-    name, *options = program  # what it starts stays for other tests
+    name, *options = program
     env = {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "LLM_AUTO_DETECT": "false",

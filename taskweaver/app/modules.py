@@ -67,6 +67,14 @@ class ExecutionConfig(ModuleConfig):
         self.server_token = self._get_str("server_token")
         self.limits = KernelLimits.from_source(self.src)
 
+    def kernels(self, folder: Path, policy: SandboxPolicy | None) -> Manager:
+        """Return an owner of kernels: of those of `execution.server`, or of this machine's."""
+        if self.server:
+            return RemoteManager(self.server, self.server_token, folder)
+        return code_execution_service_factory(
+            folder, limits=self.limits, is_warm=self.is_warm, sandbox=policy
+        )
+
 
 class BranchedMemoryConfig(ModuleConfig):
     """Keys under ``memory.``."""
@@ -130,14 +138,7 @@ class AppModule(Module):
         """The owner of all kernels."""
         if self._kernels is not None:
             return self._kernels
-        if execution.server:
-            return RemoteManager(execution.server, execution.server_token, folders.env_dir)
-        return code_execution_service_factory(
-            folders.env_dir,
-            limits=execution.limits,
-            is_warm=execution.is_warm,
-            sandbox=choice.policy,
-        )
+        return execution.kernels(folders.env_dir, choice.policy)
 
     @singleton
     @provider

@@ -275,20 +275,15 @@ class SessionManager:
             below = child.create_child_injector(module)
             roles = self._roles(below, config.roles)
             facts = BranchLongMemory(files.store[name], project, memory)
-            return BranchParts(memory, models, client(name), roles, place.execution_cwd, facts)
+            return BranchParts(
+                memory, models, kernel(name, name), roles, place.execution_cwd, facts
+            )
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
-        def client(name: str) -> Client:
-            cwd = files.working_folder(name)
-            return kernels.get_session_client(client_id(name), session_dir=workspace, cwd=cwd)
-
-        def fork_kernel(name: str, state: Snapshot) -> Client:
-            own = (client_id(name), None, workspace, files.working_folder(name))
-            return kernels.fork_session_client(state, *own)
-
-        def new_moment_kernel(branch: str, state: Snapshot | None) -> Client:
-            own = (client_id(PAST), None, workspace, files.working_folder(branch))
+        def kernel(name: str, branch: str, state: Snapshot | None = None) -> Client:
+            """Return the kernel of a name in the folder of a branch, forked from a state if any."""
+            own = (client_id(name), None, workspace, files.working_folder(branch))
             if state is None:
                 return kernels.get_session_client(*own)
             return kernels.fork_session_client(state, *own)
@@ -299,9 +294,9 @@ class SessionManager:
             llm_api=child.get(LLMApi),
             files=files,
             open_branch=open_branch,
-            client=client,
-            fork_kernel=fork_kernel,
-            new_moment_kernel=new_moment_kernel,
+            client=lambda name: kernel(name, name),
+            fork_kernel=lambda name, state: kernel(name, name, state),
+            new_moment_kernel=partial(kernel, PAST),
             limits=child.get(LimitsConfig),
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))

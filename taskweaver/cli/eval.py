@@ -137,15 +137,15 @@ def print_comparison(rows: Sequence[ResultRow], earlier: Sequence[ResultRow]) ->
     """Print what changed since an earlier run."""
     now, before = {row.case: row for row in rows}, {row.case: row for row in earlier}
     both = [(before[name], now[name]) for name in now if name in before]
-    by = sorted({was.by for was, _ in both})
+    by = sorted({old.by for old, _ in both})
     say(f"\nagainst the earlier run, answered by: {', '.join(by) or '-'}")
-    if {is_now.by for _, is_now in both} - {*by}:
+    if {new.by for _, new in both} - {*by}:
         say("Another one answers now: passes are not compared like with like.")
-    for was, is_now in both:
-        if was.outcome != is_now.outcome and "passed" in (was.outcome, is_now.outcome):
-            _say_line(f"  {is_now.case}: {was.outcome} -> {is_now.outcome}")
-        elif was.calls != is_now.calls:
-            _say_line(f"  {is_now.case}: calls {was.calls} -> {is_now.calls}")
+    for old, new in both:
+        if old.outcome != new.outcome and "passed" in (old.outcome, new.outcome):
+            _say_line(f"  {new.case}: {old.outcome} -> {new.outcome}")
+        elif old.calls != new.calls:
+            _say_line(f"  {new.case}: calls {old.calls} -> {new.calls}")
     _print_means([pair for pair in both if pair[0].is_scored and pair[1].is_scored])
     for label, names in (("new", now.keys() - before), ("gone", before.keys() - now)):
         if names:

@@ -11,7 +11,9 @@ FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path
 NEW_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
 PATH = click.Path(resolve_path=True, path_type=Path)
-DATA = click.option("--data", multiple=True, metavar="NAME=PATH", help="Another file for one.")
+DATA = click.option(
+    "--data", multiple=True, metavar="NAME=PATH", help="Use the file PATH in place of NAME."
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

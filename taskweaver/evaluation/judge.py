@@ -101,7 +101,7 @@ def _opening(brief: str, message: str) -> list[ChatMessage]:
 
 def _text(name: str, **values: str) -> str:
     """Return a text of the prompt file, filled in."""
-    return fill(_prompts()[name], **values) if values else _prompts()[name]
+    return fill(_prompts()[name], **values)
 
 
 @cache

@@ -33,6 +33,7 @@ from taskweaver.llm.services import ModelFunction, ModelServices
 from taskweaver.llm.types import Usage
 from taskweaver.trust.opening import Trust
 from taskweaver.utils.parsing import parse
+from taskweaver.utils.text import fill
 
 _GRACE_S = 20.0
 """Time in which a case that was interrupted, then stopped, has to end."""
@@ -50,7 +51,7 @@ import json, sys, types
 sys.path.insert(0, ".")
 class HumanMessage(types.SimpleNamespace): type = "human"
 class AIMessage(types.SimpleNamespace): type = "ai"
-chat_history = [kind(content=text) for pair in json.loads({turns!r})
+chat_history = [kind(content=text) for pair in json.loads({TURNS})
     for kind, text in zip((AIMessage, HumanMessage), pair)]
 agent_response = chat_history[-1].content if chat_history else ""
 """
@@ -183,18 +184,15 @@ class CasePlay:
         config = {**setup.config, **_prepared(case, folder), **case.config}
         for command in case.pre_command:
             _run_command(case, command, case.command_folder or folder)
-        project, model, recording = setup.project, setup.function, None
-        is_own = case.app_dir is not None and not setup.has_project
-        if is_own and case.app_dir is not None:
-            project = case.app_dir
-            if not setup.is_trusted:
-                problem = f"it opens the project {project}: allow it with --trust."
-                raise CaseFailed(case.name, problem)
+        own = None if setup.has_project else case.app_dir
+        if own is not None and not setup.is_trusted:
+            raise CaseFailed(case.name, f"it opens the project {own}: allow it with --trust.")
+        model, recording = setup.function, None
         if setup.by == "recording":
             model = recording = Recording(case.name)
             config |= {"llm.api_type": "function", "llm.form": "tools", "ext_llms.llm_configs": {}}
-        trust = True if is_own else setup.trust
-        self._app = TaskWeaverApp(project, config, model=model, trust=trust)
+        trust = setup.trust if own is None else True
+        self._app = TaskWeaverApp(own or setup.project, config, model=model, trust=trust)
         with self._app as app:
             if setup.by == "live" and setup.function is None:
                 self._judge = StatementJudge(app.app_injector.get(ModelServices))
@@ -302,7 +300,7 @@ def _run_command(case: EvalCase, command: str, folder: Path) -> None:
 
 def _cell(code: str, turns: Turns) -> str:
     """Return the cell that decides a scoring point with code, which may be a function's body."""
-    start = _HISTORY.replace("{turns!r}", repr(json.dumps(turns)))
+    start = fill(_HISTORY, TURNS=repr(json.dumps(turns)))
     if not _returns(code):
         return start + code
     body = textwrap.indent(code, "    ")

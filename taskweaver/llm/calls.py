@@ -181,11 +181,11 @@ class ObservedCall:
         """Take a piece of the reply."""
         self.last = chunk
         written = f"{chunk.text}{chunk.reasoning}{chunk.call.text if chunk.call else ''}"
-        if (written or chunk.call) and not self._written:
-            waited_s = time.perf_counter() - self._began
-            self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
-            self._span.measure(FIRST_CHUNK, waited_s, {})
         if written or chunk.call:
+            if not self._written:
+                waited_s = time.perf_counter() - self._began
+                self._span.set("gen_ai.response.time_to_first_chunk", waited_s)
+                self._span.measure(FIRST_CHUNK, waited_s, {})
             self._written.append(written)
         if chunk.begins_again:
             self._texts.clear()

@@ -242,7 +242,8 @@ async def read_body(request: Request, operation: ApiOperation) -> BaseModel | No
 
 def view(model: type[ModelT], source: object, **more: object) -> ModelT:
     """Return an answer with the fields of an object that have the same names, and with more."""
-    named = {name: getattr(source, name) for name in model.model_fields if hasattr(source, name)}
+    names = model.model_fields.keys() - more.keys()
+    named = {name: getattr(source, name) for name in names if hasattr(source, name)}
     return model.model_validate(named | more)
 
 

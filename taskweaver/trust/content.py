@@ -21,7 +21,7 @@ class TrustEffect(NamedTuple):
     Attributes:
         line: The key with its value, the code or the link, as it is shown.
         content: All that it depends on, as JSON can hold it.
-        keys: The configuration keys that go without consent.
+        keys: The configuration keys that are removed where consent is missing.
         is_link: Whether it is a link that leads out of the folder.
     """
 

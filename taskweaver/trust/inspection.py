@@ -59,7 +59,7 @@ class Inspection:
 
     @property
     def keys(self) -> frozenset[str]:
-        """The configuration keys that go without consent."""
+        """The configuration keys that are removed where consent is missing."""
         return frozenset(key for effect in self.effects for key in effect.keys)
 
     @property
@@ -127,9 +127,9 @@ def _names_of_roles(folder: Path) -> list[str]:
 
 
 def withhold(src: AppConfigSource, is_confined: IsConfined, *, has_code: bool = True) -> None:
-    """Remove everything that needs consent: keys from the file's layer, folders by empty ones.
+    """Remove risky keys from the file's layer, and replace risky folders by empty ones.
 
-    With a model's address goes all that belongs to it.
+    If a model's address is removed, all keys of that endpoint are removed, too.
 
     Raises:
         ForeignProject: If the configuration belongs to another user.

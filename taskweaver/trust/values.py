@@ -16,9 +16,10 @@ from taskweaver.config.keys.key import Key
 from taskweaver.trust.content import TrustEffect, digest_of_file, is_inside
 from taskweaver.trust.keys import Risk, known_key, risk_of
 
-_LOCAL_MODELS = frozenset(
+_PLAIN_PROVIDERS = frozenset(
     "auto none offline function recorded ollama lmstudio llamacpp vllm duckduckgo".split()
 )
+"""Values of provider keys that need no consent: local models, and the default web search."""
 _OPENAI = "https://api.openai.com/v1"
 _USUAL = {("llm.api_type", "openai"), ("llm.api_base", _OPENAI), ("llm.openai.api_base", _OPENAI)}
 _WEB_ROLES = frozenset({"web_search", "web_explorer"})
@@ -101,7 +102,7 @@ _LOOSENS: dict[Risk, Callable[[Key, Any, Path], bool]] = {
     "sandbox": lambda _key, value, _: bool(value) and value != "bwrap",
     "limit": lambda key, value, _: _is_raised(key, value),
     "policy": lambda key, value, _: not {*value}.issuperset(key.default),
-    "provider": lambda _key, value, _: value not in _LOCAL_MODELS,
+    "provider": lambda _key, value, _: value not in _PLAIN_PROVIDERS,
     "roles": lambda _key, value, _: not _WEB_ROLES.isdisjoint(value),
     "sent": lambda _key, value, _: value in (True, "otlp"),
     "path": lambda _key, value, base: bool(value) and not is_inside(Path(value), base),

@@ -17,7 +17,6 @@ from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 
 _ALLOWED_NAMES = {"pd", "plt", "len", "print", "min", "read_table", "result", "group", "values",
                   "float", "str", "object", "closing", "sqlite3", "connection"}  # fmt: skip
-_MODULES = {"pandas", "matplotlib.pyplot", "sqlite3"}
 _FORBIDDEN = {"eval", "query", "system", "pipe", "to_pickle", "read_pickle", "to_csv"}
 
 

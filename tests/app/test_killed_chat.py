@@ -17,7 +17,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command_line import CommandLine
 from sizes import some
 from support import has_bwrap, make_project, planner_reply
 
@@ -71,12 +70,10 @@ class Place:
         temporary: The folder for temporary files.
         told: The number of posts of each round that was acknowledged, by id.
         pids: The process ids of the chats.
-        program: What starts a program whose code follows; `make long` starts Python itself.
     """
 
     project: Path
     temporary: Path
-    program: list[str]
     told: dict[str, int] = field(default_factory=dict)
     pids: list[int] = field(default_factory=list)
 
@@ -88,7 +85,7 @@ class Place:
             rounds: How many it plays.
         """
         return subprocess.Popen(
-            [*self.program, CHATTING, str(self.project), how, str(rounds)],
+            [sys.executable, "-c", CHATTING, str(self.project), how, str(rounds)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -163,17 +160,14 @@ class Place:
 
 
 @pytest.fixture(params=["bwrap", "none"])
-def place(
-    request: pytest.FixtureRequest, tmp_path: Path, command_line: CommandLine
-) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     if request.param == "bwrap" and not has_bwrap():
         pytest.skip("bubblewrap does not run here")
     if request.param not in some(["bwrap", "none"], 1) and has_bwrap():
         pytest.skip("killed in bubblewrap; without a sandbox as well by `make long`")
     keys = {"execution.sandbox": request.param, "execution.zygote": True}
     temporary = Path(tempfile.mkdtemp(prefix="killed-", dir="/tmp"))  # names of sockets are short
-    program = [sys.executable, "-c"] if "KILLS" in os.environ else command_line.script
-    yield Place(make_project(tmp_path / "project", keys, has_table=False), temporary, program)
+    yield Place(make_project(tmp_path / "project", keys, has_table=False), temporary)
     shutil.rmtree(temporary)
 
 

@@ -107,7 +107,6 @@ def test_the_log_has_lines_of_its_level(project: Path, level: str, is_logged: bo
 
 def test_the_logs_of_kernels_are_where_configured(project: Path, tmp_path: Path) -> None:
     keys = ALONE | {"execution.zygote": True, "execution_service.env_dir": str(tmp_path / "env")}
-    keys |= {"execution.open_file_limit": 900}  # so that no warm process of other tests serves it
     script = Script([code_reply("1")])
     with TaskWeaverApp(project, model=script, config=keys) as app:
         assert app.get_session().send_message("go").state == "finished"

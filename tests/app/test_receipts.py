@@ -82,11 +82,6 @@ def changed(facts: Facts, tmp_path: Path, change: Callable[[Facts], object]) -> 
     return file
 
 
-def embed(item: Facts, content: bytes) -> None:
-    item["content"] = base64.b64encode(content).decode()
-    item["sha256"], item["bytes"] = hashlib.sha256(content).hexdigest(), len(content)
-
-
 def test_a_receipt_holds_the_proof_of_an_answer(facts: Facts) -> None:
     assert facts["format"] == "taskweaver-receipt"
     assert QUESTION in facts["question"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ import yaml
 from click.testing import CliRunner, Result
 from command_line import CommandLine
 from fake_endpoint import Call, FakeEndpoint, good, serving
-from patience import PATIENCE_S
 from support import NO_STATES, Listener, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -67,15 +65,10 @@ class Place:
 
     def chat(self, *arguments: str, text: str, status: int | None = None) -> str:
         """Hold a chat by the command, whose environment code can read; return what it wrote."""
-        command = [sys.executable, "-m", "taskweaver", "-p", str(self.project), *arguments]
-        done = subprocess.run(
-            command, env=self.environment, cwd=self.project.parent, input=text,
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
-        return self.checked(done, status)
+        return self.run("-p", str(self.project), *arguments, text=text, status=status)
 
     def run(self, *arguments: str, text: str = "", status: int | None = 0) -> str:
-        """Run another command; return what it wrote, on both streams."""
+        """Run a command; return what it wrote, on both streams."""
         cwd = self.project.parent
         done = self.commands.run(*arguments, env=self.environment, cwd=cwd, text=text)
         return self.checked(done, status)

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from command_line import CommandLine
 from support import NO_SNAPSHOTS, Listener, Script, make_project, planner_reply
@@ -236,23 +235,6 @@ def test_a_rebuilt_result_shows_what_it_changes_and_is_taken_over_once_or_never(
             rebuilt.accept()
         rebuilt.discard()
         assert run(session, "con.execute('SELECT 1').fetchone()[0]") == "1"
-
-
-@pytest.fixture
-def started() -> Callable[[], list[psutil.Process]]:
-    """A function that returns the processes begun below this one, but for those tests share."""
-    before = psutil.Process().children(recursive=True)
-
-    def found() -> list[psutil.Process]:
-        below = psutil.Process().children(recursive=True)
-        own = [one for one in below if one not in before]
-        return running(own)
-
-    return found
-
-
-def running(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_rebuilding_can_be_interrupted(project: Path) -> None:

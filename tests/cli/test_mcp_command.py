@@ -33,7 +33,7 @@ def offline_project(folder: Path) -> Path:
 def drive(folder: Path, command_line: CommandLine, steps: Callable[[Any], Awaitable[None]]) -> None:
     """Take steps with a client; what the server writes is protocol, or the client would fail."""
     project = offline_project(folder)
-    transport = over_stdio(command_line.program, project)  # what it starts stays for other tests
+    transport = over_stdio(command_line.program, project)
 
     async def main() -> None:
         problems: list[object] = []
@@ -75,7 +75,7 @@ def test_questions_and_code_are_answered_and_what_code_writes_is_no_protocol(
 
 
 def test_the_program_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
-    """It is started anew: what an import writes would be seen, too."""
+    """What an import writes would be seen, too."""
     project = offline_project(tmp_path)
     client = {"protocolVersion": "2025-06-18", "capabilities": {}}
     client["clientInfo"] = {"name": "test", "version": "1"}

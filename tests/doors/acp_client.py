@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from command_line import CommandLine
 from patience import PATIENCE_S
 
 
@@ -96,14 +95,12 @@ class Editor:
 
 
 @asynccontextmanager
-async def editing(
-    project: Path, log: Path, commands: CommandLine, **settings: str
-) -> AsyncIterator[tuple[Any, Editor]]:
+async def editing(project: Path, log: Path, **settings: str) -> AsyncIterator[tuple[Any, Editor]]:
     """Give the connection to an agent that was started with settings, and the editor."""
     import acp
 
     editor = Editor()
-    program, *arguments = *commands.program, *command(project)[3:]
+    program, *arguments = command(project)
     with log.open("ab") as errors:
         async with acp.spawn_agent_process(
             editor,  # type: ignore[arg-type]

@@ -90,12 +90,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def desk(project: Path, command_line: CommandLine) -> Iterator[Desk]:
+def desk(project: Path) -> Iterator[Desk]:
     folder = project.parent / "own"
     folder.mkdir()
     (folder / "fruit.csv").write_text("Kind,Count\npear,2\nplum,6\n")
     with asyncio.Runner() as runner:
-        context = editing(project, project.parent / "errors.log", command_line)
+        context = editing(project, project.parent / "errors.log")
         agent, editor = runner.run(context.__aenter__())
         try:
             yield Desk(runner.run, agent, editor, folder, project)
@@ -229,13 +229,13 @@ def test_files_come_with_a_prompt(desk: Desk) -> None:
 
 
 def test_sessions_and_forks_are_listed_and_loaded_after_a_restart(
-    desk: Desk, tmp_path: Path, command_line: CommandLine
+    desk: Desk, tmp_path: Path
 ) -> None:
     """The client goes while a cell of a third session runs, which keeps nothing from ending."""
 
     async def before() -> tuple[str, str, str]:
         cold = {env_name("execution.zygote"): "false"}  # for two kernels
-        started = editing(desk.project, tmp_path / "log", command_line, **cold)
+        started = editing(desk.project, tmp_path / "log", **cold)
         async with started as (agent, editor):
             own = Desk(lambda work: work, agent, editor, tmp_path, desk.project)
             session = await own.new()

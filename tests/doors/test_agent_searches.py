@@ -131,7 +131,6 @@ def hills() -> Iterator[tuple[Hills, dict[str, Any]]]:
 def server(
     tmp_path_factory: pytest.TempPathFactory,
     hills: tuple[Hills, dict[str, Any]],
-    command_line: CommandLine,
 ) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("searching")
     with serving_agents(folder, SteeredModel(), hills[1]) as running:

@@ -80,8 +80,10 @@ def _is_confined(tier: str) -> bool:
 
 def _decide(inspection: Inspection, choice: bool | None) -> bool:  # noqa: FBT001
     """Return whether the effects are allowed: by choice, by the stored answer, or by a new one."""
-    if choice is False or not inspection.lines:
-        return choice is not False
+    if choice is False:
+        return False
+    if not inspection.lines:
+        return True
     if choice is None and inspection.is_granted is not None:
         return inspection.is_granted
     folder = inspection.folder

@@ -19,9 +19,7 @@ import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ExecutionConfig, FoldersConfig
-from taskweaver.ces.common import Client, Manager
-from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.remote.manager import RemoteManager
+from taskweaver.ces.common import Client
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.opening.consent import stored_consent
 from taskweaver.cli.printing import print_json, safe, say, say_marked
@@ -254,12 +252,13 @@ def _learnt_of(known: LearntFacts) -> Iterator[str]:
 
 def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:
     """Start a kernel where code runs, compute in it, and load every plugin into it."""
-    server = app.app_injector.get(ExecutionConfig).server
+    execution = app.app_injector.get(ExecutionConfig)
+    policy = app.app_injector.get(SandboxChoice).policy
     fix = "Check that `python -m ipykernel --version` works."
-    if server:
-        fix = f"Check that {server} runs and takes execution.server_token."
+    if execution.server:
+        fix = f"Check that {execution.server} runs and takes execution.server_token."
     with tempfile.TemporaryDirectory(prefix="taskweaver-doctor-") as folder:
-        manager = _kernels(app, folder)
+        manager = execution.kernels(Path(folder), policy)
         try:
             client = manager.get_session_client("doctor", session_dir=folder, cwd=folder)
             started = _guarded("kernel", fix, lambda: _compute(client))
@@ -275,16 +274,6 @@ def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:
                 yield from _loaded(app, client)
         finally:
             manager.clean_up()
-
-
-def _kernels(app: TaskWeaverApp, folder: str) -> Manager:
-    execution = app.app_injector.get(ExecutionConfig)
-    if execution.server:
-        return RemoteManager(execution.server, execution.server_token, Path(folder))
-    policy = app.app_injector.get(SandboxChoice).policy
-    return code_execution_service_factory(
-        folder, limits=execution.limits, is_warm=execution.is_warm, sandbox=policy
-    )
 
 
 def _compute(client: Client) -> CheckResult:

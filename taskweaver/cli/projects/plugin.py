@@ -59,16 +59,6 @@ def test(project: Path | None, name: str | None) -> None:
     sys.exit(run_tests(project, name))
 
 
-def _entry(registry: PluginRegistry, name: str) -> PluginEntry:
-    found = registry.plugins.get(name)
-    if found is not None:
-        return found
-    if name in registry.broken:
-        raise registry.broken[name]
-    known = ", ".join(sorted(registry.plugins)) or "none"
-    raise PluginError(name, f"there is none in {registry.folder}; there are: {known}.")
-
-
 def create(project: Path | None, name: str) -> list[str]:
     """Write a plugin of one file that works, and passes its own test.
 
@@ -112,8 +102,9 @@ def run_tests(project: Path | None, name: str | None) -> int:
     """
     with open_app(project) as app, tempfile.TemporaryDirectory() as folder:
         registry = app.plugins
-        if name is not None and name not in registry.broken:
-            _entry(registry, name)
+        if name is not None and name not in {**registry.plugins, **registry.broken}:
+            known = ", ".join(sorted(registry.plugins)) or "none"
+            raise PluginError(name, f"there is none in {registry.folder}; there are: {known}.")
         limits = app.app_injector.get(ExecutionConfig).limits
         policy = app.app_injector.get(SandboxChoice).policy
         manager = code_execution_service_factory(folder, limits=limits, sandbox=policy)

@@ -83,9 +83,9 @@ class SessionOperations(AgentOperations):
     )
     async def _session_usage(self, call: Call) -> models.UsageView:
         usage = (await self._found(call)).session.usage
-        view = await self._spent(call)
-        view.session_tokens, view.session_cost = usage.total_tokens, usage.cost
-        return view
+        shown = await self._spent(call)
+        shown.session_tokens, shown.session_cost = usage.total_tokens, usage.cost
+        return shown
 
     async def _spent(self, call: Call) -> models.UsageView:
         accounts, quota = self._sessions.accounts, call.user.quota

@@ -89,11 +89,11 @@ def artifacts_of(branch: AnsweringBranch, folder: Folder) -> list[models.Artifac
     found: dict[str, models.ArtifactView] = {}
     for number, round_ in enumerate(branch.rounds(), 1):
         for path in round_.artifacts:
-            view = models.ArtifactView(path=path, round_id=round_.id, number=number, size=None)
+            shown = models.ArtifactView(path=path, round_id=round_.id, number=number, size=None)
             with suppress(OSError, ValueError), folder.open_file(path) as file:
                 header = image_header(file.read(_PICTURE_HEAD_BYTES))
-                view.size = file.seek(0, 2)
+                shown.size = file.seek(0, 2)
                 if header is not None:
-                    view.width, view.height = header.width, header.height
-            found[path] = view
+                    shown.width, shown.height = header.width, header.height
+            found[path] = shown
     return list(found.values())

@@ -24,11 +24,7 @@ _DOWNLOAD: Any = {"answer_type": BYTES_TYPE, "problems": (404, 416)}
 class FileOperations(KernelApiOperations):
     """Operations on the files of sessions."""
 
-    @operation(
-        "GET",
-        f"{ONE}/files",
-        "Files of the working directory",
-    )
+    @operation("GET", f"{ONE}/files", "Files of the working directory")
     async def _list_files(self, call: Call) -> models.FileList:
         files = await asyncio.to_thread(list_files, self._found(call).files)
         return models.FileList(files=files)

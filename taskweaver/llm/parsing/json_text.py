@@ -83,7 +83,7 @@ class Found:
     problem: str | None = None
 
 
-def find_start(text: str, begin: int = 0) -> int | None:
+def _find_start(text: str, begin: int = 0) -> int | None:
     """Return where the first JSON object after `begin` starts, or None if none has begun.
 
     Hidden reasoning at the beginning of a reply (``<think>...</think>``) is passed over.
@@ -120,7 +120,7 @@ def _repair_flaw(match: re.Match[str]) -> str:
             return match[0]
 
 
-def read_partial(text: str) -> dict[str, Any] | None:
+def _read_partial(text: str) -> dict[str, Any] | None:
     """Read the beginning of an object, an unfinished last string included.
 
     Returns:
@@ -168,7 +168,7 @@ def _mended(text: str) -> Iterator[str]:
 def _read(text: str) -> Found:
     if not text.strip():
         return Found({}, "The reply is empty.")
-    start = find_start(text)
+    start = _find_start(text)
     if start is None or "{" in text[:start]:
         literal = _read_python(text)
         if literal is not None:
@@ -233,7 +233,7 @@ def _read_json(text: str, start: int) -> Found:
 def _starts(text: str, start: int | None) -> Iterator[int]:
     while start is not None:
         yield start
-        start = find_start(text, start + 1)
+        start = _find_start(text, start + 1)
 
 
 def _read_at(text: str, start: int) -> Found:
@@ -285,10 +285,10 @@ def _read_python(text: str) -> dict[str, Any] | None:
 
 def _read_broken(text: str, error: json.JSONDecodeError) -> Found:
     if _BREAKS_OFF.match(text, error.pos) or error.msg.startswith("Unterminated string"):
-        value = read_partial(text) or {}
+        value = _read_partial(text) or {}
         return Found(value, "The reply breaks off before its JSON object is complete.")
     problem = f"The JSON is malformed {place_and_remedy(error)}."
-    return Found(read_partial(text[: error.pos]) or {}, problem)
+    return Found(_read_partial(text[: error.pos]) or {}, problem)
 
 
 def closed(text: str) -> str:
@@ -410,10 +410,10 @@ class ReplyStream:
     def _look(self) -> Iterator[FieldDelta]:
         self._join()
         if self._start is None:
-            self._start = find_start(self._text)
+            self._start = _find_start(self._text)
         if self._start is None:
             return
-        value = read_partial(self._text[self._start :])
+        value = _read_partial(self._text[self._start :])
         for key, member, is_complete in _members(value or {}):
             if is_complete or isinstance(member, str):
                 yield from self._show(key, _as_text(member), is_end=is_complete)

@@ -171,7 +171,7 @@ class EndpointService:
         form = format_of(facts)
         past = past_messages(request.messages, facts.history, self._origin(dialect))
         messages: Sequence[ChatMessage] = past
-        if self.images.are_refused:
+        if facts.are_images_refused:
             messages = without_images(messages)
         if not self._endpoint.is_loopback:
             messages = without_secrets(messages)

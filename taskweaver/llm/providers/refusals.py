@@ -156,9 +156,8 @@ def learn(
     return None
 
 
-def _one_image(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
-    is_one = _ONE_IMAGE.search(refusal.words)
-    return _images(_, refusal, facts) if is_one else None
+def _one_image(match: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+    return _images(match, refusal, facts) if _ONE_IMAGE.search(refusal.words) else None
 
 
 def _images(_: re.Match[str], refusal: Refusal, __: LearntFacts) -> Changes | None:

@@ -43,7 +43,10 @@ _LIMITS: dict[str, Any] = {
 
 
 def settings_of(address: PostgresAddress) -> dict[str, Any]:
-    """Return the settings of connections; each statement outside of a transaction is one."""
+    """Return the settings of connections.
+
+    Each statement outside of a transaction is a transaction of its own (`autocommit`).
+    """
     own = address.parts()
     options = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
     settings = {**_LIMITS, **own, "options": options, "autocommit": True}

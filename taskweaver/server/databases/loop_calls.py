@@ -1,4 +1,4 @@
-"""Calls of a database from the event loop, which waits for no network, and for no flush."""
+"""Calls of a database from the event loop, which waits for no network, and for no disk."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
 from typing import Any, get_args
 
 import psutil
@@ -77,14 +76,10 @@ def opened(
 def entering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
     """The owner of kernels that enter the strongest sandbox, with the usual libraries.
 
-    They are forked from the warm process that all tests share.
+    They are forked from one warm process.
     """
     folder = tmp_path_factory.mktemp("entering")
     manager = opened(folder, SandboxPolicy(), limits=LIMITS, is_warm=True)
-    launcher = manager._launching()
-    begin = Barrier(launcher._max_workers)
-    # All its threads are there before the first test, which may leave none behind.
-    list(launcher.map(lambda _: begin.wait(), range(begin.parties)))
     assert answers(manager.get_session_client("first"))
     yield manager
     manager.clean_up()

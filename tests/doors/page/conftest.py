@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from agents import new_session
 from page_server import DirectedModel, page_server, start_address
-from page_tab import PageTab, kept_tab
+from page_tab import PageTab, page_tab
 from served import Served
 from test_agent_searches import write_run
 
@@ -41,7 +41,7 @@ def model() -> DirectedModel:
 @pytest.fixture(scope="module")
 def tab() -> Iterator[PageTab]:
     """Give a tab for pages of servers; each is left before its server stops."""
-    with kept_tab() as made:
+    with page_tab() as made:
         made.tab.view(1280)
         yield made
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from browser import Tab, chromium_tab
@@ -187,13 +186,6 @@ def page_tab() -> Iterator[PageTab]:
         yield PageTab(tab)
 
 
-@contextmanager
-def kept_tab() -> Iterator[PageTab]:
-    """Give a tab for pages of servers, which the next file's tests get as well."""
-    with chromium_tab() as tab:
-        yield PageTab(tab)
-
-
 def drop_file(page: PageTab, name: str, content: str, selector: str = ".composer") -> None:
     """Drop a file on an element."""
     page.value(
@@ -202,11 +194,3 @@ def drop_file(page: PageTab, name: str, content: str, selector: str = ".composer
         f" document.querySelector({json.dumps(selector)}).dispatchEvent("
         "new DragEvent('drop', {dataTransfer: data, bubbles: true, cancelable: true})); })()"
     )
-
-
-def screenshot(page: PageTab, path: Path) -> None:
-    """Write what is shown as a picture."""
-    from base64 import b64decode
-
-    shot = page.tab.call("Page.captureScreenshot", format="png")
-    path.write_bytes(b64decode(shot["data"]))

@@ -42,12 +42,6 @@ def session_of(page: PageTab) -> str:
     return f"{API}/sessions/{page.address().split('/')[2]}"
 
 
-def press(page: PageTab, key: str) -> None:
-    """Press a key outside of fields."""
-    page.value("document.activeElement.blur()")
-    page.key(key)
-
-
 def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
     run(page, "none_such", 1)
     page.until("document.querySelector('.tree-row .failed-sign')")

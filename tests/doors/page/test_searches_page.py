@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from command_line import CommandLine
 from fake_endpoint import serving
 from page_server import DirectedModel, page_server, start_address
 from page_tab import PageTab
@@ -15,9 +14,7 @@ from test_agent_searches import MANY, Hills
 MEASURE = """print('{"metric": 7}')"""
 
 
-def test_a_search_is_started_stopped_and_gone_on_with(
-    tab: PageTab, tmp_path: Path, command_line: CommandLine
-) -> None:
+def test_a_search_is_started_stopped_and_gone_on_with(tab: PageTab, tmp_path: Path) -> None:
     model = Hills()
     with serving(model.play) as endpoint:
         place = {"llm.api_type": "openai", "llm.api_base": endpoint.url, "llm.model": "m"}

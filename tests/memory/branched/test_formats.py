@@ -24,18 +24,6 @@ from taskweaver.memory.branched.storage.schema import (
 )
 
 QUIET = MemoryConfig(memory_log_enabled=False)
-OPEN = """
-import os, sys
-from taskweaver.memory.branched import MemoryConfig, MemoryManager
-path, *notes = sys.argv[1:]
-note = next((note for note in notes if os.fork() == 0), "")
-if note:
-    with MemoryManager(path, MemoryConfig(memory_log_enabled=False)) as memory:
-        memory.mem_recall_append({"content": note}, branch_id="root")
-else:
-    assert [os.wait()[1] for _ in notes] == [0] * len(notes)
-"""
-"""Processes that each open a file and add a note; they are forked before they open it."""
 FORMER_INDEX = (
     "CREATE VIRTUAL TABLE archival_fts USING fts5 (\n"
     "    text, tags, content='archival', content_rowid='seq',"

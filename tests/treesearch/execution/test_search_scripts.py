@@ -19,7 +19,6 @@ from taskweaver.treesearch.execution.scripts import Program, Script, ScriptRunne
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.service import start_search
 
-IDEA = Path(__file__).parents[3] / "project" / "ideas" / "tabular.md"
 SINGLE = {
     "phase_mode": "single", "stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 1,
     "stage3_nodes": 0, "stage4_nodes": 0, "num_seeds": 1,
