@@ -42,8 +42,7 @@ def load_examples(
     found = []
     for path in sorted(where.glob("*.yaml")):
         try:
-            changed_ns = path.stat().st_mtime_ns if path.exists() else 0  # a link may point nowhere
-            conversation = _conversation(path, changed_ns)
+            conversation = _read(path)
         except ConversationError as error:
             if tell is None:
                 raise
@@ -54,8 +53,15 @@ def load_examples(
     return found
 
 
+def _read(path: Path) -> Conversation:
+    try:
+        return _unchanged(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise ConversationError(str(path), error.strerror or str(error)) from error
+
+
 @lru_cache(maxsize=256)
-def _conversation(path: Path, changed_ns: int) -> Conversation:  # noqa: ARG001 - a part of the key
+def _unchanged(path: Path, changed_ns: int) -> Conversation:  # noqa: ARG001 - a part of the key
     """Read a file once for all branches and sessions, as long as it does not change."""
     return Conversation.from_yaml(path)
 

@@ -70,7 +70,6 @@ class WebExplorer(TaskRole):
     """Does tasks on web pages, in a browser that it keeps until the session ends."""
 
     config: WebExplorerConfig
-    config_type = WebExplorerConfig
 
     @inject
     def __init__(

@@ -124,7 +124,8 @@ class SessionBranches:
 
     def find_client(self, name: str) -> Client | None:
         """Return the kernel of a branch that is open, or was forked and is not open yet."""
-        forked = self._forked.get(name)  # looked up first: `open` adds there before it removes here
+        # `open` enters a branch in `_open` before it leaves `_forked`: read in the other order.
+        forked = self._forked.get(name)
         found = self._open.get(name)
         return forked if found is None else found.client
 
