@@ -265,6 +265,18 @@ def test_the_same_memory_gives_the_same_files(
         assert one.read_bytes() == two.read_bytes()
 
 
+def test_results_can_be_limited(run: MemoryManager, tmp_path: Path) -> None:
+    newest = "best"
+    for number in range(60):
+        run.fork(newest, f"n{number}")
+        newest = f"n{number}"
+        run.write_event(newest, "metrics_extracted", f"time: {number + 2} s")
+    whole = run.generate_final_memory_for_paper(tmp_path, "run", newest)
+    limited = run.generate_final_memory_for_paper(tmp_path, "run", newest, no_budget_limit=False)
+    assert len(whole["results"].splitlines()) > 50
+    assert len(limited["results"].splitlines()) <= 50
+
+
 def test_it_can_be_limited_and_switched_off(
     run: MemoryManager, open_memory: Open, tmp_path: Path
 ) -> None:

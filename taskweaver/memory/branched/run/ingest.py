@@ -158,9 +158,9 @@ def ingest_environment(branch: BranchHandle, facts: Mapping[str, Any]) -> bool:
         return False
     keep_record(branch, text, [ENVIRONMENT_TAG], {})
     cpu = [str(facts.get("cpu", "")), f"{facts['cpus']} usable" if "cpus" in facts else ""]
-    memory_gib = facts.get("memory_mib")
-    if isinstance(memory_gib, int):
-        cpu.append(f"{memory_gib / 1024:.0f} GiB")
+    memory_mib = facts.get("memory_mib")
+    if isinstance(memory_mib, int):
+        cpu.append(f"{memory_mib / 1024:.0f} GiB")
     core = {
         "hardware_cpu": ", ".join(filter(None, cpu)),
         "hardware_gpu": _joined(facts.get("gpus")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from taskweaver.memory.branched.run import paper_nodes as nodes
 from taskweaver.memory.branched.run.ingest import ENVIRONMENT_TAG
@@ -206,6 +206,11 @@ def _phases(view: RunView) -> list[Fact]:
     ]
 
 
+def _results(view: RunView) -> Sequence[Fact]:
+    """Return the newest results; the summary needs the first one, too."""
+    return view.newest(view.result_facts())
+
+
 _SECTIONS: tuple[tuple[str, Callable[..., Iterable[Fact]], *tuple[str, ...]], ...] = (
     ("executive_summary", _summary),
     ("executive_summary", _counted),
@@ -230,7 +235,7 @@ _SECTIONS: tuple[tuple[str, Callable[..., Iterable[Fact]], *tuple[str, ...]], ..
     ("experimental_setup", _tested, "DATASETS_TESTED", "stage2_complete", "Tested"),
     ("phase0_internal_info_summary", _phase0),
     ("threats_to_validity", RunView.idea_lines, "risk factors and limitations", "limitations"),
-    ("results", RunView.result_facts),
+    ("results", _results),
     ("reproducibility_checklist", RunView.keys, *_CHECKLIST),
     ("narrative_bullets", RunView.tagged, "LLM_INSIGHT", "FINDINGS", "SUMMARY"),
     ("narrative_bullets", _node_summaries),

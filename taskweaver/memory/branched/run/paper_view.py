@@ -130,7 +130,7 @@ class RunView:
 
         The line of a node that was repeated ends with all its measurements.
         """
-        repeated = self.index.get("repeated_data") or {}
+        repeated = self.index["repeated_data"]
         rows: list[Event | Record] = [row for row in self.events if _is_result(row)]
         rows += [row for row in self.records if _RESULT_TAGS & set(row.tags)]
         facts = []
