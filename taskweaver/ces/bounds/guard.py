@@ -187,9 +187,9 @@ class SessionGuard:
     @contextmanager
     def cell(self) -> Iterator[CellWatch]:
         """Keep the bounds while a cell runs in the block."""
-        self._is_over.set()
         watch = CellWatch(self)
         with self._lock:
+            self._is_over.set()
             watch.late, self._late = self._late, []
             if not self._cells:
                 self._watcher.begin()
@@ -199,9 +199,12 @@ class SessionGuard:
         finally:
             with self._lock:
                 self._cells.remove(watch)
-                is_idle = not self._cells
-            if is_idle and (self.left_behind() if watch.left is None else watch.left):
-                self._watch_leftovers()
+                # Under the lock: the cell of another branch, which begins now, ends the watch.
+                is_left = not self._cells and (
+                    self.left_behind() if watch.left is None else watch.left
+                )
+                if is_left:
+                    self._watch_leftovers()
 
     def look(self) -> None:
         """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
