@@ -81,7 +81,7 @@ def read_report(reply: Mapping[str, Any]) -> Report:
 
 
 def report_of(found: Mapping[str, Any]) -> Report:
-    """Return the report on a cell that some fields make up."""
+    """Return the report on a cell, from its fields."""
     output = found.get("output", "")
     dropped = found.get("dropped_chars")
     return Report(

@@ -40,7 +40,7 @@ from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 from taskweaver.utils.system.forks import bind_to_process
 
 _NOT_FOUND, _CONFLICT = 404, 409
-_NO_FORK = "it runs on another machine"
+NO_FORK = "it runs on another machine"
 _RUN_HERE = "Remove execution.server from the project to run code here."
 _LOST = "The server of the kernels has lost the session: it was restarted, or ended the session."
 
@@ -314,12 +314,12 @@ class RemoteKernel:
 
     def snapshot(self) -> Snapshot:
         """Refuse: remote kernels are not forked."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused([NO_FORK])
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
         """Refuse: no states of remote kernels are stored."""
         del skip, limit_bytes
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused([NO_FORK])
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; the next cell finds it."""

@@ -9,7 +9,7 @@ from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
-from taskweaver.ces.remote.client import RemoteKernel
+from taskweaver.ces.remote.client import NO_FORK, RemoteKernel
 from taskweaver.ces.remote.connection import KernelServer
 from taskweaver.utils.system.forks import bind_to_process
 
@@ -94,7 +94,7 @@ class RemoteManager:
     ) -> RemoteKernel:
         """Refuse: remote kernels are not forked."""
         del snapshot, session_id, env_id, session_dir, cwd
-        raise ForkRefused(["it runs on another machine"])
+        raise ForkRefused([NO_FORK])
 
     def _release(self, client: RemoteKernel) -> None:
         """Forget a kernel that was stopped."""

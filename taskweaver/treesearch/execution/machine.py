@@ -1,14 +1,15 @@
 """Facts about this machine: asked of the system and its files, never read out of prose.
 
 Any program on the path may compile; a pattern chooses those that prompts show.
-
-Modules that are slow to import are imported by the functions that ask: only runs need them.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
+import shutil
+import subprocess
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -50,8 +51,6 @@ def collect_environment() -> dict[str, Fact]:
     ``gpus``, ``compilers`` (those of MPI too, and ``nvcc`` beside a GPU), ``tools``,
     ``variables``, ``container``, ``python``, ``python_packages`` (well-known ones).
     """
-    import platform
-
     gpus = _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     found: dict[str, Fact | None] = {
         "os": _os_name(),
@@ -79,8 +78,6 @@ def collect_environment() -> dict[str, Fact]:
 
 
 def _os_name() -> str:
-    import platform
-
     try:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -102,7 +99,8 @@ def programs() -> frozenset[str]:
     return frozenset(found)
 
 
-def compilers(there: Iterable[str], *, has_gpus: bool) -> tuple[str, ...]:
+@cache  # asked for each worker at each look
+def compilers(there: frozenset[str], *, has_gpus: bool) -> tuple[str, ...]:
     """Return compilers and launchers of MPI among programs, nvcc only beside a card."""
     names = sorted(name for name in there if _COMPILER.fullmatch(name))
     return tuple(name for name in names if has_gpus or not name.startswith("nvcc"))
@@ -110,8 +108,6 @@ def compilers(there: Iterable[str], *, has_gpus: bool) -> tuple[str, ...]:
 
 def _versions(names: Iterable[str]) -> list[str]:
     """Return each program with its version; a file of several names has the most telling one."""
-    import shutil
-
     by_file: dict[str, str] = {}
     for name in sorted(names, key=lambda name: (name in _ALIASES, len(name), name)):
         path = shutil.which(name)
@@ -130,7 +126,7 @@ def _version_line(name: str) -> str:
 
 @cache
 def _packages() -> tuple[str, ...]:
-    from importlib.metadata import PackageNotFoundError, version
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
 
     found = []
     for name in _PACKAGES:
@@ -141,9 +137,6 @@ def _packages() -> tuple[str, ...]:
 
 def _output(*command: str) -> list[str]:
     """Return the lines a program prints; none when it is not there, fails or takes too long."""
-    import shutil
-    import subprocess
-
     if shutil.which(command[0]) is None:
         return []
     try:

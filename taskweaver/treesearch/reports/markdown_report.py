@@ -18,7 +18,7 @@ from taskweaver.treesearch.record.run_statistics import gained
 from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
 from taskweaver.treesearch.reports.json_exports import costs
 from taskweaver.treesearch.reports.markdown import block, inline, table
-from taskweaver.treesearch.reports.node_facts import gain_text
+from taskweaver.treesearch.reports.node_facts import gain_over
 from taskweaver.treesearch.reports.reproducing import (
     SHELL_SCRIPT,
     evaluator_of,
@@ -133,7 +133,7 @@ def _gains(journal: Journal, best: Node) -> list[tuple[str, str]]:
     rows = []
     base, found = journal.baseline, journal.found
     if base is not None and found is not None and found is not base:
-        better = inline(gain_text(journal, found, base))
+        better = inline(gain_over(journal, found, base))
         was = inline(f"from {run_statistics.reached(journal, base)}, node {base.id}")
         told = "the first draft that works; optimistic, since these figures chose the node"
         rows.append(("gain over the baseline", f"{better}, {was}, {told}"))
@@ -202,7 +202,7 @@ def _path(journal: Journal) -> str:
 
 
 def _gain_of(journal: Journal, node: Node) -> str:
-    return inline(gain_text(journal, node, run_statistics.measured_ancestor(journal, node)))
+    return inline(gain_over(journal, node, run_statistics.measured_ancestor(journal, node)))
 
 
 def _detail(journal: Journal, node: Node) -> str:

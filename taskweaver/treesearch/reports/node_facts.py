@@ -1,4 +1,4 @@
-"""Facts about one node as plain data: the final memory, the page and the exports select from them.
+"""Facts about one node as plain data: the final memory and the page select from them.
 
 docs/memory.md lists the names that the final memory reads.
 """
@@ -33,11 +33,11 @@ def node_facts(journal: Journal, node: Node) -> dict[str, Any]:
     return {
         **node.to_dict(),
         "branch_id": node.branch,
-        "metric": _metric(journal, node),
+        "metric": metric_facts(journal, node),
         "metric_per_dataset": {
             name: journal.objective.text(value) for name, value in values.items() if name
         },
-        "gain_over_parent": gain_text(journal, node, parent),
+        "gain_over_parent": gain_over(journal, node, parent),
         "changed": _changed(node, diffs) if parent else "",
         "changes": first_lines("\n".join(diffs.values()), _DIFF_CHARS),
         "parameters": _parameters(journal, node),
@@ -68,7 +68,7 @@ def pick(facts: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: facts[name] for name in names}
 
 
-def gain_text(journal: Journal, node: Node, base: Node | None) -> str:
+def gain_over(journal: Journal, node: Node, base: Node | None) -> str:
     """Return how much better a node is than another; of repeated nodes, their means are compared.
 
     Returns:
@@ -79,7 +79,8 @@ def gain_text(journal: Journal, node: Node, base: Node | None) -> str:
     return gained(journal, found, base) if found is not None else ""
 
 
-def _metric(journal: Journal, node: Node) -> dict[str, Any]:
+def metric_facts(journal: Journal, node: Node) -> dict[str, Any]:
+    """Return the metric of a node, over its repetitions too."""
     objective, spread = journal.objective, journal.repeated_samples(node.id)
     samples = journal.samples(node.id)
     return {

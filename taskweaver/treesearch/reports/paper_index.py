@@ -9,12 +9,12 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.reports.node_facts import gain_text, node_facts, pick
+from taskweaver.treesearch.reports.node_facts import gain_over, metric_facts, node_facts, pick
 from taskweaver.treesearch.reports.reproducing import SHELL_SCRIPT
 
 _TOP = 5
 _ERROR_CHARS = 1200
-_COMPARED = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM, NodeKind.ABLATION})
+_ATTEMPTS = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM, NodeKind.ABLATION})
 _NODE = (
     "id", "branch_id", "parent", "kind", "name", "stage", "plan", "metric", "gain_over_parent",
     "changed", "parameters", "analysis", "vlm_feedback_summary",
@@ -58,7 +58,7 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
     if best is not None:
         index["best_node_data"] = {
             **pick(node_facts(journal, best), _BEST),
-            "gain": gain_text(journal, best, baseline),
+            "gain": gain_over(journal, best, baseline),
             "workspace_path": "best/workspace",
             "reproduce": f"best/{SHELL_SCRIPT}",
         }
@@ -69,13 +69,16 @@ def paper_index(journal: Journal, facts: RunFacts) -> dict[str, Any]:
 
 def _attempts(journal: Journal, facts: RunFacts) -> Iterator[dict[str, Any]]:
     """Yield ablations, and attempts that are no better than the node they came from."""
-    good = [node for node in journal.good if node.kind in _COMPARED and not node.repeats]
+    good = [node for node in journal.good if node.kind in _ATTEMPTS and not node.repeats]
     for effect in run_statistics.effects(journal, facts, good):
         node, base, found = effect.node, effect.base, effect.difference
         is_better = base is None or (found is not None and found.gain > 0 and found.is_clear)
         if node.kind is NodeKind.ABLATION or not is_better:
             yield {
-                **pick(node_facts(journal, node), ("id", "kind", "name", "metric")),
-                "gain": gain_text(journal, node, base),
+                "id": node.id,
+                "kind": str(node.kind),
+                "name": node.name,
+                "metric": metric_facts(journal, node),
+                "gain": gain_over(journal, node, base),
                 "compared_with": base.id if base else "",
             }

@@ -94,7 +94,9 @@ def _arrow_of(frame: Any, polars: Any) -> Any:
     try:
         return shown.to_arrow()
     except ImportError:
-        raise ViewProblem("invalid", "A frame of polars is shown with pyarrow alone.") from None
+        raise ViewProblem(
+            "invalid", "Frames of polars are shown by pyarrow, which is not installed."
+        ) from None
 
 
 def is_table(value: Any) -> bool:

@@ -60,7 +60,6 @@ class ErasedFiles:
         the texts are only looked for.
         """
         self._path = path
-        self._name = glob.escape(path.name)
         self._logs = logs
         self._folders = folders
         self._patterns = (*_BESIDE, *map(glob.escape, names))
@@ -113,7 +112,7 @@ class ErasedFiles:
         data = _content(path)
         found = finder.spans(data)
         if not found:
-            if _holds(path, data, finder):
+            if finder.spans(_unescaped(path, data)):
                 self.untouched[str(path)] = "it holds the text with escaped characters"
             return
         if not path.stat().st_mode & stat.S_IWUSR:
@@ -125,7 +124,10 @@ class ErasedFiles:
 
     def _look(self, path: Path, finder: FormFinder, reason: str) -> None:
         """List a file that holds a text."""
-        if str(path) not in self.changed and _holds(path, _content(path), finder):
+        if str(path) in self.changed:
+            return
+        data = _content(path)
+        if finder.spans(data + _unescaped(path, data)):
             self.untouched.setdefault(str(path), reason)
 
 
@@ -146,11 +148,11 @@ def _content(path: Path) -> bytes:
         return file.read()
 
 
-def _holds(path: Path, data: bytes, finder: FormFinder) -> bool:
-    """Return whether the content of a file holds a text; in Markdown, also with markup escaped."""
-    if path.suffix == ".md":
-        data += html.unescape(data.decode("utf-8", "replace").replace("\\", "")).encode()
-    return bool(finder.spans(data))
+def _unescaped(path: Path, data: bytes) -> bytes:
+    """Return the content of a Markdown file without its escapes; nothing of another file."""
+    if path.suffix != ".md":
+        return b""
+    return html.unescape(data.decode("utf-8", "replace").replace("\\", "")).encode()
 
 
 def _mark(path: Path, data: bytes, places: Sequence[Span]) -> None:
