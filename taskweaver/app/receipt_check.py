@@ -11,7 +11,7 @@ from injector import Injector
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
-from taskweaver.memory.reading.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare
 from taskweaver.session.receipts.inputs import files_for, hash_of

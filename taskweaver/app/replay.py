@@ -18,8 +18,8 @@ from taskweaver.code_interpreter.report import sections
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.cells import Ran, RecordedCell, executed_cells
 from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.reading.cells import Ran, RecordedCell, executed_cells
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError

@@ -11,7 +11,7 @@ from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.report import sections
 from taskweaver.code_interpreter.scope import Scope
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.reading.cells import ORDER_KEY, TABLES_KEY, RecordedCell
+from taskweaver.memory.cells import ORDER_KEY, TABLES_KEY, RecordedCell
 from taskweaver.module.confirmation import ConfirmationRequest, Confirmations, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy
 from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask

@@ -26,14 +26,14 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.session_tools import SessionTools, intro_of
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.memory import Memory
-from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import (
+from taskweaver.memory.cells import (
     Ran,
     RecordedCell,
     carried_code,
     successful_cells,
 )
+from taskweaver.memory.memory import Memory
+from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry

@@ -9,7 +9,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.reading.cells import successful_cells
+from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.ranking import WordIndex, cosine, topic_words

@@ -16,7 +16,7 @@ from taskweaver.evaluation.recording import Recording
 from taskweaver.llm.prompts import PromptRecord
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.reading.cells import executed_cells
+from taskweaver.memory.cells import executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.module.events import RoundEventType, TaskWeaverEvent
 from taskweaver.session.session import Session

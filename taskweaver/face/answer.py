@@ -13,7 +13,7 @@ from taskweaver.face.display import ShownTable, answer_html, answer_markdown
 from taskweaver.face.figures import AnswerFigure, is_picture, read_figures
 from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
-from taskweaver.memory.reading.cells import ExecutedCell, executed_cells
+from taskweaver.memory.cells import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.exports.outputs import parts_of
 from taskweaver.utils.text import counted

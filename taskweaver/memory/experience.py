@@ -16,8 +16,7 @@ from typing import Any, Protocol, Self
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.errors import ConversationError, SubPathRefused
+from taskweaver.memory.conversation import Conversation, ConversationError, SubPathRefused
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.utils.files import PRIVATE, dump_yaml, inside, read_yaml, write_yaml

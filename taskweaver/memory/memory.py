@@ -11,17 +11,55 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
+from taskweaver.memory.cells import has_orders
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import save_raw_experience
-from taskweaver.memory.log.conversation_log import ConversationLog, NoLog
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_orders
-from taskweaver.memory.reading.views import EVERY_ROLE, RoleView, SharedEntries
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
-from taskweaver.memory.summaries.compacted import CompactedMessage, CompactionProvider, SummaryStore
+from taskweaver.memory.summaries import (
+    CompactedMessage,
+    CompactionProvider,
+    NoSummaries,
+    SummaryStore,
+)
 from taskweaver.memory.type_vars import RoleName, RoundState, SharedMemoryEntryType
+from taskweaver.memory.views import EVERY_ROLE, RoleView, SharedEntries
+
+
+class ConversationLog(Protocol):
+    """Keeps the changes of a `Memory`. Each call returns when its change is safe."""
+
+    def round_started(self, round_: Round) -> None:
+        """Keep a new round."""
+
+    def post_added(self, round_: Round, post: Post) -> None:
+        """Keep a complete post."""
+
+    def round_ended(self, round_: Round) -> None:
+        """Keep how a round ended."""
+
+    def summaries(self, role: str) -> SummaryStore:
+        """Return the store of the summaries of a role's rounds."""
+
+
+class NoLog:
+    """Keeps nothing: the conversation lives in memory alone."""
+
+    def round_started(self, round_: Round) -> None:
+        """Do nothing."""
+
+    def post_added(self, round_: Round, post: Post) -> None:
+        """Do nothing."""
+
+    def round_ended(self, round_: Round) -> None:
+        """Do nothing."""
+
+    def summaries(self, role: str) -> SummaryStore:  # noqa: ARG002 - as `ConversationLog`
+        """Return a store that stores nothing."""
+        return NoSummaries()
 
 
 class Memory:

@@ -14,9 +14,9 @@ from taskweaver.llm.types import ChatMessage, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.cells import has_failed, has_run, ran_code
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_failed, has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter

@@ -15,8 +15,8 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.outcomes import PastOutcomes
 from taskweaver.memory.round import Round
+from taskweaver.memory.views import PastOutcomes
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview, as_list
 from taskweaver.role.compacting import CompactingRoleConfig, RoleCompaction, RoundShortener

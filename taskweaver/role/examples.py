@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from pathlib import Path
 
-from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.errors import ConversationError, SubPathRefused
+from taskweaver.memory.conversation import Conversation, ConversationError, SubPathRefused
 from taskweaver.memory.memory import Memory
 from taskweaver.utils.files import inside
 

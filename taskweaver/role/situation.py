@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import variables_of
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import variables_of
 from taskweaver.memory.round import Round
 from taskweaver.role.files import NoFiles, PicturesOf, RoleFiles, no_pictures
 from taskweaver.tables.files.file_list import (

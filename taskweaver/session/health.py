@@ -12,10 +12,10 @@ from typing import Literal
 
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, read_manifest
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew, StoreUnwritable
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, readable_rounds
 from taskweaver.session.storage.folder_check import folder_problems

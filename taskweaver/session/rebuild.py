@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from taskweaver.ces.common import Client
-from taskweaver.memory.reading.cells import (
+from taskweaver.memory.cells import (
     Ran,
     RecordedCell,
     ran_code,

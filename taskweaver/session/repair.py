@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import BranchedMemoryError
-from taskweaver.memory.branched.repair.salvage import UnfitRow, readable_rows, salvage
+from taskweaver.memory.branched.repair import UnfitRow, readable_rows, salvage
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, memory_source, row_problem

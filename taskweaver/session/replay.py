@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from taskweaver.memory.reading.cells import Ran, RecordedCell, executed_cells, successful_cells
+from taskweaver.memory.cells import Ran, RecordedCell, executed_cells, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.parsing import parse, parse_expression

@@ -16,7 +16,7 @@ from support import add_table
 from tool_replies import called
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.reading.cells import successful_cells
+from taskweaver.memory.cells import successful_cells
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -11,7 +11,7 @@ from rounds import ALONE
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.conversation import ConversationError
 from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.export import export
 from taskweaver.session.replay import differences

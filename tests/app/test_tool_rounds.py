@@ -23,7 +23,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.reading.cells import has_run
+from taskweaver.memory.cells import has_run
 from taskweaver.module.events import PostEventType
 from taskweaver.session.exports.export import export
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taskweaver.evaluation.checks import Check, Examiner, JudgeVerdict, Observed
-from taskweaver.memory.reading.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell
 
 CELLS = (
     ExecutedCell(1, "p1", "CodeInterpreter", "data['count']", is_success=False, report=""),

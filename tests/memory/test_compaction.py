@@ -21,7 +21,7 @@ from taskweaver.memory import (
     Round,
 )
 from taskweaver.memory.compaction import PROMPT_FILE
-from taskweaver.memory.summaries.ledger import HEADING, LEDGER_CHARS, ledger_of, notes_of
+from taskweaver.memory.summary_texts import HEADING, LEDGER_CHARS, ledger_of, notes_of
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.text import wrap_temporal
 

@@ -19,7 +19,7 @@ from taskweaver.memory import (
     Round,
     SharedMemoryEntry,
 )
-from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.conversation import ConversationError
 
 OLD_FILE = """
 enabled: True

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from taskweaver.memory import Memory, Post
-from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.conversation import ConversationError
 from taskweaver.memory.experience import Experience, ExperienceGenerator
 from taskweaver.utils.files import read_yaml, write_yaml
 

@@ -18,9 +18,9 @@ from taskweaver.memory import (
     Round,
     SharedMemoryEntry,
 )
-from taskweaver.memory.errors import ConversationError
-from taskweaver.memory.forms.request_notes import file_notes, split_notes
-from taskweaver.memory.reading.outcomes import (
+from taskweaver.memory.conversation import ConversationError
+from taskweaver.memory.round import file_notes, split_notes
+from taskweaver.memory.views import (
     PastOutcomes,
     outcome_chars,
     short_outcome,

@@ -10,8 +10,8 @@ import pytest
 from summarisers import Chat, Notes, settle
 
 from taskweaver.memory import CompactedMessage, Memory, Post
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
-from taskweaver.memory.log.branch_log import BranchLog
 
 QUIET = MemoryConfig(memory_log_enabled=False)
 

@@ -12,8 +12,8 @@ from markdown_payloads import PAYLOADS
 from taskweaver.ces.common import ExecutionResult
 from taskweaver.code_interpreter.report import sections
 from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.cells import ExecutedCell
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.memory.round import Round
 from taskweaver.session.exports import outputs as subject
 from taskweaver.session.exports.export import export

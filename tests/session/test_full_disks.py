@@ -11,7 +11,7 @@ import pytest
 from full_disks import largest_file
 from stored import make_session
 
-from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
+from taskweaver.memory.branched.repair import readable_rows, salvage
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.repair import repair_session

@@ -22,8 +22,8 @@ from taskweaver.memory.branched import (
     RecordNotVisible,
     UnknownBranch,
 )
-from taskweaver.memory.branched.logs.row_log import ROWS_FILE
-from taskweaver.memory.branched.plain import plain_record
+from taskweaver.memory.branched.operation_log import ROWS_FILE
+from taskweaver.memory.branched.types import plain_record
 from taskweaver.utils.sqlite_files import remove_database
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -33,8 +33,7 @@ from taskweaver.llm.facts.learnt import forget_models as forget_learnt
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.conversation import Conversation
-from taskweaver.memory.errors import ConversationError
+from taskweaver.memory.conversation import Conversation, ConversationError
 from taskweaver.memory.experience import Experience
 from taskweaver.plugin.errors import PluginError
 from taskweaver.plugin.spec import PluginEntry

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import has_run
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_run
 from taskweaver.memory.round import Round
 from taskweaver.role.correction import task_of, tries_so_far
 from taskweaver.utils.text import fenced, shorten

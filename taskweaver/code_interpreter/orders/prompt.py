@@ -11,8 +11,8 @@ from taskweaver.code_interpreter.orders.progress import repeats, text_of
 from taskweaver.code_interpreter.prompt import PromptInput, cell_guide, plugins_text
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import has_run, variables_after
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_run, variables_after
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.files import PicturesOf, no_pictures

@@ -23,7 +23,7 @@ _PLACES = {
     "BranchSealed": "errors",
     "BranchedMemory": "store",
     "BranchedMemoryError": "errors",
-    "Erasure": "erasure.erasure",
+    "Erasure": "erasure",
     "ForbiddenMemoryUpdateError": "errors",
     "InvalidUpdate": "errors",
     "MalformedMemoryUpdateError": "errors",

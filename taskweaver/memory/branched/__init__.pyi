@@ -1,5 +1,5 @@
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.erasure.erasure import Erasure
+from taskweaver.memory.branched.erasure import Erasure
 from taskweaver.memory.branched.errors import (
     BranchedMemoryError,
     BranchSealed,

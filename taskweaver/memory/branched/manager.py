@@ -13,16 +13,17 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched.errors import InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.plain import plain_event, plain_record
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.types import (
     Pressure,
     PressureLevel,
     Record,
     RenderResult,
+    plain_event,
+    plain_record,
 )
 from taskweaver.memory.branched.upkeep.compare import HistoryStep
-from taskweaver.memory.branched.upkeep.pressure import Relief, Score
+from taskweaver.memory.branched.upkeep.consolidation import Relief, Score
 
 Scope = Literal["all", "core", "recall", "archival"]
 

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.conversation.summaries import Summaries
-from taskweaver.memory.branched.conversation.turns import Turns
-from taskweaver.memory.branched.erasure.erasure import Erasures
-from taskweaver.memory.branched.logs.log_files import LogFolder
-from taskweaver.memory.branched.logs.oplog import OperationLog
-from taskweaver.memory.branched.logs.row_log import RowLog
-from taskweaver.memory.branched.protocol.injections import Injections
+from taskweaver.memory.branched.conversation import Summaries, Turns
+from taskweaver.memory.branched.erasure import Erasures
+from taskweaver.memory.branched.log_files import LogFolder
+from taskweaver.memory.branched.operation_log import OperationLog, RowLog
+from taskweaver.memory.branched.protocol.audit import Injections
 from taskweaver.memory.branched.protocol.render import Renderer
 from taskweaver.memory.branched.protocol.updates import Updates
 from taskweaver.memory.branched.storage.database import Database
@@ -21,8 +19,7 @@ from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import TextModel
 from taskweaver.memory.branched.upkeep.compare import BranchComparison
-from taskweaver.memory.branched.upkeep.consolidation import Consolidation
-from taskweaver.memory.branched.upkeep.pressure import Pressures
+from taskweaver.memory.branched.upkeep.consolidation import Consolidation, Pressures
 from taskweaver.memory.branched.upkeep.transfer import Transfer
 from taskweaver.memory.branched.upkeep.upkeep import Upkeep
 

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Any
 
 from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.protocol.blocks import MemoryReply, Presence, read_reply
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.erasure.erasure import Erasure, checked_target
+from taskweaver.memory.branched.erasure import Erasure, checked_target
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import MemoryParts
 from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.types import Branch, MergeNote, MergePreview, MergeReport, TextModel
 from taskweaver.memory.branched.upkeep.compare import MemoryDifference
-from taskweaver.memory.branched.upkeep.pressure import Score
+from taskweaver.memory.branched.upkeep.consolidation import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
 from taskweaver.memory.branched.values import file_path
 
@@ -295,6 +295,6 @@ class BranchedMemory:
 
     def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
         """Write the whole memory as one HTML page; see `page`."""
-        from taskweaver.memory.branched.upkeep.page import write_page
+        from taskweaver.memory.branched.upkeep.transfer import write_page
 
         write_page(self._parts.database, file_path("target", target), title=title)

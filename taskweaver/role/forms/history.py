@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message, image_part
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import carried_code, has_failed, order_of
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import carried_code, has_failed, order_of
 from taskweaver.role.files import CellPicture, PicturesOf, no_pictures
 from taskweaver.role.forms.alternatives import (
     ALTERNATIVES,

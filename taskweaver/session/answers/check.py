@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.forms.answer import Evidence, RoundAnswer
-from taskweaver.memory.forms.request_notes import file_notes
+from taskweaver.memory.cells import ran_code
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import ran_code
-from taskweaver.memory.round import Round
+from taskweaver.memory.round import Evidence, Round, RoundAnswer, file_notes
 from taskweaver.role.situation import Situations
 from taskweaver.session.answers.claims import Claim, claims_in
 from taskweaver.session.answers.outcomes import USER, Library, Outcomes, SupportingText

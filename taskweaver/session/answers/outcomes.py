@@ -10,10 +10,9 @@ from functools import cached_property
 from operator import attrgetter
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.forms.answer import Evidence
+from taskweaver.memory.cells import ExecutedCell, executed_cell, has_run
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import ExecutedCell, executed_cell, has_run
-from taskweaver.memory.round import Round
+from taskweaver.memory.round import Evidence, Round
 from taskweaver.session.answers.claims import Claim
 from taskweaver.session.answers.numbers import Reading, numbers_in
 from taskweaver.session.answers.units import LETTER, conversions, is_convertible, mentioned_units

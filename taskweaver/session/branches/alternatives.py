@@ -9,8 +9,8 @@ from functools import partial
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import has_run
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import has_run
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.lanes import side_by_side

@@ -11,8 +11,8 @@ from typing import Any
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.types import MergePreview, MergeReport
-from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter

@@ -10,9 +10,9 @@ from typing import Protocol, runtime_checkable
 from taskweaver.ces.common import Client
 from taskweaver.ces.state.restorable import Origin
 from taskweaver.llm.api import LLMApi
+from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import Ran, RecordedCell
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import on_branch

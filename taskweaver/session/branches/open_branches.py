@@ -14,7 +14,7 @@ from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateDamaged
 from taskweaver.ces.state.restorable import Restorable
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.reading.cells import ran_code
+from taskweaver.memory.cells import ran_code
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.alternatives import AlternativeBranches
 from taskweaver.session.branches.branch import SessionBranch

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
-from taskweaver.memory.reading.cells import ExecutedCell, executed_cells, successful_cells
+from taskweaver.memory.cells import ExecutedCell, executed_cells, successful_cells
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.outputs import NotebookOutputs, printing

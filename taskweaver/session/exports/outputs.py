@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.reading.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.parsing import parse

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.cells import table_reads
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import table_reads
 from taskweaver.memory.round import Round
 from taskweaver.tables.plans.code import as_code, modules_of
 from taskweaver.tables.plans.plan import TableRead

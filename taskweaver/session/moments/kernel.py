@@ -13,7 +13,7 @@ from taskweaver.ces.common import Client, Snapshot
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state.manifest import StateDamaged
 from taskweaver.ces.state.restorable import Restorable
-from taskweaver.memory.reading.cells import ran_code
+from taskweaver.memory.cells import ran_code
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionClosed, StateNotKept

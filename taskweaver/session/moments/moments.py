@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from taskweaver.ces.state.manifest import LostVariable, StateDamaged, StateManifest
-from taskweaver.memory.log.branch_log import BranchLog
-from taskweaver.memory.reading.cells import ran_cells, ran_code, variables_of
+from taskweaver.memory.branch_log import BranchLog
+from taskweaver.memory.cells import ran_cells, ran_code, variables_of
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import UnknownRound

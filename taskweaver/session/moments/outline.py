@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from taskweaver.memory.log.branch_log import BranchLog, failed_rounds
+from taskweaver.memory.branch_log import BranchLog, failed_rounds
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.open_branches import SessionBranches
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.forms.answer import RoundAnswer
-from taskweaver.memory.reading.cells import ExecutedCell, executed_cells
-from taskweaver.memory.round import Round
+from taskweaver.memory.cells import ExecutedCell, executed_cells
+from taskweaver.memory.round import Round, RoundAnswer
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import USER, Outcomes
 from taskweaver.session.receipts.inputs import inputs_of

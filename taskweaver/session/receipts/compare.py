@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from taskweaver.memory.reading.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import CODE, SupportingText, cell_sources
 from taskweaver.session.receipts.receipt import Receipt

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taskweaver.memory.forms.request_notes import file_notes
-from taskweaver.memory.reading.cells import executed_cells
-from taskweaver.memory.round import Round
+from taskweaver.memory.cells import executed_cells
+from taskweaver.memory.round import Round, file_notes
 from taskweaver.session.receipts.receipt import Input, ReceiptError
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.file_system.safe_fs import Folder, open_ordinary

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from taskweaver.memory.forms.answer import RoundAnswer
-from taskweaver.memory.reading.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell
+from taskweaver.memory.round import RoundAnswer
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.file_system.safe_fs import is_plain_name
 from taskweaver.utils.files import read_json, write_text

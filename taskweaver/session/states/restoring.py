@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from taskweaver.ces.state.manifest import LostVariable, StateManifest
-from taskweaver.memory.forms.request_notes import ALL_VARIABLES_GONE, VARIABLE_GONE
-from taskweaver.memory.reading.cells import RecordedCell, ran_cells, ran_code
-from taskweaver.memory.round import Round
+from taskweaver.memory.cells import RecordedCell, ran_cells, ran_code
+from taskweaver.memory.round import ALL_VARIABLES_GONE, VARIABLE_GONE, Round
 from taskweaver.utils.text import counted
 
 _WORD = re.compile(r"[^\W\d]\w*")

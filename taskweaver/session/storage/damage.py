@@ -10,9 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from taskweaver.memory.branched.repair.damaged_rows import Row
-from taskweaver.memory.branched.repair.salvage import readable_rows
-from taskweaver.memory.log.branch_log import require_texts
+from taskweaver.memory.branch_log import require_texts
+from taskweaver.memory.branched.repair import Row, readable_rows
 from taskweaver.memory.post import Post
 from taskweaver.utils.file_system.safe_fs import copy_content, open_ordinary
 from taskweaver.utils.sqlite_files import SIDE_FILES, require_plain

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path, PurePosixPath
 
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.log.branch_log import BranchLog
+from taskweaver.memory.cells import variables_of
 from taskweaver.memory.memory import Memory
-from taskweaver.memory.reading.cells import variables_of
 from taskweaver.session.errors import SessionError, UnknownSessionBranch
 from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.storage.compare import (

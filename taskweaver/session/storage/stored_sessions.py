@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from taskweaver.memory.branch_log import newest_failed
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, StoreCorrupt, UnknownBranch
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.log.branch_log import newest_failed
 from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
 from taskweaver.session.storage.folder_check import require_plain_folder

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict
 
-from taskweaver.memory.forms.request_notes import (
+from taskweaver.memory.round import (
     FILE_NAMES,
     FILES_ADDED,
     FILES_CHANGED,

@@ -15,8 +15,8 @@ from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.handle import BranchHandle
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.protocol.blocks import Presence, read_reply
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import brief_instructions, instructions
 from taskweaver.memory.branched.rounds import MemoryTurn
 from taskweaver.treesearch.agent.prompt_files import save_prompt, to_markdown

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.describe import metric_text
 from taskweaver.treesearch.agent.events import shown_elsewhere

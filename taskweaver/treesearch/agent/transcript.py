@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.agent.describe import own_code

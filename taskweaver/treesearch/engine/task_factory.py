@@ -8,7 +8,7 @@ from functools import partial
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.agent.board import board, shown_ids
 from taskweaver.treesearch.agent.events import NodeEvents, shown_elsewhere

@@ -20,7 +20,7 @@ from memories import Open
 from patience import PATIENCE_S
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 
 SECRETS = {
     "plain": "Alice lives at 12 Elm Street, floor 3",
@@ -390,9 +390,7 @@ def test_a_reader_keeps_its_state_and_is_named_until_it_ends(
 
 KILLED = """
 import os, signal, sys
-from taskweaver.memory.branched.erasure import erased_files
-from taskweaver.memory.branched.erasure import erasure
-from taskweaver.memory.branched import MemoryConfig, MemoryManager
+from taskweaver.memory.branched import MemoryConfig, MemoryManager, erased_texts, erasure
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -400,7 +398,7 @@ def die(*_, **__):
 places = {
     "in the rows": (erasure, "erase_rows"),
     "before the free pages": (erasure.Erasures, "_compact"),
-    "in a log": (erased_files.os, "fsync"),
+    "in a log": (erased_texts.os, "fsync"),
 }
 memory = MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False))
 owner, name = places[sys.argv[2]]

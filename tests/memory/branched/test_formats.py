@@ -15,7 +15,7 @@ import pytest
 from memories import Open
 
 from taskweaver.memory.branched import InvalidUpdate, MemoryConfig, MemoryManager, StoreCorrupt
-from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
+from taskweaver.memory.branched.repair import readable_rows, salvage
 from taskweaver.memory.branched.storage.schema import (
     APPLICATION_ID,
     VERSION,

@@ -96,7 +96,7 @@ def test_its_import_loads_no_module_without_need(tmp_path: Path) -> None:
     }  # fmt: skip
     assert not rarely & loaded
     names = {name for name in loaded if name.startswith("taskweaver")}
-    assert "taskweaver.memory.branched.repair.salvage" not in names
+    assert "taskweaver.memory.branched.repair" not in names
     bare = alone("import taskweaver.memory.branched", tmp_path)
     assert {name for name in bare if name.startswith("taskweaver")} == {
         "taskweaver", "taskweaver.utils", "taskweaver.utils.lazy",

@@ -22,8 +22,8 @@ from memories import Open
 from patience import PATIENCE_S
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager, RecordNotVisible
-from taskweaver.memory.branched.logs.log_files import LogFolder
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.log_files import LogFolder
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.tiers import search
 
 ROWS = "logs/memory_primitive.jsonl"

@@ -27,7 +27,7 @@ from taskweaver.memory.branched import (
     read_reply,
 )
 from taskweaver.memory.branched.errors import StoreUnwritable
-from taskweaver.memory.branched.protocol.injections import MemoryPromptLog
+from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import OPERATIONS, check_updates, has_reads
 from taskweaver.memory.branched.protocol.updates import format_results
 from taskweaver.memory.branched.rounds import MemoryTurn

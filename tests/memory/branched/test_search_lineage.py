@@ -14,7 +14,7 @@ from naive_model import Line, Model, Row
 from sizes import examples
 
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
-from taskweaver.memory.branched.tiers import matches, search
+from taskweaver.memory.branched.tiers import search
 
 WORDS = ("alpha", "beta", "b1", "größe", "straight_up", "tagged")
 PICK = st.integers(0, 1000)
@@ -36,10 +36,10 @@ def use_fts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(search, "_AT_LEAST", 1)
         monkeypatch.setattr(search, "_FIRST_COMMON", 1)
         monkeypatch.setattr(search, "_MORE", 1)
-        monkeypatch.setattr(matches, "_TOGETHER", 1)
-        monkeypatch.setattr(matches, "_MOST_TOGETHER", 2)
-        monkeypatch.setattr(matches, "_MANY", 2)
-        monkeypatch.setattr(matches, "_MATCHES_PER_BRANCH", 3)
+        monkeypatch.setattr(search, "_TOGETHER", 1)
+        monkeypatch.setattr(search, "_MOST_TOGETHER", 2)
+        monkeypatch.setattr(search, "_MANY", 2)
+        monkeypatch.setattr(search, "_MATCHES_PER_BRANCH", 3)
     return "off" if request.param == "no index" else "on"
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.forms.answer import Evidence, RoundAnswer
+from taskweaver.memory.cells import executed_cells
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.reading.cells import executed_cells
-from taskweaver.memory.round import Round
+from taskweaver.memory.round import Evidence, Round, RoundAnswer
 from taskweaver.role.situation import Situations
 from taskweaver.session.answers.check import AnswerCheck, verify
 from taskweaver.session.answers.outcomes import Outcomes

@@ -22,8 +22,8 @@ from search_lab import (
     valley,
 )
 
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus

@@ -1,7 +1,9 @@
 """Operations of a model on its memory, in one table.
 
 From the table come the checks, the order of execution, the instructions for prompts and the
-documentation, so that none of them can drift from the others.
+documentation, so that none of them can drift from the others. The names of the operations are names
+of functions too, so a model may write the arguments of the call:
+``{"mem_core_set": {"key": "best", "value": "8"}}`` in place of ``{"core": {"best": "8"}}``.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.protocol.calls import ENTRY_FIELDS, without_call
 from taskweaver.memory.branched.values import fields_of
 
 Step = Literal["write", "read", "maintain"]
@@ -374,4 +375,47 @@ def instructions(*, is_required: bool = False, reads: int = 1) -> str:
             ' 3.9 s", "tags": ["PERFORMANCE"]}]}',
             "</memory_update>",
         ]
+    )
+
+
+ENTRY_FIELDS = frozenset({"key", "value", "importance", "ttl"})
+"""Arguments of ``mem_core_set``."""
+
+_ONLY_ARGUMENTS = {
+    "core_delete": ("key", "keys"),
+    "core_get": ("keys", "key"),
+    "recall": ("event",),
+    "archival_delete": ("record_id", "id", "ids"),
+    "recall_delete": ("event_id", "id", "ids"),
+}
+
+
+def without_call(name: str, given_as: str, value: Any) -> Any:
+    """Return an operation in the form of a block, which gives it a name and a value.
+
+    Raises:
+        InvalidUpdate: If it may as well be a call as not.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    if name == "core":
+        return _written_entry(name, given_as, value)
+    if name == "archival_update" and "record_id" in value and "id" not in value:
+        return {"id": value["record_id"], **{k: v for k, v in value.items() if k != "record_id"}}
+    for argument in _ONLY_ARGUMENTS.get(name, ()):
+        if set(value) == {argument}:
+            return value[argument]
+    return value
+
+
+def _written_entry(path: str, given_as: str, value: Mapping[str, Any]) -> Any:
+    """Return core updates; one entry with a `key` and a `value` becomes a list, or is refused."""
+    if "value" not in value or not isinstance(value.get("key"), str):
+        return value
+    if given_as != path and ENTRY_FIELDS.issuperset(value):
+        return [value]
+    raise InvalidUpdate(
+        path,
+        'has the keys "key" and "value". Write {"NAME": "VALUE"} to set the key NAME; to set keys'
+        ' with these very names, write {"key": {"value": "..."}, "value": {"value": "..."}}',
     )

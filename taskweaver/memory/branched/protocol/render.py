@@ -14,7 +14,7 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.protocol.updates import LLM_TAG
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
-from taskweaver.memory.branched.tiers.digests import RECALL
+from taskweaver.memory.branched.tiers.recall import RECALL
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import (
     Branch,
@@ -25,7 +25,7 @@ from taskweaver.memory.branched.types import (
     RenderResult,
     Section,
 )
-from taskweaver.memory.branched.upkeep.pressure import Pressures
+from taskweaver.memory.branched.upkeep.consolidation import Pressures
 from taskweaver.memory.branched.values import shown, tag_filter, whole
 from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens

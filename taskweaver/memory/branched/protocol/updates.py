@@ -17,8 +17,7 @@ from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import Branch
-from taskweaver.memory.branched.upkeep.consolidation import Consolidation
-from taskweaver.memory.branched.upkeep.pressure import Pressures
+from taskweaver.memory.branched.upkeep.consolidation import Consolidation, Pressures
 from taskweaver.memory.branched.values import checked_text, dump
 
 LLM_TAG = "LLM_INSIGHT"

@@ -1,22 +1,32 @@
 """The final memory of a run: the facts a paper needs, each on one line with its sources.
 
 It is put together from the memory, and from plain data the search passes about its nodes, without
-a model, so the same memory gives the same files to the last byte.
+a model, so the same memory gives the same files to the last byte. The table of sections has the
+order in which a fact claims its place.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.branched.errors import StoreUnwritable
-from taskweaver.memory.branched.run import paper_nodes
-from taskweaver.memory.branched.run.paper_ledger import Fact, FactLedger
-from taskweaver.memory.branched.run.paper_sections import fill
-from taskweaver.memory.branched.run.paper_view import RunView, read_view
+from taskweaver.memory.branched.run import paper_nodes as nodes
+from taskweaver.memory.branched.run.ingest import ENVIRONMENT_TAG
+from taskweaver.memory.branched.run.paper_view import (
+    PREAMBLE,
+    Fact,
+    FactLedger,
+    RunView,
+    is_telling,
+    read_view,
+)
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
+from taskweaver.memory.branched.types import Event, Record
 from taskweaver.memory.branched.values import folder_path
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
@@ -102,8 +112,8 @@ def generate_final_memory(
         return {}
     folder = folder_path("run_dir", run_dir) / "memory"
     best = best_branch_id or root_branch_id
-    index = paper_nodes.checked_index(artifacts_index or {})
-    parts = paper_nodes.parts(index)
+    index = nodes.checked_index(artifacts_index or {})
+    parts = nodes.parts(index)
     view = read_view(memory, root_branch_id, best, parts, is_limited=is_limited)
     ledger = fill(view)
     names = list(_PLACES)
@@ -189,7 +199,7 @@ def _table(ledger: FactLedger, index: Mapping[str, Any]) -> str:
     rows = [f"| {' | '.join(_TOP_HEADER)} |", f"|{' --- |' * len(_TOP_HEADER)}"]
     facts = ledger.facts("top_nodes_comparison")
     for rank, (node, fact) in enumerate(zip(index["top_nodes_data"], facts, strict=True), start=1):
-        cells = [str(rank), *paper_nodes.cells(node, best), "; ".join(fact.sources)]
+        cells = [str(rank), *nodes.cells(node, best), "; ".join(fact.sources)]
         rows.append(f"| {' | '.join(map(inert_prose, cells))} |")
     return "\n".join(rows)
 
@@ -200,3 +210,242 @@ def _write(path: Path, text: str) -> None:
         write_text(path, text)
     except OSError as error:
         raise StoreUnwritable(f"{path} cannot be written: {error}") from error
+
+
+_HARDWARE: Mapping[str, tuple[str, ...]] = {
+    "hardware_cpu": ("cpu", "cpus", "memory_mib"),
+    "hardware_gpu": ("gpus",),
+    "hardware_os": ("os", "kernel"),
+    "hardware_compiler": ("compilers",),
+    "hardware_tools": ("tools",),
+}
+_CHECKLIST = ("idea_md_hash", "phase0_hash", "resource_digest", "environment_hash")
+_OF_THE_RUN = frozenset(
+    {*_HARDWARE, *_CHECKLIST, "idea_md_summary", "phase0_summary", "last_vlm_analysis",
+     *RESERVED}
+)  # fmt: skip
+_FINDING_CHARS = 200
+"""Length at which an event cuts a finding, in the middle of a word."""
+_CREATED = re.compile(r"^stage=(\S+) node_id=(\S+) kind=(\S+)")
+_PHASES = {
+    "phase1_complete": "download",
+    "coding_complete": "coding",
+    "compile_complete": "compile",
+    "run_complete": "run",
+}
+
+
+def fill(view: RunView) -> FactLedger:
+    """Return all facts; of facts in several sections, the first one added shows them."""
+    ledger = FactLedger()
+    for section, read, *arguments in _SECTIONS:
+        # The table has a row for each top node, also for a node that stands elsewhere.
+        add = ledger.show if read is nodes.top_facts else ledger.add
+        add(section, read(view, *arguments))
+    return ledger
+
+
+def _summary(view: RunView) -> list[Fact]:
+    """Return the facts of a search, or best and baseline as the last and the first result."""
+    given = nodes.summary_facts(view)
+    if given:
+        return given
+    results = view.result_facts()
+    best_and_baseline = [*results[-1:], *results[:-1][:1]]
+    for title, fact in zip(("Best", "Baseline"), best_and_baseline, strict=False):
+        fact.text = f"{title}: {fact.text}"
+    return best_and_baseline
+
+
+def _counted(view: RunView) -> list[Fact]:
+    found = [event for event in view.events if event.kind == "journal_summary"]
+    return [view.fact(event, event.text, key="counts") for event in found[-1:]]
+
+
+def _best(view: RunView) -> list[Fact]:
+    """Return the best node, or the best branch as the memory alone knows it."""
+    given = nodes.best_facts(view)
+    if given or len(view.chain) < 2:
+        return given
+    branch, parent, *_ = view.chain
+    return [Fact(f"Branch: {branch}, from {parent}", [f"branch {branch}"])]
+
+
+def _parameters(view: RunView) -> list[Fact]:
+    """Return the keys the branches of the chain set, but for those of the run as a whole."""
+    return view.keys(*sorted(set(view.core) - _OF_THE_RUN))
+
+
+def _title_facts(view: RunView) -> list[Fact]:
+    return [Fact(view.title, ["idea.md"])] if view.title else []
+
+
+def _created(view: RunView) -> list[Fact]:
+    facts = []
+    for event in view.events:
+        if event.kind == "node_created":
+            match = _CREATED.match(event.text)
+            head = f"{match[2]}: {match[3]} of stage {match[1]}" if match else ""
+            rest = event.text[match.end() :] if match else event.text
+            facts.append(view.fact(event, f"{head} {rest}"))
+    return facts
+
+
+def _environment(view: RunView) -> list[Fact]:
+    """Return facts about the machine: those of core memory, and the rest of the records."""
+    known = view.keys(*_HARDWARE)
+    held = {name for key, names in _HARDWARE.items() if key in view.core for name in names}
+    facts = []
+    for record in view.records:
+        if ENVIRONMENT_TAG not in record.tags:
+            continue
+        try:
+            data = json.loads(record.text)
+        except (ValueError, RecursionError):  # another record with this tag, in words
+            data = None
+        if not isinstance(data, Mapping):
+            facts.append(view.fact(record, record.text))
+            continue
+        for fact in known:
+            fact.sources = [*fact.sources, view.source(record)]
+        facts += [
+            view.fact(record, f"{name}: {_listed(value)}")
+            for name, value in data.items()
+            if name not in held
+        ]
+    return [*known, *facts]
+
+
+def _listed(value: object) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list) else nodes.plain(value)
+
+
+def _phase0(view: RunView) -> list[Fact]:
+    entry = view.core.get("phase0_summary")
+    if entry is None:
+        return []
+    held = [row for row in view.records if "PHASE0_INTERNAL" in row.tags]
+    sources = [view.source(entry), *map(view.source, held)]
+    return [Fact(view.cut(part), sources) for part in entry.value.split(" | ") if part.strip()]
+
+
+def _tested(view: RunView, tag: str, kind: str, title: str) -> list[Fact]:
+    """Return the lists of things a stage tested; event and record of one are one fact."""
+    rows: list[Event | Record] = [
+        row for row in view.records if {tag, "STAGE_COMPLETE"} <= {*row.tags}
+    ]
+    rows += [row for row in view.events if row.kind == kind]
+    return [
+        view.fact(row, f"{title}: {row.text}", row.text, key=f"{title} {row.text}") for row in rows
+    ]
+
+
+def _node_summaries(view: RunView) -> list[Fact]:
+    """Return summaries of nodes, a fact for each line of a record."""
+    return [
+        view.fact(record, f"{view.node_of(record)}: {line}", _unlabelled(line))
+        for record in view.records
+        if "NODE_SUMMARY" in record.tags
+        for line in record.text.splitlines()
+        if line.strip()
+    ]
+
+
+def _unlabelled(line: str) -> str:
+    """Return a labelled line without its label, where the rest is telling."""
+    rest = line.partition(": ")[2]
+    return rest if is_telling(rest) else line
+
+
+def _findings(view: RunView) -> list[Fact]:
+    """Return the findings of nodes as events give them: the beginning of the record's."""
+    facts = []
+    for event in view.events:
+        if event.kind == "node_summary" and event.text.strip():
+            whole = event.text.rpartition(" ")[0] if len(event.text) >= _FINDING_CHARS else ""
+            same = _unlabelled(f"findings: {whole or event.text}")
+            facts.append(view.fact(event, f"{view.node_of(event)}: findings: {event.text}", same))
+    return facts
+
+
+def _listed_resources(view: RunView) -> list[Fact]:
+    """Return the resources of the run's file, used or not, as the index lists them."""
+    entry = view.core.get(INDEX_KEY)
+    return [
+        view.fact(entry, f"Listed: {line.removeprefix('- ')}")
+        for line in (entry.value.splitlines() if entry else ())
+        if entry and line.startswith("- ")
+    ]
+
+
+def _resources(view: RunView) -> list[Fact]:
+    """Return the resources that were used, each with the record that describes it."""
+    entry = view.core.get("resource_used")
+    if entry is None:
+        return []
+    try:
+        used = json.loads(entry.value)
+    except (ValueError, RecursionError):  # set by a model, in words
+        return view.keys("resource_used")
+    facts = []
+    for item in used if isinstance(used, list) else [used]:
+        records = [row for row in view.records if f"resource_id:{item}" in row.tags]
+        text = "; ".join(line for row in records[-1:] for line in row.text.splitlines()[:4])
+        sources = [view.source(entry), *map(view.source, records[-1:])]
+        facts.append(Fact(view.cut(f"{item}: {text}".rstrip(": ")), sources))
+    return facts
+
+
+def _phases(view: RunView) -> list[Fact]:
+    """Return the phases of the best branch as its events give them."""
+    return [
+        view.fact(event, f"Phase {phase}: {event.text}", key=f"phase {phase}")
+        for event in view.events
+        if view.names[event.branch] == view.chain[0] and (phase := _PHASES.get(event.kind))
+    ]
+
+
+def _results(view: RunView) -> Sequence[Fact]:
+    """Return the newest results; the summary needs the first one, too."""
+    return view.newest(view.result_facts())
+
+
+_SECTIONS: tuple[tuple[str, Callable[..., Iterable[Fact]], *tuple[str, ...]], ...] = (
+    ("executive_summary", _summary),
+    ("executive_summary", _counted),
+    ("best_node_details", _best),
+    ("best_node_details", _parameters),
+    ("vlm_analysis", nodes.fields_of_best, *nodes.PLOTS),
+    ("vlm_analysis", RunView.happened, "vlm_analysis_complete"),
+    ("vlm_analysis", RunView.tagged, "VLM_ANALYSIS"),
+    ("top_nodes_comparison", nodes.top_facts),
+    ("failure_modes_timeline", nodes.failure_facts),
+    ("ablations_negative", nodes.attempt_facts),
+    ("ablations_negative", _tested, "ABLATIONS", "stage4_complete", "Ablations tested"),
+    ("ablations_negative", RunView.tagged, "ABLATION", "ABLATIONS"),
+    ("title_candidates", _title_facts),
+    ("abstract_material", RunView.idea_lines, "abstract", "task goal", PREAMBLE),
+    ("problem_statement", RunView.idea_lines, "task goal", "purpose", "abstract", PREAMBLE),
+    ("hypothesis", RunView.idea_lines, "short hypothesis", "hypothesis"),
+    ("method", RunView.idea_lines, "experiments", "code", "method"),
+    ("method", _created),
+    ("experimental_setup", _environment),
+    ("experimental_setup", RunView.idea_lines, "evaluation", "task evaluation"),
+    ("experimental_setup", _tested, "DATASETS_TESTED", "stage2_complete", "Tested"),
+    ("phase0_internal_info_summary", _phase0),
+    ("threats_to_validity", RunView.idea_lines, "risk factors and limitations", "limitations"),
+    ("results", _results),
+    ("reproducibility_checklist", RunView.keys, *_CHECKLIST),
+    ("narrative_bullets", RunView.tagged, "LLM_INSIGHT", "FINDINGS", "SUMMARY"),
+    ("narrative_bullets", _node_summaries),
+    ("narrative_bullets", _findings),
+    ("narrative_bullets", RunView.happened, "stage_summary"),
+    ("narrative_bullets", RunView.tagged, "BEST_NODE"),
+    ("resources_used", _resources),
+    ("resources_used", _listed_resources),
+    ("resources_used", RunView.happened, "resource_used"),
+    ("execution_feedback", nodes.phase_facts),
+    ("execution_feedback", nodes.fields_of_best, "exec_time_feedback"),
+    ("execution_feedback", _phases),
+)
+"""Sections, each with a reader of its facts and the reader's arguments."""

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.run.paper_ledger import Fact
-from taskweaver.memory.branched.run.paper_view import RunView
+from taskweaver.memory.branched.run.paper_view import Fact, RunView
 
 Data = Mapping[str, Any]
 PLOTS = ("plot_analyses", "vlm_feedback_summary", "plot_paths", "datasets_successfully_tested")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.logs.oplog import OperationLog
+from taskweaver.memory.branched.operation_log import OperationLog
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.types import TextModel
 from taskweaver.utils.text import unfenced

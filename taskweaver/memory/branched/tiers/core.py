@@ -12,11 +12,11 @@ from typing import NamedTuple
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.storage.connections import CORE_SIZES
 from taskweaver.memory.branched.storage.database import Database, Writer
-from taskweaver.memory.branched.storage.writer import CORE_SIZES
+from taskweaver.memory.branched.storage.schema import TIERS
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches
-from taskweaver.memory.branched.tiers.times import time_of
 from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
 from taskweaver.memory.branched.values import checked_text
 
@@ -351,3 +351,26 @@ def _evictable(view: Mapping[str, CoreEntry]) -> Iterator[CoreEntry]:
 
 def _is_pinned(entry: CoreEntry) -> bool:
     return entry.importance >= PINNED or entry.key in RESERVED
+
+
+_DATED = (*(table for table in TIERS if table != "exclusions"), "injections")
+_NEWEST_ROWS = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT seq, created_at FROM {table} WHERE seq <= :at"
+    " ORDER BY seq DESC LIMIT 1)"
+    for table in _DATED
+)
+_TIME = f"SELECT created_at FROM ({_NEWEST_ROWS}) ORDER BY seq DESC LIMIT 1"
+
+
+def time_of(connection: sqlite3.Connection, at: int) -> float:
+    """Return when the newest row up to a sequence number was written, in whichever table.
+
+    Args:
+        connection: Open on the file.
+        at: The sequence number.
+
+    Returns:
+        Seconds since 1970; 0 where there is no row, and so nothing that could expire.
+    """
+    row = connection.execute(_TIME, {"at": at}).fetchone()
+    return float(row[0]) if row else 0.0

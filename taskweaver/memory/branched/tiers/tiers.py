@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.logs.oplog import OperationLog
+from taskweaver.memory.branched.operation_log import OperationLog
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.archival import Archival
-from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.tiers.branches import Branches, Countdown
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import Core
-from taskweaver.memory.branched.tiers.countdown import Countdown
-from taskweaver.memory.branched.tiers.digests import Digests
-from taskweaver.memory.branched.tiers.recall import Recall
+from taskweaver.memory.branched.tiers.recall import Digests, Recall
 from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
 
 

@@ -1,9 +1,12 @@
-"""Carries branches from one file to another as JSON Lines.
+"""Copies of a memory for elsewhere: exports as JSON Lines, and one HTML page.
 
-The first line names the format, then come the branches, then their rows in order, and the
-last line counts them and has the SHA-256 of all lines before it, so that a file that was cut off or
-changed is refused. Secrets in it are masked, unless it stays with its owner; a cell that was masked
-would not run as it did, so a file with one is refused too.
+The first line of an export names the format, then come the branches, then their rows in order, and
+the last line counts them and has the SHA-256 of all lines before it, so that a file that was cut
+off or changed is refused. Secrets in it are masked, unless it stays with its owner; a cell that was
+masked would not run as it did, so a file with one is refused too.
+
+The page has each row once, with the branch that wrote it; views of branches are computed in the
+page, so its size grows with the file and not with the depth of the tree.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 from pathlib import Path as FilePath
 from typing import Any, cast
 
@@ -21,9 +25,11 @@ from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema import TIERS, index_records
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
 from taskweaver.memory.branched.tiers.branches import Branches, check_name
+from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.values import dump
-from taskweaver.utils.files import create_private
+from taskweaver.utils.files import create_private, write_text
+from taskweaver.utils.markup.html_page import fill_page
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.sqlite_files import column_names, insert_row
 
@@ -274,3 +280,51 @@ def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:
         problems.append("a row refers to one that is not there")
     if problems:
         raise InvalidUpdate(str(source), f"does not fit: {problems[0]}")
+
+
+_QUERIES = {
+    "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",
+    "core": "SELECT seq, branch_id, key, value, importance, expires_at FROM core_kv",
+    "events": "SELECT seq, branch_id, kind, text, tags, data, repeats, created_at FROM events",
+    "archival": "SELECT seq, branch_id, record, text, tags, created_at, is_deleted FROM archival",
+    "exclusions": "SELECT seq, branch_id, event_seq FROM exclusions",
+    "digests": "SELECT seq, branch_id, up_to_seq, count, text FROM digests",
+    "injections": "SELECT seq, branch_id, task_hint, chars, created_at FROM injections",
+}
+_JSON_COLUMNS = {"events": (4, 5), "archival": (4,)}
+
+
+def write_page(database: Database, target: Path, *, title: str = "Memory") -> None:
+    """Write a memory file as a page, which is replaced when the whole of it is written.
+
+    Raises:
+        StoreUnwritable: If the page cannot be written.
+    """
+    try:
+        write_text(target, build_page(database, title=title))
+    except OSError as error:
+        raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+
+
+def build_page(database: Database, *, title: str = "Memory") -> str:
+    """Return a memory file as a page; nothing in it can end the page's script."""
+    with database.snapshot() as connection:
+        data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
+        facts = {
+            "title": title,
+            "seq": database.now_seq(connection),
+            "now": database.clock(),
+            "reserved": RESERVED,
+        }
+    template = Path(__file__).with_name("page.html").read_text("utf-8")
+    with database.guarded():
+        return fill_page(template, title, {**data, **facts})
+
+
+def _page_rows(connection: sqlite3.Connection, name: str, query: str) -> list[list[Any]]:
+    order = "id" if name == "branches" else "seq"
+    rows = [list(row) for row in connection.execute(f"{query} ORDER BY {order}")]
+    for row in rows:
+        for column in _JSON_COLUMNS.get(name, ()):
+            row[column] = json.loads(row[column])
+    return rows

@@ -1,4 +1,12 @@
-"""A new memory file made of the rows that can be read in a damaged one.
+"""Repair of a damaged memory file: a new file made of the rows that can be read.
+
+SQLite refuses the whole of a file that is shorter than its header says, or whose first pages, which
+hold the schema, are damaged. The schema of a memory is known: its pages are those of an empty
+memory, as long as both were made by the same steps. They are written to a copy of the file.
+
+SQLite reads a table through pages; a bad one ends a query although the pages behind it are whole.
+So each table is read forwards, backwards, and then in small ranges of its key down to single
+rows, which skips bad pages at the cost of a few lookups.
 
 A row that does not fit any more, because its branch, its type or its form was damaged, is not
 written to the new file; it is returned, so that the caller can keep it elsewhere.
@@ -8,20 +16,215 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeGuard
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.repair.damaged_rows import DamagedFile, Row, TableRows
-from taskweaver.memory.branched.repair.page_repair import fit_length, restore_schema
 from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched.storage.database import Database, Writer
-from taskweaver.memory.branched.storage.schema_check import foreign_objects
-from taskweaver.memory.branched.storage.soundness import check_values
-from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, insert_row
+from taskweaver.memory.branched.storage.soundness import check_values, foreign_objects
+from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, harden, insert_row
+
+Row = dict[str, object]
+_CHUNK = 128
+_MOST_KEYS = 2_000_000
+_MOST_ROWS = 20_000_000
+_MOST_STEPS = 2_000_000_000
+"""Steps of SQLite's machine for one file; pages in a circle would be read for ever."""
+_STEPS_AT_ONCE = 100_000
+
+
+@dataclass(slots=True)
+class TableRows:
+    """The rows of one table that can be read.
+
+    Attributes:
+        rows: The rows, by key.
+        lost: Number of rows that are known to be there and cannot be read.
+        is_whole: Whether SQLite read the table without an error.
+    """
+
+    rows: dict[int, Row] = field(default_factory=dict)
+    lost: int = 0
+    is_whole: bool = True
+
+
+class DamagedFile:
+    """A database that may be damaged; it is only read."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        """Prepare a connection, on which nothing else runs from now on."""
+        harden(connection)
+        connection.execute("PRAGMA query_only = ON")
+        connection.text_factory = lambda data: data.decode("utf-8", "replace")
+        self.connection = connection
+        self._steps = 0
+        connection.set_progress_handler(self._count, _STEPS_AT_ONCE)
+
+    def _count(self) -> bool:
+        self._steps += _STEPS_AT_ONCE
+        return self._steps > _MOST_STEPS
+
+    def read(self, table: str, columns: Sequence[str], *, highest: int = 0) -> TableRows:
+        """Return the rows of a table whose first column is its key.
+
+        Keys are looked for up to `highest`, if the table itself does not say.
+        """
+        found = TableRows()
+        key = columns[0]
+        select = f"SELECT {', '.join(columns)} FROM {table}"
+        found.is_whole = self._scan(found, columns, f"{select} ORDER BY {key}")
+        listed = self._listed(table, key)
+        if not found.is_whole or listed - found.rows.keys():
+            self._scan(found, columns, f"{select} ORDER BY {key} DESC")
+            self._search(found, columns, select, listed, highest)
+        found.lost = len(listed - found.rows.keys())
+        found.is_whole = found.is_whole and not found.lost
+        return found
+
+    def _scan(
+        self, found: TableRows, columns: Sequence[str], query: str, values: Iterable[object] = ()
+    ) -> bool:
+        """Add the rows of a query; return whether it ended without an error."""
+        try:
+            for count, row in enumerate(self.connection.execute(query, tuple(values))):
+                if count > _MOST_ROWS:
+                    return False
+                found.rows.setdefault(row[0], dict(zip(columns, row, strict=True)))
+        except READ_ERRORS:
+            return False
+        return True
+
+    def _listed(self, table: str, key: str) -> set[int]:
+        """Return the keys that the indexes of a table name, as far as they can be read."""
+        found: set[int] = set()
+        try:
+            indexes = [row[1] for row in self.connection.execute(f"PRAGMA index_list({table})")]
+        except READ_ERRORS:
+            return found
+        for index in indexes:
+            try:
+                query = f"SELECT {key} FROM {table} INDEXED BY {index}"
+                found.update(row[0] for row in self.connection.execute(query))
+            except READ_ERRORS:
+                continue  # a partial index, or a damaged one
+        return found
+
+    def _search(
+        self,
+        found: TableRows,
+        columns: Sequence[str],
+        select: str,
+        listed: set[int],
+        highest: int,
+    ) -> None:
+        """Add rows by ranges of keys, and by single keys where a range cannot be read."""
+        key = columns[0]
+        between = f"{select} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
+        end = min(max([highest, *found.rows, *listed]), _MOST_KEYS)
+        for low in range(1, end + 1, _CHUNK):
+            high = min(end, low + _CHUNK - 1)
+            if not self._scan(found, columns, between, (low, high)):
+                for number in range(low, high + 1):
+                    if number not in found.rows:
+                        self._scan(found, columns, between, (number, number))
+        for value in [*listed]:
+            if value not in found.rows:
+                self._scan(found, columns, f"{select} WHERE {key} = ?", (value,))
+
+
+_MAGIC = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+_PAGE_BYTES = 4096
+_INTERIOR = 5
+_MOST_PAGES = 64
+
+
+def fit_length(path: Path) -> None:
+    """Have the header of a file name the length that the file has.
+
+    A file that was emptied gets one page, without which SQLite would delete its write-ahead log.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        if size == 0:
+            file.truncate(_PAGE_BYTES)
+            return
+        header = bytearray(file.read(_HEADER_BYTES))
+        page = int.from_bytes(header[16:18])
+        if not header.startswith(_MAGIC) or page < 512 or page & (page - 1):
+            return
+        pages = -(-size // page)
+        if int.from_bytes(header[28:32]) > pages or size % page:
+            file.truncate(pages * page)
+            _name_length(header, pages)
+            file.seek(0)
+            file.write(header)
+
+
+def _name_length(header: bytearray, pages: int) -> None:
+    header[28:32] = pages.to_bytes(4)
+    header[32:40] = bytes(8)  # no free pages: those that are listed may be beyond the end
+    header[92:96] = header[24:28]  # the length counts only if these are equal
+
+
+def restore_schema(path: Path) -> None:
+    """Write the pages that hold the schema of an empty memory over those of a file.
+
+    Raises:
+        OSError: If the file cannot be written.
+        sqlite3.Error: If no empty memory can be made.
+    """
+    pages, least = _schema_pages()
+    count = max(-(-path.stat().st_size // _PAGE_BYTES), least)  # tables beyond the end are refused
+    first = bytearray(pages[1])
+    _name_length(first, count)
+    with path.open("r+b") as file:
+        file.truncate(count * _PAGE_BYTES)
+        for number, data in {**pages, 1: bytes(first)}.items():
+            file.seek((number - 1) * _PAGE_BYTES)
+            file.write(data)
+
+
+@cache
+def _schema_pages() -> tuple[dict[int, bytes], int]:
+    """Return the pages of an empty memory that hold its schema, by number, and how many it has."""
+    with TemporaryDirectory(prefix="taskweaver-repair-") as folder:
+        place = Path(folder) / "empty.sqlite"
+        Database(place).close()
+        with closing(sqlite3.connect(place)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        data = place.read_bytes()
+    found: dict[int, bytes] = {}
+    waiting = [1]
+    while waiting and len(found) < _MOST_PAGES:
+        number = waiting.pop()
+        page = data[(number - 1) * _PAGE_BYTES : number * _PAGE_BYTES]
+        found[number] = page
+        waiting += _children(page, _HEADER_BYTES if number == 1 else 0)
+    return found, len(data) // _PAGE_BYTES
+
+
+def _children(page: bytes, start: int) -> list[int]:
+    """Return the pages below one of a table's tree."""
+    if page[start] != _INTERIOR:
+        return []
+    count = int.from_bytes(page[start + 3 : start + 5])
+    cells = (
+        int.from_bytes(page[place : place + 2])
+        for place in range(start + 12, start + 12 + 2 * count, 2)
+    )
+    below = [int.from_bytes(page[cell : cell + 4]) for cell in cells]
+    return [*below, int.from_bytes(page[start + 8 : start + 12])]
+
 
 Fits = Callable[[str, Row], str]
 """Returns why a row of a table cannot be used; empty when it can."""

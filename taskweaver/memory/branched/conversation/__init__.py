@@ -1,1 +1,0 @@
-"""Conversations on branches: rounds, posts and their summaries."""

@@ -1,0 +1,461 @@
+"""Texts to erase: found and replaced in texts, in JSON, and in the files beside a memory.
+
+A text is found as it is, with its white space folded to single blanks, as a log masks it, and as a
+beginning that was cut off with dots. A short text, for example the value ``8``, is no needle for a
+haystack: it is found only as the whole of a text, or beside its key.
+
+In a file a text is overwritten where it stands with a mark of the same length. So a log keeps its
+lines and its readers, a process that appends to it is not disturbed, no copy of the file is made,
+and an erasure that was interrupted is finished by the next one. Copies of the memory, and files of
+the folders that a caller names, are not changed: those that hold a text are listed.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import html
+import json
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, AnyStr, Generic
+
+from taskweaver.utils.redact import MASK, redact
+from taskweaver.utils.sqlite_files import SIDE_FILES
+
+ERASED = "[erased]"
+_LEAST_BYTES = 12
+_DOTS = "..."
+_HEADER = re.compile(r"(?:\[Evicted Recall Event\]\nKind: [^\n]*\n\n|Core evicted: [^\n]*\n)")
+_TEXT_FIELDS = frozenset(
+    "text summary content value text_preview summary_preview value_preview".split()
+)
+"""Fields of logs and results that hold a text of the memory, or a value."""
+
+
+class Needles:
+    """Texts to erase."""
+
+    def __init__(
+        self,
+        texts: Iterable[str],
+        *,
+        keyed: Mapping[str, Iterable[str]] | None = None,
+        is_exact: bool = False,
+    ) -> None:
+        """Take the texts.
+
+        Args:
+            texts: The texts.
+            keyed: Values of core keys, by key.
+            is_exact: Whether short texts are found inside of others too.
+        """
+        values = {key: sorted(set(items), key=len) for key, items in (keyed or {}).items()}
+        given = {text for text in texts if text.strip()}
+        given |= {value for items in values.values() for value in items if value.strip()}
+        found = {form for text in given for form in _spellings(text) if is_exact or _is_long(form)}
+        self._within = sorted(found, key=len, reverse=True)
+        self._finder = TextFinder(self._within, _DOTS)
+        beside_keys = {value for items in values.values() for value in items}
+        short = {text.strip() for text in given - beside_keys if not _is_long(text)}
+        self._short = set() if is_exact else short
+        self._keyed = {key: [v for v in items if v.strip()] for key, items in values.items()}
+        self._lines = [_line_of(key, items) for key, items in self._keyed.items() if items]
+
+    def __bool__(self) -> bool:
+        """Whether there is a text to look for."""
+        return bool(self._within or self._short or self._lines)
+
+    def is_whole(self, text: str) -> bool:
+        """Return whether a text is one to erase, and nothing else but the header of an eviction."""
+        bare = _HEADER.sub("", text, count=1)
+        left = _HEADER.sub("", self.clean(text), count=1)
+        return bool(bare.strip()) and (is_mark(self.clean(bare)) or is_mark(left))
+
+    def clean(self, text: str) -> str:
+        """Return a text with `ERASED` in place of erased texts."""
+        if text.strip() in self._short:
+            return ERASED
+        for line in self._lines:
+            text = line.sub(rf"\g<1>{ERASED}", text)
+        for start, end in reversed(self._finder.spans(text)):
+            text = text[:start] + ERASED + text[end:]
+        return text
+
+    def clean_data(self, data: Any, kept: frozenset[str] = frozenset(), field: str = "") -> Any:
+        """Return plain data with `ERASED` in place of erased texts, also in the names of fields.
+
+        The values of fields that are `kept` stay; with any, the names of fields stay too. `field`
+        is the name of the field that holds the data.
+        """
+        if isinstance(data, str):
+            return self._clean_field(data, field)
+        if isinstance(data, list):
+            return [self.clean_data(item, kept, field) for item in data]
+        if not isinstance(data, dict):
+            return data
+        return {
+            name if kept else self.clean_name(name): value
+            if name in kept
+            else self.clean_data(value, kept, self._field_of(name, data))
+            for name, value in data.items()
+        }
+
+    def _field_of(self, name: str, data: Mapping[str, Any]) -> str:
+        """Return the core key that a field is the value of, or the field's name."""
+        key = data.get("key")
+        return key if isinstance(key, str) and name.startswith("value") else name
+
+    def _clean_field(self, text: str, field: str) -> str:
+        if text in self._keyed.get(field, ()):
+            return ERASED
+        if text.strip() in self._short and field not in _TEXT_FIELDS:
+            return text
+        return self.clean(text)
+
+    def clean_name(self, text: str) -> str:
+        """Return a name as `clean` does, but leave one that is a short text."""
+        return text if text.strip() in self._short else self.clean(text)
+
+    def forms(self) -> list[Form]:
+        """Return the forms of the texts in files: plain, inside of JSON, and of JSON in JSON."""
+        found: dict[Form, None] = {}
+        for text in self._within:
+            found |= dict.fromkeys(_encodings("", text, ""))
+        for text in sorted(self._short):
+            for name in sorted(_TEXT_FIELDS):
+                for gap in ("", " "):
+                    found |= dict.fromkeys(_in_json(f'"{name}":{gap}"', text, '"'))
+        for key, items in self._keyed.items():
+            for value in items:
+                found |= dict.fromkeys(_keyed_forms(key, value))
+        return list(found)
+
+
+def _line_of(key: str, items: Iterable[str]) -> re.Pattern[str]:
+    """Return the pattern of a line with a key and one of its values."""
+    name, values = re.escape(key), "|".join(map(re.escape, items))
+    return re.compile(rf"^((?:- )?{name}: |Core evicted: {name}\n)(?:{values})$", re.MULTILINE)
+
+
+def is_mark(text: str) -> bool:
+    """Return whether nothing is left of a text but the mark, and dots where it was cut off."""
+    return text.strip().removesuffix(_DOTS) == ERASED
+
+
+def _spellings(text: str) -> set[str]:
+    """Return a text as memories and logs write it."""
+    forms = {text, text.strip(), " ".join(text.split())}
+    masked = {redact(form) for form in forms}
+    return forms | {form for form in masked if _is_long(form.replace(MASK, "").strip())}
+
+
+def _is_long(text: str) -> bool:
+    return len(text.encode("utf-8", "replace")) >= _LEAST_BYTES
+
+
+def _json(text: str, *, is_ascii: bool) -> str:
+    return json.dumps(text, ensure_ascii=is_ascii)[1:-1]
+
+
+def _for_page(text: str) -> str:
+    """Return JSON as a page of HTML holds it."""
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _encodings(before: str, text: str, after: str) -> list[Form]:
+    """Return a text with its surroundings plain, as JSON has it, and as JSON inside of JSON."""
+    found = [_form(before, text, after)]
+    for is_ascii in (True, False):
+        inner = [_json(part, is_ascii=is_ascii) for part in (before, text, after)]
+        found += _in_json(inner[0], text, inner[2])
+    return list(dict.fromkeys(found))
+
+
+def _in_json(before: str, text: str, after: str) -> list[Form]:
+    """Return a text in JSON, between parts of that JSON, and in JSON inside of JSON."""
+    inners = [_json(text, is_ascii=is_ascii) for is_ascii in (True, False)]
+    found = [_form(before, inner, after) for inner in (*inners, _for_page(inners[1]))]
+    for is_ascii in (True, False):
+        outer = [_json(part, is_ascii=is_ascii) for part in (before, after)]
+        found += [_form(outer[0], _json(inner, is_ascii=is_ascii), outer[1]) for inner in inners]
+    return list(dict.fromkeys(found))
+
+
+def _form(before: str, text: str, after: str) -> Form:
+    parts = (part.encode("utf-8", "replace") for part in (before, text, after))
+    return Form(*parts)
+
+
+def _keyed_forms(key: str, value: str) -> Iterator[Form]:
+    """Yield forms of the value of a core key, beside the key."""
+    for gap in ("", " "):
+        names = (_json(key, is_ascii=True), _json(key, is_ascii=False))
+        for name in dict.fromkeys(names):
+            yield from _in_json(f'"{name}":{gap}"', value, '"')
+            for field in ("value", "value_preview"):
+                middle = f'"key":{gap}"{name}",{gap}"{field}":{gap}"'
+                yield from _in_json(middle, value, '"')
+    for line in (f"\n{key}: ", f"- {key}: ", f"Core evicted: {key}\n"):
+        yield from _encodings(line, value, "\n")
+
+
+Span = tuple[int, int]
+"""Begin and end of a place."""
+_PREFIX = 12
+_HEAD = 24
+"""Fewest characters of a beginning that was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Bytes that a file may hold a text as, with bytes before and after it, which stay."""
+
+    before: bytes
+    text: bytes
+    after: bytes
+
+
+class TextFinder(Generic[AnyStr]):
+    """Finds needles, which are grouped by their beginnings so that many take little longer."""
+
+    def __init__(self, needles: Iterable[AnyStr], dots: AnyStr) -> None:
+        """Take the needles, and the dots that stand behind a beginning that was cut off."""
+        self._dots: AnyStr = dots
+        self._groups: dict[AnyStr, dict[AnyStr, list[AnyStr]]] = {}
+        for needle in needles:
+            heads = self._groups.setdefault(needle[:_PREFIX], {})
+            heads.setdefault(needle[:_HEAD], []).append(needle)
+
+    def spans(self, hay: AnyStr) -> list[Span]:
+        """Return where needles stand, in order; places that overlap are one."""
+        return joined(
+            span for prefix, heads in self._groups.items() for span in self._in(hay, prefix, heads)
+        )
+
+    def _in(self, hay: AnyStr, prefix: AnyStr, heads: dict[AnyStr, list[AnyStr]]) -> Iterator[Span]:
+        lengths = {len(head) for head in heads}
+        place = hay.find(prefix)
+        while place >= 0:
+            end = max(
+                (
+                    self._end(hay, place, needle)
+                    for length in lengths
+                    for needle in heads.get(hay[place : place + length], ())
+                ),
+                default=place,
+            )
+            if end > place:
+                yield place, end
+            place = hay.find(prefix, max(end, place + 1))
+
+    def _end(self, hay: AnyStr, place: int, needle: AnyStr) -> int:
+        """Return where a needle ends that may begin at a place; the place if it does not."""
+        whole = place + len(needle)
+        if hay.startswith(needle, place):
+            return whole
+        end, cut = place, hay.find(self._dots, place + _HEAD, whole + len(self._dots))
+        while cut >= 0 and needle.startswith(hay[place:cut]):
+            end, cut = cut, hay.find(self._dots, cut + 1, whole + len(self._dots))
+        return end
+
+
+class FormFinder:
+    """Finds forms of texts in the bytes of files."""
+
+    def __init__(self, forms: Iterable[Form]) -> None:
+        """Take the forms."""
+        free = []
+        self._beside: dict[tuple[bytes, bytes], set[bytes]] = {}
+        for form in forms:
+            if form.before or form.after:
+                self._beside.setdefault((form.before, form.after), set()).add(form.text)
+            else:
+                free.append(form.text)
+        self._free = TextFinder(free, b"...")
+
+    def spans(self, data: bytes) -> list[Span]:
+        """Return where bytes hold a text, in order; places that overlap are one."""
+        beside = (
+            span
+            for (before, after), texts in self._beside.items()
+            for span in _between(data, before, texts, after)
+        )
+        return joined([*self._free.spans(data), *beside])
+
+
+def _between(data: bytes, before: bytes, texts: set[bytes], after: bytes) -> Iterator[Span]:
+    """Yield where one of some texts stands between two sequences."""
+    lengths = {len(text) for text in texts}
+    place = data.find(before)
+    while place >= 0:
+        start = place + len(before)
+        for length in lengths:
+            end = start + length
+            if data[start:end] in texts and data.startswith(after, end):
+                yield start, end
+        place = data.find(before, place + 1)
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Return places in order, those that overlap as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start < found[-1][1]:
+            first, last = found.pop()
+            found.append((first, max(last, end)))
+        else:
+            found.append((start, end))
+    return found
+
+
+_BESIDE = ("memory_database.html", "memory_*.jsonl")
+_COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak", "*.original*")
+_MOST_BYTES = 1 << 30
+_READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_READ_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """A file that may still hold an erased text, and the reason why it was left as it is."""
+
+    path: str
+    reason: str
+
+
+class ErasedFiles:
+    """One erasure in the files of a memory.
+
+    Attributes:
+        changed: Files that held a text.
+        untouched: Files that may still hold one.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        logs: Path,
+        folders: Sequence[Path],
+        *,
+        names: Sequence[str] = (),
+        is_dry: bool,
+    ) -> None:
+        """Take the memory, the folder of its logs, and folders that are only looked through.
+
+        `names` are further files beside the memory, or in the folder `memory` there; with `is_dry`
+        the texts are only looked for.
+        """
+        self._path = path
+        self._logs = logs
+        self._folders = folders
+        self._patterns = (*_BESIDE, *map(glob.escape, names))
+        self._is_dry = is_dry
+        self.changed: set[str] = set()
+        self.untouched: dict[str, str] = {}
+
+    def erase(self, needles: Needles) -> None:
+        """Overwrite the texts in all files; files that cannot be changed are noted."""
+        if not needles:
+            return
+        finder = FormFinder(needles.forms())
+        for path in dict.fromkeys(self._own()):
+            self._guarded(path, partial(self._overwrite, path, finder))
+        for path, reason in self._others():
+            self._guarded(path, partial(self._look, path, finder, reason))
+
+    def _guarded(self, path: Path, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except FileNotFoundError:
+            return  # removed since it was listed
+        except OSError as error:
+            self.untouched[str(path)] = f"it cannot be changed: {error.strerror or error}"
+
+    def _own(self) -> Iterator[Path]:
+        """Yield the files that the memory wrote, and may overwrite."""
+        folder = self._path.parent
+        for home in (folder, folder / "memory"):
+            for pattern in self._patterns:
+                yield from sorted(home.glob(pattern))
+        yield from sorted(self._logs.glob("memory_*.jsonl*"))
+
+    def _others(self) -> Iterator[tuple[Path, str]]:
+        """Yield the files that are only looked through, each with the reason to list it."""
+        own = self._path.resolve()
+        memory = {own, *(own.with_name(own.name + ending) for ending in SIDE_FILES)}
+        for ending in _COPIES:
+            for path in sorted(self._path.parent.glob(glob.escape(self._path.stem) + ending)):
+                yield path, "it is a copy of the memory, and holds the text"
+        for given in self._folders:
+            if not given.is_dir():
+                self.untouched[str(given)] = "it is no folder"
+            for path in sorted(given.rglob("*")):
+                if not path.is_dir() and path.resolve() not in memory:
+                    yield path, "it holds the text"
+
+    def _overwrite(self, path: Path, finder: FormFinder) -> None:
+        """Overwrite the texts in one file."""
+        data = _content(path)
+        found = finder.spans(data)
+        if not found:
+            if finder.spans(_unescaped(path, data)):
+                self.untouched[str(path)] = "it holds the text with escaped characters"
+            return
+        if not path.stat().st_mode & stat.S_IWUSR:
+            self.untouched[str(path)] = "it is protected against writing, and holds the text"
+            return
+        self.changed.add(str(path))
+        if not self._is_dry:
+            _mark(path, data, found)
+
+    def _look(self, path: Path, finder: FormFinder, reason: str) -> None:
+        """List a file that holds a text."""
+        if str(path) in self.changed:
+            return
+        data = _content(path)
+        if finder.spans(data + _unescaped(path, data)):
+            self.untouched.setdefault(str(path), reason)
+
+
+def _content(path: Path) -> bytes:
+    """Return the bytes of a file; none if it is a link or no ordinary file.
+
+    Raises:
+        OSError: If it cannot be read, or is too large.
+    """
+    if path.is_symlink():
+        return b""
+    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            return b""
+        if found.st_size > _MOST_BYTES:
+            raise OSError(errno.EFBIG, "it is larger than 1 GiB")
+        return file.read()
+
+
+def _unescaped(path: Path, data: bytes) -> bytes:
+    """Return the content of a Markdown file without its escapes; nothing of another file."""
+    if path.suffix != ".md":
+        return b""
+    return html.unescape(data.decode("utf-8", "replace").replace("\\", "")).encode()
+
+
+def _mark(path: Path, data: bytes, places: Sequence[Span]) -> None:
+    """Overwrite places of a file with marks, stars where a mark has no room."""
+    with os.fdopen(os.open(path, _READ_WRITE), "r+b") as file:
+        for start, end in places:
+            length = end - start
+            file.seek(start)
+            if file.read(length) == data[start:end]:
+                file.seek(start)
+                mark = ERASED.encode().ljust(length) if length >= len(ERASED) else b"*" * length
+                file.write(mark)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,1 +1,0 @@
-"""Physical removal of texts from the file and the files beside it."""

@@ -1,1 +1,0 @@
-"""Operation logs: lines of public calls, and one line per row."""

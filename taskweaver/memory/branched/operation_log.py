@@ -1,0 +1,269 @@
+"""The operation logs: one JSON line for each public call, and one for each row.
+
+`memory_calls.jsonl` has all calls, buffered; each layer has a file of its own beside it. A line has
+``ts, op, layer, memory_type, branch_id, node_id, phase, run_id`` and, where there is more to say,
+``details``. Texts in it are masked and cut; a line that waits while a text is erased, by this
+process or another one, is written without them.
+
+`memory_primitive.jsonl` has the rows of core, recall and archival memory. A commit only notes the
+sequence numbers it gave out; the rows are read back from the file when the lines are written, so
+that a row that was rolled back is in no log. A log that cannot be written never fails an operation.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from taskweaver.memory.branched.log_files import (
+    Layer,
+    LogFolder,
+    display_phase,
+    encoded,
+    head,
+    layer_of,
+    masked_preview,
+    masked_row,
+)
+from taskweaver.memory.branched.storage.database import Database
+
+_ALL = "memory_calls.jsonl"
+_FILES: dict[Layer, str] = {
+    "public_api": "memory_public_api.jsonl",
+    "system": "memory_system.jsonl",
+    "internal": "memory_internal.jsonl",
+    "llm": "memory_llm.jsonl",
+}
+_MOST_WAITING = 200
+_MOST_WAITING_CHARS = 1 << 20
+_MOST_WAIT_S = 2.0
+
+
+class OperationLog:
+    """Writes the logs of a memory; does nothing without a folder."""
+
+    def __init__(
+        self, files: LogFolder | None, rows: RowLog | None, *, max_chars: int, run_id: str = ""
+    ) -> None:
+        """Make the logs; nothing is written yet.
+
+        Args:
+            files: The folder; None for no logs.
+            rows: The log of the rows; None for none.
+            max_chars: Longest text in a line.
+            run_id: The run that every line names.
+        """
+        self._files = files
+        self._rows = rows
+        self._max_chars = max_chars
+        self._run_id = run_id
+        self._lock = threading.Lock()
+        self._flushing = threading.Lock()
+        self._waiting: list[tuple[Layer, dict[str, Any]]] = []
+        self._chars = 0
+        self._flushed_at = time.monotonic()
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is a log."""
+        return self._files is not None
+
+    def add(
+        self,
+        op: str,
+        *,
+        branch_id: str | None = None,
+        details: Mapping[str, Any] | None = None,
+        node_id: str | None = None,
+        phase: str | None = None,
+    ) -> None:
+        """Note a call; it is written with others, at the latest when the log is closed."""
+        if self._files is None:
+            return
+        layer, memory_type = layer_of(op)
+        run = self._run_id or None
+        line = head(
+            op, layer, memory_type, branch_id=branch_id, node_id=node_id, phase=phase, run_id=run
+        )
+        if details:
+            line["details"] = details
+        chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))
+        with self._lock:
+            self._waiting.append((layer, line))
+            self._chars += chars
+            now = time.monotonic()
+            is_due = (
+                len(self._waiting) >= _MOST_WAITING
+                or now - self._flushed_at > _MOST_WAIT_S
+                or self._chars > _MOST_WAITING_CHARS
+            )
+        if is_due:
+            self.flush()
+
+    def problem(self, what: str, error: Exception) -> None:
+        """Note that something was done without the model, and why."""
+        details = {"what": what, "error": f"{type(error).__name__}: {error}"}
+        self.add("model_failed", details=details)
+
+    def flush(self) -> None:
+        """Write the waiting lines, as far as possible; never raises."""
+        if self._files is None:
+            return
+        with self._flushing:
+            is_erased = False
+            if self._rows is not None:
+                self._rows.flush()
+                is_erased = self._rows.has_lost_rows()
+            with self._lock:
+                waiting = self._take()
+            if is_erased:
+                for _, line in waiting:
+                    line.pop("details", None)
+            self._write(self._files, waiting)
+
+    def close(self) -> None:
+        """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
+        self.flush()
+        with self._flushing:
+            rows, self._rows = self._rows, None
+            if rows is not None:
+                rows.close()
+
+    def _take(self) -> list[tuple[Layer, dict[str, Any]]]:
+        waiting, self._waiting = self._waiting, []
+        self._flushed_at = time.monotonic()
+        self._chars = 0
+        return waiting
+
+    def _write(self, files: LogFolder, waiting: list[tuple[Layer, dict[str, Any]]]) -> None:
+        texts: dict[str, list[str]] = {}
+        for layer, line in waiting:
+            try:
+                line["phase"] = display_phase(line["phase"])
+                if "details" in line:
+                    line["details"] = masked_preview(line["details"], self._max_chars)
+                text = encoded(line)
+            except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
+                files.lose(_ALL, 1, error)
+                continue
+            for name in (_ALL, _FILES[layer]):
+                texts.setdefault(name, []).append(text)
+        for name, lines in texts.items():
+            files.append(name, lines)
+
+
+ROWS_FILE = "memory_primitive.jsonl"
+_OPS = {
+    "core_kv": ("set_core", "core"),
+    "events": ("write_event", "recall"),
+    "archival": ("write_archival", "archival"),
+    "exclusions": ("hide_event", "recall"),
+    "digests": ("write_digest", "recall"),
+}
+_JSON_COLUMNS = ("tags", "data", "meta", "kinds")
+_DERIVED = ("text_hash", "place")
+_AT_ONCE = 256
+"""Sequence numbers whose lines are written with one call."""
+
+
+class RowLog:
+    """Writes the rows of a memory to its log. One thread at a time may flush or close it."""
+
+    def __init__(self, database: Database, files: LogFolder, *, run_id: str = "") -> None:
+        """Begin with the next commit of a memory; every line names the run.
+
+        Raises:
+            StoreCorrupt: If the file cannot be read.
+        """
+        self._database = database
+        self._files = files
+        self._run_id = run_id or None
+        self._lock = threading.Lock()
+        self._ranges: list[tuple[int, int]] = []
+        with database.guarded():
+            # A thread's own connection may be in a snapshot, which lacks the newest rows.
+            self._connection = database.connect_reader()
+            self._schema = self._read_schema()
+        database.on_commit = self._committed
+
+    def _committed(self, first: int, last: int) -> None:
+        with self._lock:  # called by the thread that commits, while another one flushes
+            if self._ranges and self._ranges[-1][1] == first - 1:
+                first = self._ranges.pop()[0]
+            self._ranges.append((first, last))
+
+    def flush(self) -> None:
+        """Write the lines of the commits so far, as far as possible; never raises."""
+        with self._lock:
+            ranges, self._ranges = self._ranges, []
+        for first, last in ranges:
+            for low in range(first, last + 1, _AT_ONCE):
+                self._write(low, min(last, low + _AT_ONCE - 1))
+
+    def has_lost_rows(self) -> bool:
+        """Return whether rows may have been erased since the last call, by any process."""
+        try:
+            # An erasure removes free pages, which changes the number of the schema.
+            former, self._schema = self._schema, self._read_schema()
+        except sqlite3.Error as error:
+            self._files.lose(ROWS_FILE, 0, error)
+            return True
+        return former != self._schema
+
+    def close(self) -> None:
+        """End the log; its rows were flushed."""
+        self._connection.close()
+
+    def _read_schema(self) -> int:
+        return int(self._connection.execute("PRAGMA schema_version").fetchone()[0])
+
+    def _write(self, first: int, last: int) -> None:
+        try:
+            lines = sorted(self._lines(first, last))
+        except (sqlite3.Error, ValueError, TypeError, RecursionError) as error:
+            self._files.lose(ROWS_FILE, last - first + 1, error)
+            return
+        if lines:
+            self._files.append(ROWS_FILE, [text for _, text in lines])
+
+    def _lines(self, first: int, last: int) -> Iterator[tuple[int, str]]:
+        """Yield the number and the line of each row of a range, a table after the other."""
+        for table in _OPS:
+            cursor = self._connection.execute(
+                "SELECT b.name AS branch, r.* FROM branches AS b JOIN"
+                f" {table} AS r ON r.branch_id = b.id WHERE r.seq BETWEEN ? AND ?",
+                (first, last),
+            )
+            names = [column[0] for column in cursor.description]
+            for values in cursor:
+                row = dict(zip(names, values, strict=True))
+                yield row["seq"], self._line(table, row)
+
+    def _line(self, table: str, row: dict[str, Any]) -> str:
+        op, memory_type = _OPS[table]
+        branch, seq = row.pop("branch"), row.pop("seq")
+        if table == "core_kv" and row["value"] is None:
+            op = "core_delete"
+        elif table == "archival" and row.get("is_deleted"):
+            op = "delete_archival"
+        elif table == "archival" and row["record"] != seq:
+            op = "update_archival"
+        row = {
+            name: json.loads(value) if name in _JSON_COLUMNS else value
+            for name, value in row.items()
+            if name not in _DERIVED
+        }
+        ts, data = row.get("created_at"), row.get("data")
+        line = head(
+            op, "primitive", memory_type, ts=ts or None, branch_id=branch, run_id=self._run_id
+        )
+        if isinstance(data, dict):
+            phase = data.get("phase")
+            line["node_id"] = data.get("node_id")
+            line["phase"] = display_phase(phase) if isinstance(phase, str) else None
+        line |= {"file": self._database.path.name, "seq": seq, "table": table}
+        return encoded({**line, "row": masked_row(row)})

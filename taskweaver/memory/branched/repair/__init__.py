@@ -1,1 +1,0 @@
-"""Rescue of damaged files."""
