@@ -18,7 +18,7 @@ from typing import Any
 
 from taskweaver.memory.branched.errors import StoreCorrupt
 from taskweaver.memory.branched.storage.database import Database, Writer
-from taskweaver.memory.branched.tiers.branches import Branches, newest_first
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.types import Segment
 
 
@@ -151,8 +151,7 @@ class Turns:
         table: str,
         columns: str,
     ) -> Iterator[tuple[Any, ...]]:
-        branch = self._branches.find(connection, branch_id)
-        path = self._branches.path(connection, branch)
+        view = BranchView(connection, self._branches.find(connection, branch_id))
 
         def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
             return reading.execute(
@@ -161,7 +160,7 @@ class Turns:
                 segment,
             )
 
-        return newest_first(connection, path, fetch)
+        return newest_first(connection, self._branches.path(view), fetch)
 
 
 _EXTENTS = """
@@ -228,10 +227,9 @@ class Summaries:
         Raises:
             UnknownBranch: If the branch does not exist.
         """
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            line = [segment.branch for segment in self._branches.path(connection, branch)]
-            rows = connection.execute(_EXTENTS, (branch.number, role, json.dumps(line)))
+        with self._branches.view(branch_id) as view:
+            line = [segment.branch for segment in self._branches.path(view)]
+            rows = view.connection.execute(_EXTENTS, (view.branch.number, role, json.dumps(line)))
             return [Extent(seq, up_to, count, bool(own)) for seq, up_to, count, own in rows]
 
     def text(self, seq: int) -> str:

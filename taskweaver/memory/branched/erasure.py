@@ -27,6 +27,7 @@ from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.storage.schema import has_search, rebuild_search
 from taskweaver.memory.branched.tiers.archival import text_hash
+from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED
 from taskweaver.memory.branched.tiers.tiers import Tiers
@@ -446,7 +447,7 @@ class _Eraser:
         branches = {branch.number: branch for branch in self._tiers.branches.all(self._connection)}
         rows = self._connection.execute(f"SELECT seq, branch_id, up_to_seq FROM {table}").fetchall()
         for seq, number, up_to in rows:
-            path = self._tiers.branches.path(self._connection, branches[number], None, up_to)
-            ends = dict(path)
+            view = BranchView(self._connection, branches[number], up_to)
+            ends = dict(self._tiers.branches.path(view))
             if any(row <= ends.get(branch, -1) for row, branch in changed.items()):
                 self._delete(table, "seq = ?", seq)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from itertools import islice
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
@@ -19,7 +18,7 @@ from taskweaver.memory.branched.protocol.audit import (
     log_node_write,
 )
 from taskweaver.memory.branched.storage.database import Writer
-from taskweaver.memory.branched.tiers.recall import RECALL
+from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.types import (
     Branch,
     CoreEntry,
@@ -33,6 +32,9 @@ from taskweaver.memory.branched.types import (
 from taskweaver.memory.branched.upkeep.compare import HistoryStep
 from taskweaver.memory.branched.upkeep.consolidation import Relief
 from taskweaver.memory.branched.values import tag_filter, whole
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class CoreKeys(MutableMapping[str, str]):
@@ -48,9 +50,8 @@ class CoreKeys(MutableMapping[str, str]):
 
     def entries(self, *, at: int | None = None) -> dict[str, CoreEntry]:
         """Return the entries in view, now or at a row, by key."""
-        with self._parts.database.snapshot() as connection:
-            branch = self._parts.branches.find(connection, self._id)
-            return self._parts.core.view(connection, branch, at=at)
+        with self._parts.branches.view(self._id, at) as view:
+            return self._parts.core.entries(view)
 
     def values_of(self, keys: Sequence[str] | None = None) -> dict[str, str]:
         """Return the values of keys in view (None: of all); missing keys are left out."""
@@ -159,8 +160,8 @@ class BranchHandle:
     @property
     def facts(self) -> Branch:
         """Parent, state and further facts of the branch."""
-        with self._view() as (_, branch):
-            return branch
+        with self._view() as view:
+            return view.branch
 
     def fork(
         self,
@@ -197,9 +198,7 @@ class BranchHandle:
 
     def promote(self, record: str | int, to: str) -> str:
         """Copy a core key or an archival record; see `BranchComparison.promote`."""
-        result = self._parts.database.write(
-            lambda writer: self._parts.comparison.promote(writer, self.id, record, to)
-        )
+        result = self._write(self._parts.comparison.promote, record, to)
         self._log("promote", {"record": record, "to": to})
         return result
 
@@ -244,27 +243,28 @@ class BranchHandle:
 
     def events(self, *, limit: int | None = None, at: int | None = None) -> list[Event]:
         """Return the events in view, newest first, those a digest covers included."""
-        with self._view() as (connection, branch):
-            most = None if limit is None else whole("limit", limit)
-            return self._parts.recall.visible(connection, branch, most, at=at)
+        with self._view(at) as view:
+            return self._parts.recall.visible(
+                view, None if limit is None else whole("limit", limit)
+            )
 
     def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
         """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
-        with self._view() as (connection, branch):
-            return self._parts.recall.occurrences(connection, branch, event_id, at=at)
+        with self._view(at) as view:
+            return self._parts.recall.occurrences(view, event_id)
 
     def find_events(self, query: str, k: int = 20) -> list[Event]:
         """Return the newest `k` events in view with a word of a query; all for an empty one."""
         most = whole("k", k)
-        with self._view() as (connection, branch):
-            found = self._parts.recall.search(connection, branch, query, most)
+        with self._view() as view:
+            found = self._parts.recall.search(view, query, most)
         self._log("mem_recall_search", {"query": query, "k": k, "results": len(found)})
         return found
 
     def digest(self, *, at: int | None = None) -> Digest | None:
         """Return the newest summary of old events in view."""
-        with self._view() as (connection, branch):
-            return self._parts.digests.newest(connection, branch, RECALL, at=at)
+        with self._view(at) as view:
+            return self._parts.recall.digest(view)
 
     def remember(
         self, text: str, *, tags: Sequence[str] = (), meta: Mapping[str, Any] | None = None
@@ -276,9 +276,7 @@ class BranchHandle:
             BranchSealed: If the branch takes no writes.
         """
         short = self._shortened(text)
-        id_ = self._parts.database.write(
-            lambda writer: self._parts.archival.add(writer, self.id, short, tags=tags, meta=meta)
-        )
+        id_ = self._write(self._parts.archival.add, short, tags=tags, meta=meta)
         given = [tags] if isinstance(tags, str) else list(tags or ())
         details = {"record_id": id_, "tags": given, "text_preview": short, "text_chars": len(short)}
         self._log("mem_archival_write", details)
@@ -297,31 +295,25 @@ class BranchHandle:
         Arguments that are None leave their part unchanged. Raises as `Archival.update`.
         """
         short = None if text is None else self._shortened(text)
-        self._parts.database.write(
-            lambda writer: self._parts.archival.update(
-                writer, self.id, record_id, text=short, tags=tags, meta=meta
-            )
-        )
+        self._write(self._parts.archival.update, record_id, text=short, tags=tags, meta=meta)
         changes = {"tags": tags, "text_preview": short, "text_chars": short and len(short)}
         given = {name: value for name, value in changes.items() if value is not None}
         self._log("mem_archival_update", {"record_id": record_id, **given})
 
     def forget(self, record_id: str | int) -> None:
         """Hide a record from this branch on; see `Archival.delete`."""
-        delete = self._parts.archival.delete
-        self._parts.database.write(lambda writer: delete(writer, self.id, record_id))
+        self._write(self._parts.archival.delete, record_id)
         self._log("mem_archival_delete", {"record_id": record_id})
 
     def forget_event(self, event_id: str | int) -> None:
         """Hide an event with its repetitions from this branch on; see `Recall.delete`."""
-        delete = self._parts.recall.delete
-        self._parts.database.write(lambda writer: delete(writer, self.id, event_id))
+        self._write(self._parts.recall.delete, event_id)
         self._log("mem_recall_delete", {"event_id": event_id})
 
     def get(self, record_id: str | int) -> Record:
         """Return the version of a record in view; see `Archival.get`."""
-        with self._view() as (connection, branch):
-            found = self._parts.archival.get(connection, branch, record_id)
+        with self._view() as view:
+            found = self._parts.archival.get(view, record_id)
         self._log("mem_archival_get", {"record_id": record_id})
         return found
 
@@ -330,8 +322,8 @@ class BranchHandle:
     ) -> list[Record]:
         """Return the `k` best records in view that have all tags; see `ArchivalSearch.find`."""
         most = whole("k", k)
-        with self._view() as (connection, branch):
-            found = self._parts.search.find(connection, branch, query, most, tags=tags, at=at)
+        with self._view(at) as view:
+            found = self._parts.search.find(view, query, most, tags=tags)
         details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
         self._log("mem_archival_search", details)
         return found
@@ -340,8 +332,8 @@ class BranchHandle:
         self, *, tags: Sequence[str] = (), limit: int | None = None, at: int | None = None
     ) -> list[Record]:
         """Return the records in view that have all tags, newest first."""
-        with self._view() as (connection, branch):
-            found = self._parts.archival.visible(connection, branch, tags=tag_filter(tags), at=at)
+        with self._view(at) as view:
+            found = self._parts.archival.visible(view, tags=tag_filter(tags))
             return list(islice(found, None if limit is None else whole("limit", limit)))
 
     def write(
@@ -446,11 +438,14 @@ class BranchHandle:
         self._log(op, {"events_consolidated": count})
         return count
 
-    @contextmanager
-    def _view(self) -> Iterator[tuple[sqlite3.Connection, Branch]]:
-        """Open a snapshot, with the branch in it."""
-        with self._parts.database.snapshot() as connection:
-            yield connection, self._parts.branches.find(connection, self.id)
+    def _view(self, at: int | None = None) -> AbstractContextManager[BranchView]:
+        return self._parts.branches.view(self.id, at)
+
+    def _write(
+        self, act: Callable[Concatenate[Writer, str, P], R], *given: P.args, **named: P.kwargs
+    ) -> R:
+        """Run an action on the branch in a write transaction."""
+        return self._parts.database.write(lambda writer: act(writer, self.id, *given, **named))
 
     def _shortened(self, text: str) -> str:
         return self._parts.archival.prepare(text, lambda: self._parts.core.context(self.id))

@@ -104,11 +104,10 @@ class BranchedMemory:
     def __contains__(self, branch_id: object) -> bool:
         """Return whether there is a branch with an id or node uid."""
         try:
-            with self._parts.database.snapshot() as connection:
-                self._parts.branches.find(connection, branch_id)
+            with self._parts.branches.view(branch_id):
+                return True
         except UnknownBranch:
             return False
-        return True
 
     def __iter__(self) -> Iterator[str]:
         """Yield the ids of the branches, parents before children."""
@@ -153,8 +152,8 @@ class BranchedMemory:
         Raises:
             UnknownBranch: If there is no branch with this id or node uid.
         """
-        with self._parts.database.snapshot() as connection:
-            return self._parts.branches.find(connection, branch_id)
+        with self._parts.branches.view(branch_id) as view:
+            return view.branch
 
     def rename_node(self, branch_id: str, node_uid: str) -> None:
         """Replace the second name of a branch.

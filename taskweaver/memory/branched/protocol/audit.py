@@ -68,12 +68,11 @@ class Injections:
 
     def of(self, branch_id: str) -> list[Injection]:
         """Return the entries of a branch's own prompts, newest first."""
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            rows = connection.execute(
+        with self._branches.view(branch_id) as view:
+            rows = view.connection.execute(
                 "SELECT seq, task_hint, chars, shown, created_at FROM injections"
                 " WHERE branch_id = ? ORDER BY seq DESC",
-                (branch.number,),
+                (view.branch.number,),
             )
             return [
                 Injection(seq, hint, chars, json.loads(shown), created)

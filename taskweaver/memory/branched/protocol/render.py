@@ -6,18 +6,17 @@ keep their order and their form from one prompt to the next, so that prompt cach
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.protocol.updates import LLM_TAG
+from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
-from taskweaver.memory.branched.tiers.recall import RECALL
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import (
-    Branch,
     CoreEntry,
     Digest,
     Event,
@@ -26,7 +25,7 @@ from taskweaver.memory.branched.types import (
     Section,
 )
 from taskweaver.memory.branched.upkeep.consolidation import Pressures
-from taskweaver.memory.branched.values import shown, tag_filter, whole
+from taskweaver.memory.branched.values import tag_filter, whole
 from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
@@ -64,7 +63,6 @@ class Renderer:
         self._branches = tiers.branches
         self._core = tiers.core
         self._recall = tiers.recall
-        self._digests = tiers.digests
         self._search = tiers.search
         self._pressures = pressures
         self._config = tiers.config
@@ -97,60 +95,59 @@ class Renderer:
         Raises:
             UnknownBranch, InvalidUpdate: If the branch does not exist, or a value is malformed.
         """
-        _require_texts(task=task, task_hint=task_hint or "")
+        for name, given in (("task", task), ("task_hint", task_hint or "")):
+            if not isinstance(given, str):
+                raise InvalidUpdate(name, f"must be a text, not {values.shown(given)}")
         leave_out = tag_filter(leave_out)
         budget = self._config.budget(task_hint)
         if budget_chars is not None:
             budget = whole("budget_chars", budget_chars, least=None)
-        with self._database.snapshot() as connection:
-            seq = self._database.now_seq(connection) if at is None else at
-            branch = self._branches.find(connection, branch_id)
-            view = self._core.view(connection, branch, at=at)
-            digest = self._digests.newest(connection, branch, RECALL, at=at)
+        with self._branches.view(branch_id, at) as view:
+            seq = self._database.now_seq(view.connection) if at is None else at
+            core = self._core.entries(view)
+            digest = self._recall.digest(view)
             most = self._config.consolidation_threshold
-            since = 0 if digest is None else digest.up_to
-            events = self._recall.visible(connection, branch, most, at=at, since=since)
-            query = _query(task, view, events)
+            events = self._recall.visible(view, most, after=digest)
+            query = _query(task, core, events)
             kept = [event for event in events if event.kind not in leave_out]
             shown = kept[: self._config.recall_max_events]
-            records, items = self._records(connection, branch, view, query, at, leave_out)
+            records, items = self._records(view, query, leave_out, has_index=INDEX_KEY in core)
         with self._database.guarded():
+            index = [_Line(INDEX_KEY, core[INDEX_KEY].value, 0)] if INDEX_KEY in core else []
             lines = {
-                "Resource Index": _index_lines(view),
-                "Core Memory": _core_lines(view, leave_out),
+                "Resource Index": index,
+                "Core Memory": _core_lines(core, leave_out),
                 "Recall Memory": _recall_lines(digest, shown),
                 "Archival Memory": self._archival_lines(records),
-                "Resource Memory": self._resource_lines(items),
+                "Resource Memory": _resource_lines(items),
             }
-            given = {name: found for name, found in lines.items() if found}
+            lines = {name: found for name, found in lines.items() if found}
             sections = (
-                _fit(given, budget) if budget_tokens is None else _fit_tokens(given, budget_tokens)
+                _fit(lines, budget) if budget_tokens is None else _fit_tokens(lines, budget_tokens)
             )
             text = _joined(sections)
-            pressure = self._pressures.of(view, sum(event.count for event in events))
+            pressure = self._pressures.of(core, sum(event.count for event in events))
             return RenderResult(text, seq, query, sections, pressure)
 
     def _records(
         self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        view: dict[str, CoreEntry],
+        view: BranchView,
         query: str,
-        at: int | None,
         leave_out: Collection[str],
+        *,
+        has_index: bool,
     ) -> tuple[list[Record], list[Record]]:
         """Return the archival records and the resource items that suit a query."""
         k = self._config.retrieval_k
-        hidden = {*leave_out, *([RESOURCE_TAG] if INDEX_KEY in view else [])}
-        found = self._search.find(connection, branch, query, (1 + 2 * bool(hidden)) * k, at=at)
+        hidden = {*leave_out, *([RESOURCE_TAG] if has_index else [])}
+        found = self._search.find(view, query, (1 + 2 * bool(hidden)) * k)
         kept: dict[str, Record] = {}  # a promoted record is on two branches
         for record in found:
             if LLM_TAG in record.tags or hidden.isdisjoint(record.tags):
                 kept.setdefault(record.text, record)
         records = list(kept.values())[:k]
-        if INDEX_KEY not in view:
-            return records, []
-        return records, self._search.find(connection, branch, query, k, tags=[RESOURCE_TAG], at=at)
+        items = self._search.find(view, query, k, tags=[RESOURCE_TAG]) if has_index else []
+        return records, items
 
     def _archival_lines(self, records: Sequence[Record]) -> list[_Line]:
         most = self._config.section_budgets["archival_snippet"]
@@ -165,26 +162,13 @@ class Renderer:
             for place, record in enumerate(records)
         ]
 
-    def _resource_lines(self, items: Sequence[Record]) -> list[_Line]:
-        return [
-            _Line(
-                item.id,
-                indented(f"--- (#{item.id})\n{Compressor.cut(item.text, _RESOURCE_CHARS)}"),
-                -place,
-            )
-            for place, item in enumerate(items)
-        ]
 
-
-def _require_texts(**given: object) -> None:
-    """Refuse arguments that are no texts."""
-    for name, value in given.items():
-        if not isinstance(value, str):
-            raise InvalidUpdate(name, f"must be a text, not {shown(value)}")
-
-
-def _index_lines(view: dict[str, CoreEntry]) -> list[_Line]:
-    return [_Line(INDEX_KEY, view[INDEX_KEY].value, 0)] if INDEX_KEY in view else []
+def _resource_lines(items: Iterable[Record]) -> list[_Line]:
+    shown = ((item.id, Compressor.cut(item.text, _RESOURCE_CHARS)) for item in items)
+    return [
+        _Line(id_, indented(f"--- (#{id_})\n{text}"), -place)
+        for place, (id_, text) in enumerate(shown)
+    ]
 
 
 def _core_lines(view: dict[str, CoreEntry], leave_out: Collection[str]) -> list[_Line]:

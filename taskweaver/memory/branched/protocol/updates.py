@@ -14,9 +14,9 @@ from typing import Any
 from taskweaver.memory.branched.errors import RecordNotVisible
 from taskweaver.memory.branched.protocol.protocol import check_updates
 from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.tiers import Tiers
-from taskweaver.memory.branched.types import Branch
 from taskweaver.memory.branched.upkeep.consolidation import Consolidation, Pressures
 from taskweaver.memory.branched.values import checked_text, dump
 
@@ -76,7 +76,7 @@ class Updates:
             results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
             writer.index_added()
             branch = self._branches.find(writer.connection, branch_id)
-            results |= self._read(writer.connection, branch, checked)
+            results |= self._read(BranchView(writer.connection, branch), checked)
             if identity is not None:
                 row = (identity, dump(results), writer.now)
                 writer.connection.execute("INSERT INTO applied_blocks VALUES (?, ?, ?)", row)
@@ -162,17 +162,14 @@ class Updates:
         self._consolidation.within_append(writer, branch_id)
         return dict(results)
 
-    def _read(
-        self, connection: sqlite3.Connection, branch: Branch, checked: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def _read(self, view: BranchView, checked: Mapping[str, Any]) -> dict[str, Any]:
         results: dict[str, Any] = {}
         if "core_get" in checked:
-            view = self._core.view(connection, branch)
-            found = {key: view.get(key) for key in checked["core_get"]}
+            entries = self._core.entries(view)
+            found = {key: entries.get(key) for key in checked["core_get"]}
             results["core_get"] = {key: entry and entry.value for key, entry in found.items()}
         if "archival_search" in checked:
-            asked = dict(checked["archival_search"])
-            records = self._search.find(connection, branch, **asked)
+            records = self._search.find(view, **checked["archival_search"])
             results["archival_search"] = [
                 {
                     "id": str(record.id),
@@ -183,8 +180,7 @@ class Updates:
                 for record in records
             ]
         if "recall_search" in checked:
-            asked = checked["recall_search"]
-            events = self._recall.search(connection, branch, asked["query"], asked["k"])
+            events = self._recall.search(view, **checked["recall_search"])
             results["recall_search"] = [
                 {
                     "id": event.seq,
@@ -238,9 +234,8 @@ def _identity(
 
 
 def _applied_before(connection: sqlite3.Connection, identity: str | None) -> dict[str, Any] | None:
-    row = connection.execute(
-        "SELECT results FROM applied_blocks WHERE id = ?", (identity,)
-    ).fetchone()
+    query = "SELECT results FROM applied_blocks WHERE id = ?"
+    row = connection.execute(query, (identity,)).fetchone()
     return None if row is None else {**json.loads(row[0]), "already_applied": True}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Database, Writer
-from taskweaver.memory.branched.tiers.branches import Branches, newest_first
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
 from taskweaver.memory.branched.values import checked_data, checked_tags, checked_text, dump, shown
@@ -85,10 +85,11 @@ class Archival:
         kept = self._fit(checked_text("archival.text", text))
         row = (kept, dump(checked_tags("archival.tags", tags)))
         extra = checked_data("archival.meta", meta)
-        same = self._same(writer.connection, branch, row)
+        asked = (branch.number, text_hash(row[0]), *row)
+        same = writer.connection.execute(_SAME, asked).fetchone()
         if same is None:
             return self._insert(writer, branch, row, dump(extra) if extra else "{}", None)
-        number, before = same
+        number, before = int(same[0]), json.loads(same[1])
         if before | extra != before:
             self._insert(writer, branch, row, dump(before | extra), number)
         return number
@@ -111,7 +112,7 @@ class Archival:
             InvalidUpdate: If nothing is given, or it is malformed.
         """
         branch = self._branches.writable(writer, branch_id)
-        old = self.get(writer.connection, branch, record_id)
+        old = self.get(BranchView(writer.connection, branch), record_id)
         if text is None and tags is None and meta is None:
             raise InvalidUpdate("archival_update", "gives neither text nor tags nor meta")
         kept = old.text if text is None else self._fit(checked_text("archival.text", text))
@@ -130,46 +131,44 @@ class Archival:
             RecordNotVisible: If the branch does not see the record.
         """
         branch = self._branches.writable(writer, branch_id)
-        old = self.get(writer.connection, branch, record_id)
+        old = self.get(BranchView(writer.connection, branch), record_id)
         self._insert(writer, branch, ("", "[]"), "{}", old.id, is_deleted=True)
         return old.id
 
-    def get(self, connection: sqlite3.Connection, branch: Branch, record_id: object) -> Record:
+    def get(self, view: BranchView, record_id: object) -> Record:
         """Return the version of a record that a branch sees.
 
         Raises:
             RecordNotVisible: If it sees none.
         """
-        number = _number(record_id)
-        path = self._branches.path(connection, branch, "archival")
-        versions = connection.execute(
+        try:
+            number = int(record_id) if isinstance(record_id, str | int) else -1
+        except ValueError:
+            number = -1
+        if number < 0:
+            raise RecordNotVisible(f"{shown(record_id)} is no record id; ids are numbers.")
+        path = self._branches.path(view, "archival")
+        versions = view.connection.execute(
             f"SELECT {COLUMNS}, is_deleted FROM archival WHERE record = ? ORDER BY seq DESC",
-            (number,),
+            (min(number, FOREVER),),
         ).fetchall()
         places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
         seen = [row for row in versions if row[1] in places and row[0] <= places[row[1]][1]]
         *row, is_deleted = min(seen, key=lambda row: places[row[1]][0], default=(True,))
         if is_deleted:
             raise RecordNotVisible(
-                f"Branch {branch.id!r} sees no archival record {shown(record_id)}."
+                f"Branch {view.branch.id!r} sees no archival record {shown(record_id)}."
             )
         return record(tuple(row))
 
-    def visible(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        *,
-        tags: Sequence[str] = (),
-        at: int | None = None,
-    ) -> Iterator[Record]:
+    def visible(self, view: BranchView, *, tags: Sequence[str] = ()) -> Iterator[Record]:
         """Yield the records a branch sees that have all tags, newest first."""
-        path = self._branches.path(connection, branch, "archival", at)
-        seen: dict[int, int] = {}
-        rows = newest_first(connection, path, _fetch)
-        for found in self.current(connection, path, map(record, rows)):
+        path = self._branches.path(view, "archival")
+        seen: set[int] = set()
+        rows = newest_first(view.connection, path, _fetch)
+        for found in self.current(view.connection, path, map(record, rows)):
             if found.id not in seen and set(tags) <= set(found.tags):
-                seen[found.id] = found.seq
+                seen.add(found.id)
                 yield found
 
     def current(
@@ -194,34 +193,29 @@ class Archival:
                 if item.id in seen and seen[item.id][1:] == (-item.seq, 0):
                     yield item
 
-    def deleted(self, connection: sqlite3.Connection, branch: Branch) -> dict[Content, int]:
+    def deleted(self, view: BranchView) -> dict[Content, int]:
         """Return the contents that a branch sees as deleted, each with its deletion.
-
-        Args:
-            connection: Open on the file.
-            branch: The branch.
 
         Returns:
             The number of the row that deleted a record, by the text and tags of each version.
         """
-        path = self._branches.path(connection, branch, "archival")
-        ends = {segment.branch: segment.up_to for segment in path}
+        ends = dict(self._branches.path(view, "archival"))
         found: dict[Content, int] = {}
-        for number, seq, id_ in connection.execute(
+        for number, seq, id_ in view.connection.execute(
             "SELECT branch_id, seq, record FROM archival WHERE is_deleted = 1"
         ).fetchall():
-            if seq > ends.get(number, -1) or self._is_seen(connection, branch, id_):
+            if seq > ends.get(number, -1) or self._is_seen(view, id_):
                 continue
-            for text, tags in connection.execute(
+            for text, tags in view.connection.execute(
                 "SELECT text, tags FROM archival WHERE record = ? AND is_deleted = 0", (id_,)
             ):
                 content = text, tuple(json.loads(tags))
                 found[content] = max(seq, found.get(content, 0))
         return found
 
-    def _is_seen(self, connection: sqlite3.Connection, branch: Branch, record_id: int) -> bool:
+    def _is_seen(self, view: BranchView, record_id: int) -> bool:
         try:
-            self.get(connection, branch, record_id)
+            self.get(view, record_id)
         except RecordNotVisible:
             return False
         return True
@@ -229,13 +223,6 @@ class Archival:
     def _fit(self, text: str) -> str:
         """Shorten without a model: inside a transaction none is asked."""
         return self._compressor.cut(text, self._config.archival_max_chars)
-
-    def _same(
-        self, connection: sqlite3.Connection, branch: Branch, row: tuple[str, str]
-    ) -> tuple[int, dict[str, Any]] | None:
-        """Find a record whose newest version on the branch is this text with these tags."""
-        found = connection.execute(_SAME, (branch.number, text_hash(row[0]), *row)).fetchone()
-        return (found[0], json.loads(found[1])) if found else None
 
     def _insert(
         self,
@@ -247,22 +234,16 @@ class Archival:
         *,
         is_deleted: bool = False,
     ) -> int:
-        seq = writer.tick()
-        writer.connection.execute(
-            "INSERT INTO archival"
-            " (seq, branch_id, record, text, text_hash, tags, meta, created_at, is_deleted)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                seq,
-                branch.number,
-                seq if overlaid is None else overlaid,
-                row[0],
-                text_hash(row[0]),
-                row[1],
-                meta,
-                writer.now,
-                int(is_deleted),
-            ),
+        seq = writer.insert(
+            "archival",
+            branch_id=branch.number,
+            record=writer.seq + 1 if overlaid is None else overlaid,
+            text=row[0],
+            text_hash=text_hash(row[0]),
+            tags=row[1],
+            meta=meta,
+            created_at=writer.now,
+            is_deleted=int(is_deleted),
         )
         writer.index(seq)
         return seq
@@ -284,13 +265,3 @@ def _fetch(connection: sqlite3.Connection, segment: Segment) -> Iterator[tuple[A
         f"SELECT {COLUMNS} FROM archival WHERE branch_id = ? AND seq <= ? ORDER BY seq DESC",
         segment,
     )
-
-
-def _number(record_id: object) -> int:
-    try:
-        number = int(record_id) if isinstance(record_id, str | int) else -1
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise RecordNotVisible(f"{shown(record_id)} is no record id; ids are numbers.")
-    return min(number, FOREVER)

@@ -18,8 +18,9 @@ import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from heapq import merge
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.storage.database import Database, Writer
@@ -135,6 +136,14 @@ _NEVER_LIVE = ("digests", "exclusions")
 """Tiers of which later rows of a live ancestor are not seen by its descendants."""
 
 
+class BranchView(NamedTuple):
+    """A branch as a connection sees it, now or in its state at a row."""
+
+    connection: sqlite3.Connection
+    branch: Branch
+    at: int | None = None
+
+
 class Branches:
     """The tree of branches in a file.
 
@@ -216,7 +225,8 @@ class Branches:
         row = connection.execute(
             f"SELECT {_COLUMNS} FROM branches WHERE name = ?", (branch_id,)
         ).fetchone()
-        rows = [row] if row else _by_uid(connection, branch_id)
+        query = f"SELECT {_COLUMNS} FROM branches WHERE node_uid = ?"
+        rows = [row] if row else connection.execute(query, (branch_id,)).fetchall()
         if len(rows) != 1:
             problem = f"is the node of {len(rows)} branches" if rows else _ABSENT
             raise UnknownBranch(f"{shown(branch_id)} {problem}.")
@@ -277,21 +287,22 @@ class Branches:
             "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
         )
 
-    def path(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        tier: Tier | None = None,
-        at: int | None = None,
-    ) -> Path:
+    @contextmanager
+    def view(self, branch_id: object, at: int | None = None) -> Iterator[BranchView]:
+        """Open a snapshot with a branch in it.
+
+        Raises:
+            UnknownBranch: If the branch does not exist.
+        """
+        with self._database.snapshot() as connection:
+            yield BranchView(connection, self.find(connection, branch_id), at)
+
+    def path(self, view: BranchView, tier: Tier | None = None) -> Path:
         """Return the path of a branch, its own segment first.
 
-        Args:
-            connection: Open on the file.
-            branch: The branch.
-            tier: Leave out segments without a row in this tier; None keeps all.
-            at: Newest sequence number that is seen; None for the present.
+        With a tier, segments without a row in it are left out.
         """
+        connection, branch, at = view
         path = (
             _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
             if tier is None
@@ -314,12 +325,7 @@ class Branches:
             for branch in (one, two)
         ]
         ends = dict(lines[0])
-        shared = (
-            min(ends[segment.branch], segment.up_to)
-            for segment in lines[1]
-            if segment.branch in ends
-        )
-        return next(shared, 0)
+        return next((min(ends[number], up_to) for number, up_to in lines[1] if number in ends), 0)
 
     def _tier_path(self, connection: sqlite3.Connection, branch: Branch, tier: Tier) -> Path:
         key = (branch.number, tier)
@@ -369,7 +375,9 @@ class Branches:
                 for segment, former in zip(cut, rest, strict=True)
                 if segment == former or _has_rows(connection, tier, segment)
             ]
-        is_live = tier not in _NEVER_LIVE and _is_live(connection, own.branch)
+        query = "SELECT 1 FROM branches WHERE id = ? AND live"
+        live = connection.execute(query, (own.branch,)).fetchone()
+        is_live = live is not None and tier not in _NEVER_LIVE
         parent = Segment(own.branch, FOREVER if is_live else fork)
         if is_live or _has_rows(connection, tier, parent):
             rest.insert(0, parent)
@@ -449,16 +457,6 @@ def _paths(connection: sqlite3.Connection, branch: Branch) -> dict[Tier, Path]:
 def _has_rows(connection: sqlite3.Connection, tier: Tier, segment: Segment) -> bool:
     query = f"SELECT 1 FROM {tier} WHERE branch_id = ? AND seq <= ? LIMIT 1"
     return connection.execute(query, segment).fetchone() is not None
-
-
-def _is_live(connection: sqlite3.Connection, number: int) -> bool:
-    row = connection.execute("SELECT live FROM branches WHERE id = ?", (number,)).fetchone()
-    return bool(row and row[0])
-
-
-def _by_uid(connection: sqlite3.Connection, uid: str) -> list[tuple[Any, ...]]:
-    query = f"SELECT {_COLUMNS} FROM branches WHERE node_uid = ?"
-    return connection.execute(query, (uid,)).fetchall()
 
 
 def _branch(row: tuple[Any, ...]) -> Branch:

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from taskweaver.memory.branched import values
@@ -16,7 +16,7 @@ from taskweaver.memory.branched.storage.connections import CORE_SIZES
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema import TIERS
 from taskweaver.memory.branched.tiers.archival import Archival
-from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView
 from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
 from taskweaver.memory.branched.values import checked_text
 
@@ -51,6 +51,14 @@ AND NOT EXISTS (
 )
 """
 
+_DATED = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT seq, created_at FROM {table} WHERE seq <= :at"
+    " ORDER BY seq DESC LIMIT 1)"
+    for table in (*TIERS, "injections")
+    if table != "exclusions"
+)
+_TIME = f"SELECT created_at FROM ({_DATED}) ORDER BY seq DESC LIMIT 1"
+
 
 _Row = tuple[int, int, str, str | None, int, float | None, float]
 
@@ -81,34 +89,30 @@ class Core:
         self._lock = threading.Lock()
         self._inherited: OrderedDict[int, _Inherited] = OrderedDict()
 
-    def view(
-        self, connection: sqlite3.Connection, branch: Branch, *, at: int | None = None
-    ) -> dict[str, CoreEntry]:
+    def entries(self, view: BranchView) -> dict[str, CoreEntry]:
         """Return the core entries in view of a branch, by key, sorted.
 
         An expired value is not there, and hides no value that the branch inherits. Expiry is
-        judged at the time of the view: that of row `at`, or the present.
-
-        Args:
-            connection: Open on the file.
-            branch: The branch.
-            at: See the state at this sequence number; None for the present.
+        judged at the time of the view: the time of its row, or the present.
         """
-        path = self._branches.path(connection, branch, "core_kv", at)
+        connection, branch, at = view
+        path = self._branches.path(view, "core_kv")
         if at is None:
             rows = self._closed(connection, branch, path)
             rows += _newest(connection, [part for part in path if part.up_to == FOREVER])
+            now = self._database.clock()
         else:
             rows = _newest(connection, path)
-        now = self._database.clock() if at is None else time_of(connection, values.whole("at", at))
+            # The newest row of whichever table; without a row nothing could expire.
+            written = connection.execute(_TIME, {"at": values.whole("at", at)}).fetchone()
+            now = written[0] if written else 0.0
         found: dict[str, CoreEntry | None] = {}
         for row in _nearest_first(rows, path):
             seq, number, key, value, importance, expires_at, created_at = row
             if key in found or (expires_at is not None and expires_at <= now):
                 continue
-            is_deleted = value is None
             entry = CoreEntry(seq, number, key, value or "", importance, expires_at, created_at)
-            found[key] = None if is_deleted else entry
+            found[key] = None if value is None else entry
         return {key: entry for key, entry in sorted(found.items()) if entry is not None}
 
     def _closed(self, connection: sqlite3.Connection, branch: Branch, path: Path) -> list[_Row]:
@@ -143,12 +147,12 @@ class Core:
 
     def context(self, branch_id: str) -> str:
         """Return the subject of a branch's work, for a model that shortens its texts."""
-        with self._database.snapshot() as connection:
-            view = self.view(connection, self._branches.find(connection, branch_id))
+        with self._branches.view(branch_id) as view:
+            entries = self.entries(view)
         return "\n".join(
-            f"{title}: {view[key].value[:_CONTEXT_CHARS]}"
+            f"{title}: {entries[key].value[:_CONTEXT_CHARS]}"
             for title, key in _CONTEXT.items()
-            if key in view
+            if key in entries
         )
 
     def put(
@@ -179,15 +183,9 @@ class Core:
                 " to archival memory, and its gist here.",
             )
         seconds = values.ttl(f"core.{key}.ttl", ttl)
-        seq = writer.insert(
-            "core_kv",
-            branch_id=branch.number,
-            key=key,
-            value=text,
-            importance=values.importance(f"core.{key}.importance", importance),
-            expires_at=None if seconds is None else writer.now + seconds,
-            created_at=writer.now,
-        )
+        end = None if seconds is None else writer.now + seconds
+        weight = values.importance(f"core.{key}.importance", importance)
+        seq = _insert(writer, branch, key, text, weight, end)
         self._evict(writer, branch, None if seconds is not None else len(key) + len(text) + 3)
         return seq
 
@@ -201,31 +199,24 @@ class Core:
         """
         branch = self._branches.writable(writer, branch_id)
         key = values.name("core key", key)
-        if key not in self.view(writer.connection, branch):
+        if key not in self.entries(BranchView(writer.connection, branch)):
             return False
-        self._bury(writer, branch, key)
+        _insert(writer, branch, key, None)
         return True
 
     def rescore(self, writer: Writer, branch: Branch, scores: Mapping[str, int]) -> None:
         """Write new importances, as rows of the branch; pinned keys keep theirs."""
-        for key, entry in self.view(writer.connection, branch).items():
+        for key, entry in self.entries(BranchView(writer.connection, branch)).items():
             score = scores.get(key, entry.importance)
             if score != entry.importance and not _is_pinned(entry):
-                writer.insert(
-                    "core_kv",
-                    branch_id=branch.number,
-                    key=key,
-                    value=entry.value,
-                    importance=min(PINNED - 1, max(1, score)),
-                    expires_at=entry.expires_at,
-                    created_at=writer.now,
-                )
+                weight = min(PINNED - 1, max(1, score))
+                _insert(writer, branch, key, entry.value, weight, entry.expires_at)
 
     def evict(
         self, writer: Writer, branch: Branch, keys: Sequence[str], *, reason: str = ""
     ) -> list[str]:
         """Move keys to archival memory; return those that were in view and not pinned."""
-        view = self.view(writer.connection, branch)
+        view = self.entries(BranchView(writer.connection, branch))
         moved = [key for key in keys if key in view and not _is_pinned(view[key])]
         for key in moved:
             entry = view[key]
@@ -236,7 +227,7 @@ class Core:
                 tags=["CORE_EVICT", f"core_key:{key}"],
                 meta={"core_seq": entry.seq, **({"reason": reason} if reason else {})},
             )
-            self._bury(writer, branch, key)
+            _insert(writer, branch, key, None)
         return moved
 
     def fold(self, writer: Writer, branch: Branch, summary: str) -> list[str]:
@@ -250,7 +241,7 @@ class Core:
         Returns:
             The keys that were folded away.
         """
-        view = self.view(writer.connection, branch)
+        view = self.entries(BranchView(writer.connection, branch))
         keys = [key for key, entry in view.items() if not _is_pinned(entry) and key != DIGEST_KEY]
         if not keys:
             return []
@@ -263,17 +254,10 @@ class Core:
         )
         writer.known.rows.pop(CORE_SIZES, None)
         for key in keys:
-            self._bury(writer, branch, key)
+            _insert(writer, branch, key, None)
         reference = f"\n(ref: {record})"
         room = max(0, self._config.core_max_chars // 4 - len(reference))
-        writer.insert(
-            "core_kv",
-            branch_id=branch.number,
-            key=DIGEST_KEY,
-            value=summary[:room] + reference,
-            importance=PINNED,
-            created_at=writer.now,
-        )
+        _insert(writer, branch, DIGEST_KEY, summary[:room] + reference, PINNED)
         return keys
 
     def chars(self, view: Mapping[str, CoreEntry]) -> int:
@@ -300,26 +284,37 @@ class Core:
         if size is not None and grown is not None and size + grown <= most:
             sizes[branch.number] = size + grown
             return
-        view = self.view(writer.connection, branch)
+        view = self.entries(BranchView(writer.connection, branch))
         excess = self.chars(view) - most
         is_lasting = grown is not None and all(item.expires_at is None for item in view.values())
         if excess <= 0 and is_lasting:
             sizes[branch.number] = most + excess
-        for entry in _evictable(view) if excess > 0 else ():
-            self.evict(writer, branch, [entry.key])
-            excess -= len(entry.key) + len(entry.value) + 3
+        free = [entry for entry in view.values() if not _is_pinned(entry)]
+        for entry in sorted(free, key=lambda entry: (entry.importance, entry.seq)):
             if excess <= 0:
                 return
+            self.evict(writer, branch, [entry.key])
+            excess -= len(entry.key) + len(entry.value) + 3
 
-    def _bury(self, writer: Writer, branch: Branch, key: str) -> None:
-        writer.insert(
-            "core_kv",
-            branch_id=branch.number,
-            key=key,
-            value=None,
-            importance=1,
-            created_at=writer.now,
-        )
+
+def _insert(
+    writer: Writer,
+    branch: Branch,
+    key: str,
+    value: str | None,
+    importance: int = 1,
+    expires_at: float | None = None,
+) -> int:
+    """Add a row of a key, without a value a tombstone."""
+    return writer.insert(
+        "core_kv",
+        branch_id=branch.number,
+        key=key,
+        value=value,
+        importance=importance,
+        expires_at=expires_at,
+        created_at=writer.now,
+    )
 
 
 def _newest(connection: sqlite3.Connection, path: Sequence[Segment]) -> list[_Row]:
@@ -344,33 +339,5 @@ def _candidates(rows: Iterable[_Row]) -> tuple[_Row, ...]:
     return tuple(found)
 
 
-def _evictable(view: Mapping[str, CoreEntry]) -> Iterator[CoreEntry]:
-    entries = [entry for entry in view.values() if not _is_pinned(entry)]
-    yield from sorted(entries, key=lambda entry: (entry.importance, entry.seq))
-
-
 def _is_pinned(entry: CoreEntry) -> bool:
     return entry.importance >= PINNED or entry.key in RESERVED
-
-
-_DATED = (*(table for table in TIERS if table != "exclusions"), "injections")
-_NEWEST_ROWS = " UNION ALL ".join(
-    f"SELECT * FROM (SELECT seq, created_at FROM {table} WHERE seq <= :at"
-    " ORDER BY seq DESC LIMIT 1)"
-    for table in _DATED
-)
-_TIME = f"SELECT created_at FROM ({_NEWEST_ROWS}) ORDER BY seq DESC LIMIT 1"
-
-
-def time_of(connection: sqlite3.Connection, at: int) -> float:
-    """Return when the newest row up to a sequence number was written, in whichever table.
-
-    Args:
-        connection: Open on the file.
-        at: The sequence number.
-
-    Returns:
-        Seconds since 1970; 0 where there is no row, and so nothing that could expire.
-    """
-    row = connection.execute(_TIME, {"at": at}).fetchone()
-    return float(row[0]) if row else 0.0

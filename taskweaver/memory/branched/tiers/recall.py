@@ -16,78 +16,20 @@ from itertools import islice
 from typing import Any
 
 from taskweaver.memory.branched import values
-from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.connections import SAID
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.archival import Archival
-from taskweaver.memory.branched.tiers.branches import Branches, newest_first
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event, Segment
 from taskweaver.memory.branched.values import checked_data, checked_tags, checked_text, dump
 
-RECALL = "recall"
-_COLUMNS = "seq, branch_id, subject, up_to_seq, count, text, created_at"
-
-
-class Digests:
-    """The digests of all branches."""
-
-    def __init__(self, branches: Branches) -> None:
-        self._branches = branches
-
-    def newest(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        subject: str,
-        *,
-        at: int | None = None,
-    ) -> Digest | None:
-        """Return the newest digest of a subject that a branch sees, or None."""
-        for segment in self._branches.path(connection, branch, "digests", at):
-            row = connection.execute(
-                f"SELECT {_COLUMNS} FROM digests WHERE branch_id = ? AND subject = ? AND seq <= ?"
-                " ORDER BY seq DESC LIMIT 1",
-                (segment.branch, subject, segment.up_to),
-            ).fetchone()
-            if row is not None:
-                return Digest(*row)
-        return None
-
-    def kinds(self, connection: sqlite3.Connection, digest: Digest | None) -> dict[str, int]:
-        """Return how many events of each kind a digest covers."""
-        if digest is None:
-            return {}
-        row = connection.execute("SELECT kinds FROM digests WHERE seq = ?", (digest.seq,))
-        kinds: dict[str, int] = json.loads(row.fetchone()[0])
-        return kinds
-
-    def add(
-        self,
-        writer: Writer,
-        branch: Branch,
-        before: Digest | None,
-        up_to: int,
-        kinds: dict[str, int],
-        text: str,
-    ) -> bool:
-        """Add a digest of recall that follows on another; return False if another was faster."""
-        newest = self.newest(writer.connection, branch, RECALL)
-        if (newest and newest.seq) != (before and before.seq):
-            return False
-        writer.insert(
-            "digests",
-            branch_id=branch.number,
-            subject=RECALL,
-            up_to_seq=up_to,
-            count=sum(kinds.values()),
-            kinds=dump(kinds),
-            text=text,
-            created_at=writer.now,
-        )
-        return True
-
-
+Row = tuple[Any, ...]
+"""A row of `events`: `NUMBERS`, or all of `COLUMNS`."""
+NUMBERS = "seq, repeats"
+COLUMNS = f"{NUMBERS}, branch_id, kind, text, tags, data, created_at"
+_DIGEST_COLUMNS = "seq, branch_id, subject, up_to_seq, count, text, created_at"
+_SUBJECT = "recall"
 _TEXTS = ("summary", "content", "text")
 _OWN = {"kind", "tags", "branch_id", *_TEXTS}
 _MARKS = ("run_id", "node_id", "phase")
@@ -97,18 +39,9 @@ _LOOK_BACK = 20
 class Recall:
     """The recall memory of all branches."""
 
-    def __init__(
-        self,
-        branches: Branches,
-        digests: Digests,
-        archival: Archival,
-        config: MemoryConfig,
-    ) -> None:
+    def __init__(self, branches: Branches, archival: Archival) -> None:
         self._branches = branches
-        self._rows = EventRows(branches)
-        self._digests = digests
         self._archival = archival
-        self._config = config
 
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
         """Add an event and return its number.
@@ -130,7 +63,7 @@ class Recall:
         rest = {key: value for key, value in event.items() if key not in _OWN}
         data = dump(checked_data("recall", rest)) if rest else "{}"
         marks = checked_tags("recall.tags", event.get("tags"))
-        tags = dump(self._tags(rest, kind, marks)) if rest or marks else _plain_tags(kind)
+        tags = dump(_tags(rest, kind, marks)) if rest or marks else _plain_tags(kind)
         origin = self._same(writer, branch, (kind, text, tags))
         self._branches.countdown.appended(branch, branch_id)
         return writer.insert(
@@ -143,15 +76,6 @@ class Recall:
             repeats=origin,
             created_at=writer.now,
         )
-
-    def _tags(self, rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:
-        marks = [f"{name}:{rest[name]}" for name in _MARKS if rest.get(name)]
-        refs = rest.get("refs")
-        if refs is not None and not isinstance(refs, list | tuple):
-            raise InvalidUpdate("recall.refs", "must be a list")
-        references = [f"ref:{checked_text('recall.refs', ref)}" for ref in refs or ()]
-        tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
-        return checked_tags("recall.tags", [*tags, *given])
 
     def _same(self, writer: Writer, branch: Branch, said: tuple[str, str, str]) -> int | None:
         """Find a recent event of the branch itself that says the same and is not hidden.
@@ -170,91 +94,57 @@ class Recall:
             recent.popleft()
         rows = _recent(writer.connection, branch) if is_likely else []
         found = next((row[0] for row in rows if row[1:] == said), None)
-        if found is None or found in self._rows.hidden(writer.connection, branch):
+        if found is None or found in self._hidden(BranchView(writer.connection, branch)):
             return None
         return int(found)
 
-    def window(self, connection: sqlite3.Connection, branch: Branch) -> list[Event]:
-        """Return the events in view that no digest covers, newest first."""
-        digest = self._digests.newest(connection, branch, RECALL)
-        return self.visible(connection, branch, since=0 if digest is None else digest.up_to)
-
-    def beyond(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        digest: Digest | None,
-        *,
-        inherited_only: bool,
-    ) -> list[Row]:
+    def beyond(self, view: BranchView, digest: Digest | None, *, inherited_only: bool) -> list[Row]:
         """Return the occurrences in view that a digest does not cover, newest first.
 
         The rows are without their tags and data, which no summary shows.
         """
-        rows = self._rows.rows(connection, branch, since=0 if digest is None else digest.up_to)
+        rows = self._rows(view, digest.up_to if digest else 0)
         if inherited_only:
-            rows = (row for row in rows if row[0] <= branch.fork_seq)
+            rows = (row for row in rows if row[0] <= view.branch.fork_seq)
         return [(*row[:5], "[]", "{}", row[7]) for row in rows]
 
     def visible(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        limit: int | None = None,
-        *,
-        at: int | None = None,
-        since: int = 0,
+        self, view: BranchView, limit: int | None = None, *, after: Digest | None = None
     ) -> list[Event]:
         """Return the newest events in view, newest first, those a digest covers included.
 
         Args:
-            connection: Open on the file.
-            branch: The branch.
+            view: The view.
             limit: Number of events; None for all.
-            at: See the state at this sequence number; None for the present.
-            since: Only events after this row.
+            after: A digest; events that it covers are left out.
         """
-        rows = self._rows.rows(connection, branch, since=since, at=at)
-        return grouped(connection, rows, limit)
+        return grouped(view.connection, self._rows(view, after.up_to if after else 0), limit)
 
-    def count(self, connection: sqlite3.Connection, branch: Branch, *, most: int) -> int:
+    def count(self, view: BranchView, *, most: int) -> int:
         """Return how many occurrences no digest covers, counting no further than `most`."""
-        digest = self._digests.newest(connection, branch, RECALL)
-        since = 0 if digest is None else digest.up_to
-        rows = self._rows.rows(connection, branch, since=since, columns=NUMBERS)
+        digest = self.digest(view)
+        rows = self._rows(view, digest.up_to if digest else 0, NUMBERS)
         return sum(1 for _ in zip(range(most), rows, strict=False))
 
-    def occurrences(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        event_id: object,
-        *,
-        at: int | None = None,
-    ) -> list[Event]:
+    def occurrences(self, view: BranchView, event_id: object) -> list[Event]:
         """Return each time an event happened that is in view, newest first, with its own data.
 
         Args:
-            connection: Open on the file.
-            branch: The branch.
+            view: The view.
             event_id: Number of any of its occurrences.
-            at: See the state at this sequence number; None for the present.
 
         Raises:
             RecordNotVisible: If the event is not in view.
         """
         number = values.whole("event_id", event_id)
-        query = "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?"
-        origin = connection.execute(query, (min(number, FOREVER),)).fetchone()
-        rows = self._rows.rows(connection, branch, at=at) if origin else iter(())
-        found = [row for row in rows if (row[1] or row[0]) == origin[0]]
+        origin = _origin(view.connection, number)
+        rows = self._rows(view) if origin else ()
+        found = [row for row in rows if (row[1] or row[0]) == origin[1]]
         if not found:
-            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
-        return [only for row in found for only in grouped(connection, [row])]
+            raise _unseen(view.branch, number)
+        return [only for row in found for only in grouped(view.connection, [row])]
 
-    def search(
-        self, connection: sqlite3.Connection, branch: Branch, query: object, k: int
-    ) -> list[Event]:
+    def search(self, view: BranchView, query: object, k: int) -> list[Event]:
         """Return the newest `k` events in view that have any word of a query; of an empty one, all.
 
         Raises:
@@ -262,8 +152,13 @@ class Recall:
         """
         words = re.findall(r"\w+", checked_text("query", query or "", may_be_empty=True).lower())
         if not words:
-            return self.visible(connection, branch, k) if k > 0 else []
-        return list(islice(self._rows.with_words(connection, branch, words), max(0, k)))
+            return self.visible(view, k) if k > 0 else []
+        found = (
+            _event(row, count)
+            for row, count in _gathered(view.connection, self._rows(view))
+            if any(word in f"{row[3]} {row[4]} {row[5]}".lower() for word in words)
+        )
+        return list(islice(found, max(0, k)))
 
     def evict(
         self,
@@ -291,19 +186,19 @@ class Recall:
             RecordNotVisible: If the branch does not see one of `ids`.
         """
         branch = self._branches.writable(writer, branch_id)
-        connection = writer.connection
-        window = self.window(connection, branch)
+        view = BranchView(writer.connection, branch)
+        window = self.visible(view, after=self.digest(view))
         chosen = {event.seq: event for event in window if kind is not None and event.kind == kind}
         chosen |= {event.seq: event for event in window[len(window) - oldest :] if oldest > 0}
         if ids:
-            seen = {event.seq: event for event in self.visible(connection, branch)}
+            seen = {event.seq: event for event in self.visible(view)}
             for id_ in ids:
                 number = values.whole("recall_evict.ids", id_)
                 if number not in seen:
-                    raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+                    raise _unseen(branch, number)
                 chosen[number] = seen[number]
         for event in chosen.values():
-            self._hide(writer, branch, event)
+            self._archive(writer, view, event)
         return len(chosen)
 
     def delete(self, writer: Writer, branch_id: str, event_id: object) -> int:
@@ -320,86 +215,37 @@ class Recall:
             InvalidUpdate: If the number is none.
         """
         branch = self._branches.writable(writer, branch_id)
-        connection = writer.connection
+        view = BranchView(writer.connection, branch)
         number = values.whole("recall_delete", event_id)
-        ends = dict(self._branches.path(connection, branch, "events"))
-        row = connection.execute(
-            "SELECT branch_id, coalesce(repeats, seq) FROM events WHERE seq = ?",
-            (min(number, FOREVER),),
-        ).fetchone()
+        ends = dict(self._branches.path(view, "events"))
+        row = _origin(view.connection, number)
         is_seen = row is not None and number <= ends.get(row[0], -1)
-        if not is_seen or number <= self._rows.hidden(connection, branch).get(row[1], 0):
-            raise RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
+        if not is_seen or number <= self._hidden(view).get(row[1], 0):
+            raise _unseen(branch, number)
         writer.insert("exclusions", branch_id=branch.number, event_seq=row[1])
         return number
 
-    def _hide(self, writer: Writer, branch: Branch, event: Event) -> None:
+    def _archive(self, writer: Writer, view: BranchView, event: Event) -> None:
+        """Move one event to archival memory."""
         times, meta = "", {"event": event.seq, "data": event.data}
         if event.count > 1:
             times = f" ({event.count} times)"
-            _, *earlier = self.occurrences(writer.connection, branch, event.seq)
+            _, *earlier = self.occurrences(view, event.seq)
             meta["earlier"] = [{"event": each.seq, "data": each.data} for each in earlier]
         self._archival.add(
             writer,
-            branch.id,
+            view.branch.id,
             f"[Evicted Recall Event]\nKind: {event.kind}{times}\n\n{event.text}",
             tags=["EVICTED_RECALL", f"RECALL_{event.kind.upper()}", *event.tags],
             meta=meta,
         )
-        origin = writer.connection.execute(
-            "SELECT coalesce(repeats, seq) FROM events WHERE seq = ?", (event.seq,)
-        ).fetchone()[0]
-        writer.insert("exclusions", branch_id=branch.number, event_seq=origin)
+        origin = _origin(view.connection, event.seq)[1]
+        writer.insert("exclusions", branch_id=view.branch.number, event_seq=origin)
 
-
-@lru_cache
-def _plain_tags(kind: str) -> str:
-    """Return the tags of an event that has none of its own, as they are stored."""
-    return dump(("RECALL_EVENT", f"kind:{kind}"))
-
-
-def _recent(connection: sqlite3.Connection, branch: Branch) -> list[tuple[Any, ...]]:
-    """Return number, kind, text and tags of the newest events a branch wrote, newest first."""
-    query = (
-        "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
-        " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
-        " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
-    )
-    return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()
-
-
-Row = tuple[Any, ...]
-"""A row of `events`: `NUMBERS`, or all of `COLUMNS`."""
-NUMBERS = "seq, repeats"
-COLUMNS = f"{NUMBERS}, branch_id, kind, text, tags, data, created_at"
-
-
-class EventRows:
-    """The rows of events that branches see."""
-
-    def __init__(self, branches: Branches) -> None:
-        self._branches = branches
-
-    def rows(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        *,
-        since: int = 0,
-        at: int | None = None,
-        columns: str = COLUMNS,
-    ) -> Iterator[Row]:
-        """Yield the occurrences of events in view, newest first.
-
-        Args:
-            connection: Open on the file.
-            branch: The branch.
-            since: Only rows newer than this one.
-            at: See the state at this sequence number; None for the present.
-            columns: `COLUMNS`, or `NUMBERS` alone.
-        """
-        hidden = self.hidden(connection, branch, since=since, at=at)
-        path = self._branches.path(connection, branch, "events", at)
+    def _rows(self, view: BranchView, since: int = 0, columns: str = COLUMNS) -> Iterator[Row]:
+        """Yield the occurrences of events in view that are newer than a row, newest first."""
+        hidden = self._hidden(view, since)
+        path = self._branches.path(view, "events")
         later = tuple(segment for segment in path if segment.up_to > since)
 
         def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[Row]:
@@ -409,23 +255,16 @@ class EventRows:
                 (*segment, since),
             )
 
-        for row in newest_first(connection, later, fetch):
+        for row in newest_first(view.connection, later, fetch):
             if row[0] > hidden.get(row[1] or row[0], 0):
                 yield row
 
-    def hidden(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        *,
-        since: int = 0,
-        at: int | None = None,
-    ) -> dict[int, int]:
+    def _hidden(self, view: BranchView, since: int = 0) -> dict[int, int]:
         """Return hidden events; occurrences newer than the number beside one are seen again."""
         hidden: dict[int, int] = {}
-        for segment in self._branches.path(connection, branch, "exclusions", at):
+        for segment in self._branches.path(view, "exclusions"):
             if segment.up_to > since:
-                for event, seq in connection.execute(
+                for event, seq in view.connection.execute(
                     "SELECT event_seq, seq FROM exclusions"
                     " WHERE branch_id = ? AND seq <= ? AND seq > ?",
                     (*segment, since),
@@ -433,22 +272,86 @@ class EventRows:
                     hidden[event] = max(seq, hidden.get(event, 0))
         return hidden
 
-    def with_words(
-        self, connection: sqlite3.Connection, branch: Branch, words: Sequence[str]
-    ) -> Iterator[Event]:
-        """Yield the events in view with any of some lower-case words in kind, text or tags."""
-        for row, count in _gathered(connection, self.rows(connection, branch)):
-            _, _, _, kind, text, tags, *_ = row
-            content = f"{kind} {text} {tags}".lower()
-            if any(word in content for word in words):
-                yield event(row, count)
+    def digest(self, view: BranchView) -> Digest | None:
+        """Return the newest digest that a branch sees, or None."""
+        for segment in self._branches.path(view, "digests"):
+            row = view.connection.execute(
+                f"SELECT {_DIGEST_COLUMNS} FROM digests WHERE branch_id = ? AND subject = ?"
+                " AND seq <= ? ORDER BY seq DESC LIMIT 1",
+                (segment.branch, _SUBJECT, segment.up_to),
+            ).fetchone()
+            if row is not None:
+                return Digest(*row)
+        return None
+
+    def add_digest(
+        self,
+        writer: Writer,
+        branch: Branch,
+        before: Digest | None,
+        up_to: int,
+        kinds: dict[str, int],
+        text: str,
+    ) -> bool:
+        """Add a digest that follows on another; return False if another was faster."""
+        newest = self.digest(BranchView(writer.connection, branch))
+        if (newest and newest.seq) != (before and before.seq):
+            return False
+        writer.insert(
+            "digests",
+            branch_id=branch.number,
+            subject=_SUBJECT,
+            up_to_seq=up_to,
+            count=sum(kinds.values()),
+            kinds=dump(kinds),
+            text=text,
+            created_at=writer.now,
+        )
+        return True
+
+
+def _tags(rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the tags of an event: marks of its fields before the given ones."""
+    marks = [f"{name}:{rest[name]}" for name in _MARKS if rest.get(name)]
+    refs = rest.get("refs")
+    if refs is not None and not isinstance(refs, list | tuple):
+        raise InvalidUpdate("recall.refs", "must be a list")
+    references = [f"ref:{checked_text('recall.refs', ref)}" for ref in refs or ()]
+    tags = ["RECALL_EVENT", *marks, f"kind:{kind}", *references]
+    return checked_tags("recall.tags", [*tags, *given])
+
+
+@lru_cache
+def _plain_tags(kind: str) -> str:
+    """Return the tags of an event that has no others, as they are stored."""
+    return dump(("RECALL_EVENT", f"kind:{kind}"))
+
+
+def _recent(connection: sqlite3.Connection, branch: Branch) -> list[Row]:
+    """Return number, kind, text and tags of the newest events a branch wrote, newest first."""
+    query = (
+        "SELECT o.seq, o.kind, o.text, o.tags FROM events e"
+        " JOIN events o ON o.seq = coalesce(e.repeats, e.seq)"
+        " WHERE e.branch_id = ? ORDER BY e.seq DESC LIMIT ?"
+    )
+    return connection.execute(query, (branch.number, _LOOK_BACK)).fetchall()
+
+
+def _origin(connection: sqlite3.Connection, number: int) -> Any:
+    """Return branch and first occurrence of the event with a number; None without an event."""
+    query = "SELECT branch_id, coalesce(repeats, seq) FROM events WHERE seq = ?"
+    return connection.execute(query, (min(number, FOREVER),)).fetchone()
+
+
+def _unseen(branch: Branch, number: int) -> RecordNotVisible:
+    return RecordNotVisible(f"Branch {branch.id!r} sees no event {number}.")
 
 
 def grouped(
     connection: sqlite3.Connection, rows: Iterable[Row], limit: int | None = None
 ) -> list[Event]:
     """Gather the occurrences of each event, until one more event than `limit` shows up."""
-    return [event(row, count) for row, count in _gathered(connection, rows, limit)]
+    return [_event(row, count) for row, count in _gathered(connection, rows, limit)]
 
 
 def _gathered(
@@ -464,20 +367,15 @@ def _gathered(
         newest.setdefault(origin, row)
         counts[origin] = counts.get(origin, 0) + 1
     for origin, row in newest.items():
-        yield _whole(connection, row), counts[origin]
+        if row[1] is not None:  # a repetition does not hold text and tags
+            query = "SELECT text, tags FROM events WHERE seq = ?"
+            row = (*row[:4], *connection.execute(query, (row[1],)).fetchone(), *row[6:])
+        yield row, counts[origin]
 
 
-def event(row: Row, count: int = 1) -> Event:
+def _event(row: Row, count: int) -> Event:
     """Return a row of `COLUMNS` as an event that happened a number of times."""
     seq, _, branch, kind, text, tags, data, created = row
     marks = () if tags == "[]" else tuple(json.loads(tags))
     fields = {} if data == "{}" else dict(json.loads(data))
     return Event(seq, branch, kind, text, marks, fields, count, created)
-
-
-def _whole(connection: sqlite3.Connection, row: Row) -> Row:
-    """Return a row with the text and tags of its event, which a repetition does not hold."""
-    if row[1] is None:
-        return row
-    found = connection.execute("SELECT text, tags FROM events WHERE seq = ?", (row[1],))
-    return (*row[:4], *found.fetchone(), *row[6:])

@@ -23,8 +23,8 @@ from itertools import islice
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.archival import COLUMNS, Archival, record
-from taskweaver.memory.branched.tiers.branches import Branches
-from taskweaver.memory.branched.types import Branch, Path, Record, Segment
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView
+from taskweaver.memory.branched.types import Path, Record, Segment
 from taskweaver.memory.branched.values import tag_filter
 from taskweaver.utils.ranking import MOST_WORDS, WORD, any_of
 
@@ -71,14 +71,7 @@ class ArchivalSearch:
         self._rerank = rerank
 
     def find(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        query: str,
-        k: int,
-        *,
-        tags: Sequence[str] = (),
-        at: int | None = None,
+        self, view: BranchView, query: str, k: int, *, tags: Sequence[str] = ()
     ) -> list[Record]:
         """Return the `k` best records in view that have all tags, best first.
 
@@ -94,18 +87,17 @@ class ArchivalSearch:
         if k <= 0:
             return []
         words = _words(query)[:MOST_WORDS]
-        path = self._branches.path(connection, branch, "archival", at)
+        connection, path = view.connection, self._branches.path(view, "archival")
         if words:
             most = max(k, _RERANKED if self._rerank else 0)
             if self._database.has_search:
                 found = self._indexed(connection, path, words, most, tags)
             else:
-                seen = self._archival.visible(connection, branch, tags=tags, at=at)
-                found = _scanned(path, seen, words, most)
+                found = _scanned(path, self._archival.visible(view, tags=tags), words, most)
             if found:
                 return self._reranked(query, found)[:k]
-        newest = self._archival.visible(connection, branch, tags=tags, at=at)
-        if self._database.has_search and _has_terms(tags):
+        newest = self._archival.visible(view, tags=tags)
+        if self._database.has_search and _tag_terms(tags):
             newest = self._newest_with(connection, path, (), tags, k)
         chosen = list(islice(newest, k))
         return [replace(item, match="recency") for item in chosen] if words else chosen
@@ -175,7 +167,7 @@ class ArchivalSearch:
         tags: Sequence[str],
     ) -> list[Record]:
         """Return those of some rows that are seen, not overlaid, and have all tags."""
-        ends = {segment.branch: segment.up_to for segment in path}
+        ends = dict(path)
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM archival WHERE seq IN (SELECT value FROM json_each(?))",
             (json.dumps(list(seqs)),),
@@ -240,13 +232,13 @@ def _scanned(path: Path, seen: Iterable[Record], words: list[str], k: int) -> li
             score = len(hits) + sum(math.log(hit) for hit in hits) / 10
             score = _boosted(score, distances[item.branch], _importance(item))
             found.append(replace(item, score=score))
-    return sorted(found, key=_rank)[:k]
+    return sorted(found, key=lambda item: (-item.score, -item.seq))[:k]
 
 
 def _rare(connection: sqlite3.Connection, words: Sequence[str]) -> list[str]:
     """Return the words that are weighed, the rarest first."""
     most = min(_COMMON, _COMMON * _LONG // len(words))
-    counts = {word: _records_with(connection, word, most + 1) for word in words}
+    counts = {word: _count(connection, _any_of([word]), most + 1) for word in words}
     rare: list[str] = []
     rows = 0
     for word in sorted(counts, key=lambda word: counts[word]):
@@ -260,15 +252,28 @@ def _rare(connection: sqlite3.Connection, words: Sequence[str]) -> list[str]:
 def _scored(
     connection: sqlite3.Connection, path: Path, words: Sequence[str], tags: Sequence[str]
 ) -> dict[int, tuple[float, int]]:
-    """Return bm25 and branch of the visible rows with any of some rare words."""
+    """Return bm25 and branch of the visible rows with any of some rare words.
+
+    The bm25 of several words is the sum of theirs; higher is better. Rows without the tags are left
+    out as far as the index can distinguish them.
+    """
     if not words:
         return {}
-    tagged = _tagged_rows(connection, words, tags) if tags else None
-    return {
-        seq: (score, number)
-        for seq, number, score in _matches(connection, path, words)
-        if tagged is None or seq in tagged
-    }
+    ends = dict(path)
+    rows = connection.execute(
+        "SELECT f.rowid, a.branch_id, -bm25(archival_fts)"
+        " FROM archival_fts f CROSS JOIN archival a ON a.seq = f.rowid"
+        " WHERE archival_fts MATCH ? AND a.branch_id IN (SELECT value FROM json_each(?))",
+        (_any_of(words), json.dumps(list(ends))),
+    )
+    found = {seq: (score, number) for seq, number, score in rows if seq <= ends[number]}
+    if terms := _tag_terms(tags):
+        tagged = connection.execute(
+            "SELECT rowid FROM archival_fts WHERE archival_fts MATCH ?",
+            (_all_of([_any_of(words), *terms]),),
+        )
+        return {seq: found[seq] for (seq,) in tagged if seq in found}
+    return found
 
 
 def _boosted(score: float, distance: int, importance: float) -> float:
@@ -286,10 +291,6 @@ def _importance(item: Record) -> float:
     return max((_IMPORTANCE.get(tag, 0.0) for tag in item.tags), default=0.0)
 
 
-def _rank(item: Record) -> tuple[float, int]:
-    return -item.score, -item.seq
-
-
 _ASCII_WORD = re.compile(r"[0-9A-Za-z_]")
 _TOGETHER, _MOST_TOGETHER = 8, 256
 """Ancestors that are named in the first query, and, doubled each time, at most in one.
@@ -303,51 +304,13 @@ _MATCHES_PER_BRANCH = 100
 """Matches whose branches are looked up in the time that it takes to name one branch."""
 
 
-def _records_with(connection: sqlite3.Connection, word: str, most: int) -> int:
-    """Return how many records of all branches have a word, counting no further than `most`."""
-    return _count(connection, _any_of([word]), most)
-
-
 def _count(connection: sqlite3.Connection, expression: str, most: int) -> int:
+    """Return how many records of all branches match, counting no further than `most`."""
     row = connection.execute(
         "SELECT count(*) FROM (SELECT 1 FROM archival_fts WHERE archival_fts MATCH ? LIMIT ?)",
         (expression, most),
     ).fetchone()
     return int(row[0])
-
-
-def _matches(
-    connection: sqlite3.Connection, path: Path, words: Iterable[str]
-) -> Iterator[tuple[int, int, float]]:
-    """Yield row, branch and bm25 of the visible records with any of some words that few have.
-
-    The bm25 of several words is the sum of theirs; higher is better.
-    """
-    ends = {segment.branch: segment.up_to for segment in path}
-    rows = connection.execute(
-        "SELECT f.rowid, a.branch_id, -bm25(archival_fts)"
-        " FROM archival_fts f CROSS JOIN archival a ON a.seq = f.rowid"
-        " WHERE archival_fts MATCH ? AND a.branch_id IN (SELECT value FROM json_each(?))",
-        (_any_of(words), json.dumps(list(ends))),
-    )
-    return (row for row in rows if row[0] <= ends[row[1]])
-
-
-def _tagged_rows(
-    connection: sqlite3.Connection, words: Iterable[str], tags: Sequence[str]
-) -> set[int] | None:
-    """Return the rows of all branches with any of some rare words, and perhaps with all tags.
-
-    Returns:
-        None if the index cannot distinguish the tags from others; a row may lack them in any case.
-    """
-    if not (terms := _tag_terms(tags)):
-        return None
-    rows = connection.execute(
-        "SELECT rowid FROM archival_fts WHERE archival_fts MATCH ?",
-        (_all_of([_any_of(words), *terms]),),
-    )
-    return {seq for (seq,) in rows}
 
 
 def _newest_rows(
@@ -369,10 +332,11 @@ def _newest_rows(
         most = _MATCHES_PER_BRANCH * len(segments)
         if len(segments) >= _MANY and _count(connection, wanted, most) < most:
             return _joined(connection, wanted, segments)
+        places = f"place : ({any_of(f'b{segment.branch}' for segment in segments)})"
         rows = connection.execute(
             "SELECT rowid FROM archival_fts WHERE archival_fts MATCH ? AND rowid <= ?"
             " ORDER BY rowid DESC",
-            (_all_of([wanted, _places(segments)]), segments[0].up_to),
+            (_all_of([wanted, places]), segments[0].up_to),
         )
         return (seq for (seq,) in rows)
 
@@ -403,11 +367,6 @@ def _joined(
     return (seq for (seq,) in rows)
 
 
-def _has_terms(tags: Sequence[str]) -> bool:
-    """Return whether the index can distinguish records with some of these tags."""
-    return bool(_tag_terms(tags))
-
-
 def _any_of(words: Iterable[str]) -> str:
     """Return an expression for words in text or tags: each quoted, any of them."""
     return f"{{text tags}} : ({any_of(words)})"
@@ -415,10 +374,6 @@ def _any_of(words: Iterable[str]) -> str:
 
 def _all_of(parts: Iterable[str]) -> str:
     return " AND ".join(parts)
-
-
-def _places(segments: Iterable[Segment]) -> str:
-    return f"place : ({any_of(f'b{segment.branch}' for segment in segments)})"
 
 
 def _tag_terms(tags: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, Countdown
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import Core
-from taskweaver.memory.branched.tiers.recall import Digests, Recall
+from taskweaver.memory.branched.tiers.recall import Recall
 from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
 
 
@@ -31,8 +31,7 @@ class Tiers:
         countdown = Countdown(config.consolidation_threshold)
         database.on_undone = countdown.forget
         self.branches = Branches(database, countdown)
-        self.digests = Digests(self.branches)
         self.archival = Archival(database, self.branches, config, compressor)
         self.core = Core(database, self.branches, self.archival, config)
-        self.recall = Recall(self.branches, self.digests, self.archival, config)
+        self.recall = Recall(self.branches, self.archival)
         self.search = ArchivalSearch(database, self.branches, self.archival, rerank)

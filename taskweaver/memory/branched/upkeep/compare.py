@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.tiers.tiers import Tiers
@@ -84,9 +85,8 @@ class BranchComparison:
     def history(self, branch_id: str, *, limit: int = 100) -> list[HistoryStep]:
         """Return the rows of a branch itself, newest first."""
         most = whole("limit", limit)
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            rows = connection.execute(_HISTORY, {"b": branch.number, "limit": most})
+        with self._branches.view(branch_id) as view:
+            rows = view.connection.execute(_HISTORY, {"b": view.branch.number, "limit": most})
             return [
                 HistoryStep(seq, tier, _preview(text), created) for seq, tier, text, created in rows
             ]
@@ -97,32 +97,27 @@ class BranchComparison:
         Raises:
             UnknownBranch: If the branch does not exist.
         """
-        with self._database.snapshot() as connection:
-            branches = [self._branches.find(connection, name) for name in (first, second)]
-            one, two = (_values(self._core.view(connection, branch)) for branch in branches)
-            texts = [
-                [
-                    f"[{event.kind}] {event.text}"
-                    for event in self._recall.visible(connection, branch)
-                ]
-                for branch in branches
-            ]
-            ids = [
-                {item.seq: item.id for item in self._archival.visible(connection, branch)}
-                for branch in branches
-            ]
-        only_one, only_two = (
-            sorted(mine[seq] for seq in mine.keys() - others.keys())
-            for mine, others in (ids, reversed(ids))
-        )
+        with self._branches.view(first) as view, self._branches.view(second) as other:
+            views = (view, other)
+            one, two = (_values(self._core.entries(view)) for view in views)
+            texts, others_texts = (
+                [f"[{event.kind}] {event.text}" for event in self._recall.visible(view)]
+                for view in views
+            )
+            ids, others = (
+                {item.seq: item.id for item in self._archival.visible(view)} for view in views
+            )
         return MemoryDifference(
             {
                 key: (one.get(key), two.get(key))
                 for key in sorted({*one, *two})
                 if one.get(key) != two.get(key)
             },
-            (_without(texts[0], texts[1]), _without(texts[1], texts[0])),
-            (only_one, only_two),
+            (_without(texts, others_texts), _without(others_texts, texts)),
+            (
+                sorted(ids[seq] for seq in ids.keys() - others.keys()),
+                sorted(others[seq] for seq in others.keys() - ids.keys()),
+            ),
         )
 
     def promote(self, writer: Writer, branch_id: str, record: str | int, to: str) -> str:
@@ -132,12 +127,12 @@ class BranchComparison:
             RecordNotVisible: If the key or record is not in view.
             UnknownBranch, BranchSealed: If the target takes no writes.
         """
-        connection = writer.connection
-        source = self._branches.find(connection, branch_id)
+        source = self._branches.find(writer.connection, branch_id)
+        view = BranchView(writer.connection, source)
         if isinstance(record, int):
-            found = self._archival.get(connection, source, record)
+            found = self._archival.get(view, record)
             return str(self._copy_record(writer, source, found, to))
-        entry = self._core.view(connection, source).get(name("core key", record))
+        entry = self._core.entries(view).get(name("core key", record))
         if entry is None:
             raise RecordNotVisible(f"Branch {branch_id!r} sees no core key {shown(record)}.")
         self._copy_entry(writer, entry, to)
@@ -169,10 +164,9 @@ class BranchComparison:
             if chosen not in POLICIES:
                 problem = f"must be one of {', '.join(POLICIES)}, not {shown(chosen)}"
                 raise InvalidUpdate("policy", problem)
-        connection = writer.connection
-        theirs, ours, base = self._sides(connection, source, target)
-        views = [self._core.view(connection, branch) for branch in (theirs, ours)]
-        taken, conflicts = _choose(views[0], views[1], base, policy, choices)
+        theirs, ours, base = self._sides(writer.connection, source, target)
+        entries = (self._core.entries(theirs), self._core.entries(ours))
+        taken, conflicts = _choose(*entries, base, policy, choices)
         for key in choices:
             if key not in conflicts:
                 raise InvalidUpdate("choices", f"{shown(key)} is not in conflict")
@@ -184,10 +178,13 @@ class BranchComparison:
         for entry in taken:
             self._copy_entry(writer, entry, target)
             report.taken.append(f"core {entry.key}")
-        for item in self._news(connection, theirs, ours):
-            id_ = self._copy_record(writer, theirs, item, target)
+        for item in self._news(theirs, ours):
+            id_ = self._copy_record(writer, theirs.branch, item, target)
             report.taken.append(f"archival {id_}")
-        self._note(writer, theirs, target, report)
+        from_, taken_count = theirs.branch.id, len(report.taken)
+        text = f"merged {from_!r}: {taken_count} entries, {len(conflicts)} conflicts"
+        event = {"kind": _MERGE, "content": text, "source": from_, "taken": report.taken}
+        self._recall.append(writer, target, event)
         return report
 
     def merges(self) -> list[MergeNote]:
@@ -204,38 +201,39 @@ class BranchComparison:
         """Return the things that a merge would bring, and its conflicts; raises as `merge`."""
         with self._database.snapshot() as connection:
             theirs, ours, base = self._sides(connection, source, target)
-            views = [self._core.view(connection, branch) for branch in (theirs, ours)]
-            before = _values(self._core.view(connection, ours, at=base))
-            taken, conflicts = _choose(views[0], views[1], base, "manual", {})
-            news = self._news(connection, theirs, ours)
+            given, own = self._core.entries(theirs), self._core.entries(ours)
+            before = _values(self._core.entries(ours._replace(at=base)))
+            taken, conflicts = _choose(given, own, base, "manual", {})
+            news = self._news(theirs, ours)
         return MergePreview(
             {entry.key: entry.value for entry in taken},
             [item.text for item in news],
-            {key: (before.get(key), views[1][key].value, views[0][key].value) for key in conflicts},
+            {key: (before.get(key), own[key].value, given[key].value) for key in conflicts},
         )
 
     def _sides(
         self, connection: sqlite3.Connection, source: str, target: str
-    ) -> tuple[Branch, Branch, int]:
+    ) -> tuple[BranchView, BranchView, int]:
         """Return source and target of a merge, and the last row that they have in common."""
         theirs, ours = (self._branches.find(connection, name) for name in (source, target))
         if theirs.number == ours.number:
             raise InvalidUpdate("source", "is the target itself")
-        return theirs, ours, self._branches.common(connection, theirs, ours)
+        base = self._branches.common(connection, theirs, ours)
+        return BranchView(connection, theirs), BranchView(connection, ours), base
 
-    def _news(self, connection: sqlite3.Connection, theirs: Branch, ours: Branch) -> list[Record]:
+    def _news(self, theirs: BranchView, ours: BranchView) -> list[Record]:
         """Return the records to take, oldest first.
 
         Those are the records that one branch sees, and the other neither sees nor has inherited: an
         inherited record that the other changed or deleted since is no news of the first one's.
         A copy that the other deleted is news only if it was written later.
         """
-        seen = {(item.text, item.tags) for item in self._archival.visible(connection, ours)}
-        inherited = dict(self._branches.path(connection, ours, "archival"))
-        deleted = self._archival.deleted(connection, ours)
+        seen = {(item.text, item.tags) for item in self._archival.visible(ours)}
+        inherited = dict(self._branches.path(ours, "archival"))
+        deleted = self._archival.deleted(ours)
         return [
             item
-            for item in reversed(list(self._archival.visible(connection, theirs)))
+            for item in reversed(list(self._archival.visible(theirs)))
             if (item.text, item.tags) not in seen
             and item.seq > inherited.get(item.branch, 0)
             and item.seq > deleted.get((item.text, item.tags), 0)
@@ -248,13 +246,6 @@ class BranchComparison:
     def _copy_record(self, writer: Writer, source: Branch, item: Record, to: str) -> int:
         meta = {**item.meta, "from_branch": source.id, "from_record": item.id}
         return self._archival.add(writer, to, item.text, tags=item.tags, meta=meta)
-
-    def _note(self, writer: Writer, source: Branch, target: str, report: MergeReport) -> None:
-        text = (
-            f"merged {source.id!r}: {len(report.taken)} entries, {len(report.conflicts)} conflicts"
-        )
-        event = {"kind": _MERGE, "content": text, "source": source.id, "taken": report.taken}
-        self._recall.append(writer, target, event)
 
 
 def _values(view: dict[str, CoreEntry]) -> dict[str, str]:

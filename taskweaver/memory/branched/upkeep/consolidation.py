@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +16,10 @@ from typing import Any, NamedTuple
 
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
 from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED
-from taskweaver.memory.branched.tiers.recall import RECALL, grouped
+from taskweaver.memory.branched.tiers.recall import grouped
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import (
     FOREVER,
@@ -55,7 +55,6 @@ class Consolidation:
         self._database = tiers.database
         self._branches = tiers.branches
         self._recall = tiers.recall
-        self._digests = tiers.digests
         self._config = tiers.config
         self._log = tiers.log
         self._prompts = prompts
@@ -66,7 +65,8 @@ class Consolidation:
         if self._llm is None and self._is_due(branch_id):
             branch = self._branches.writable(writer, branch_id)
             threshold = self._config.consolidation_threshold
-            old = self._old(writer.connection, branch, self._kept, above=threshold)
+            view = BranchView(writer.connection, branch)
+            old = self._old(view, self._kept, above=threshold)
             if old is not None:
                 self._add(writer, branch, old, self._extract(old), self._kept)
 
@@ -100,14 +100,13 @@ class Consolidation:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
         kept = self._kept if keep is None else whole("keep", keep)
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            old = self._old(connection, branch, kept, inherited_only=inherited_only, above=above)
-            path = self._branches.path(connection, branch)
+        with self._branches.view(branch_id) as view:
+            old = self._old(view, kept, inherited_only=inherited_only, above=above)
+            path = self._branches.path(view)
         if old is None:
             return 0
         shared = {number for number, up_to in path[1:] if up_to == FOREVER}
-        text = self._summary(branch, old, shared)
+        text = self._summary(view.branch, old, shared)
         left = None if inherited_only else kept
 
         def act(writer: Writer) -> bool:
@@ -116,23 +115,20 @@ class Consolidation:
         return len(old.events) if self._database.write(act) else 0
 
     def _old(
-        self,
-        connection: sqlite3.Connection,
-        branch: Branch,
-        kept: int,
-        *,
-        inherited_only: bool = False,
-        above: int = 0,
+        self, view: BranchView, kept: int, *, inherited_only: bool = False, above: int = 0
     ) -> _Old | None:
         """Return the events that a new digest covers; see `consolidate`."""
-        before = self._digests.newest(connection, branch, RECALL)
-        rows = self._recall.beyond(connection, branch, before, inherited_only=inherited_only)
-        events = grouped(connection, rows[kept:]) if len(rows) > above else []
+        before = self._recall.digest(view)
+        rows = self._recall.beyond(view, before, inherited_only=inherited_only)
+        events = grouped(view.connection, rows[kept:]) if len(rows) > above else []
         if not events:
             if above:
-                self._branches.countdown.counted(branch, above + 1 - len(rows))
+                self._branches.countdown.counted(view.branch, above + 1 - len(rows))
             return None
-        kinds = Counter(self._digests.kinds(connection, before))
+        kinds: Counter[str] = Counter()
+        if before is not None:
+            query = "SELECT kinds FROM digests WHERE seq = ?"
+            kinds.update(json.loads(view.connection.execute(query, (before.seq,)).fetchone()[0]))
         for event in events:
             kinds[event.kind] += event.count
         return _Old(before, events, kinds)
@@ -143,7 +139,7 @@ class Consolidation:
         `left` is the number of events it does not cover; None if that is not known.
         """
         up_to, kinds = old.events[0].seq, dict(old.kinds)
-        is_added = self._digests.add(writer, branch, old.before, up_to, kinds, text)
+        is_added = self._recall.add_digest(writer, branch, old.before, up_to, kinds, text)
         if is_added and left is not None:
             threshold = self._config.consolidation_threshold
             self._branches.countdown.counted(branch, threshold + 1 - left)
@@ -270,10 +266,8 @@ class Pressures:
         consolidation is switched off or lags behind.
         """
         most = 4 * self._config.consolidation_threshold
-        with self._database.snapshot() as connection:
-            branch = self._branches.find(connection, branch_id)
-            view = self._core.view(connection, branch)
-            return self.of(view, self._recall.count(connection, branch, most=most))
+        with self._branches.view(branch_id) as view:
+            return self.of(self._core.entries(view), self._recall.count(view, most=most))
 
     def of(self, view: Mapping[str, CoreEntry], events: int) -> Pressure:
         """Return the pressure of a core view and a number of events that no digest covers."""
@@ -392,8 +386,8 @@ class Pressures:
         return self._core.chars(view) >= limit
 
     def _view(self, branch_id: str) -> dict[str, CoreEntry]:
-        with self._database.snapshot() as connection:
-            return self._core.view(connection, self._branches.find(connection, branch_id))
+        with self._branches.view(branch_id) as view:
+            return self._core.entries(view)
 
     def evaluate(
         self, items: Sequence[Mapping[str, Any]], context: str, task_hint: str | None

@@ -24,7 +24,7 @@ from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema import TIERS, index_records
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
-from taskweaver.memory.branched.tiers.branches import Branches, check_name
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView, check_name
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.values import dump
@@ -107,7 +107,7 @@ class Transfer:
                 segments = [Segment(branch.number, FOREVER) for branch in branches]
             else:
                 chosen = self._branches.find(connection, branch_id)
-                segments = list(self._branches.path(connection, chosen))
+                segments = list(self._branches.path(BranchView(connection, chosen)))
             yield {
                 "format": FORMAT,
                 "version": FORMAT_VERSION,
