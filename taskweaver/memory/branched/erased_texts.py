@@ -19,9 +19,9 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, AnyStr, Generic
 
@@ -36,6 +36,9 @@ _TEXT_FIELDS = frozenset(
     "text summary content value text_preview summary_preview value_preview".split()
 )
 """Fields of logs and results that hold a text of the memory, or a value."""
+
+Form = tuple[str, str, str]
+"""A text as a file may hold it, between texts before and after it, which stay."""
 
 
 class Needles:
@@ -65,7 +68,15 @@ class Needles:
         short = {text.strip() for text in given - beside_keys if not _is_long(text)}
         self._short = set() if is_exact else short
         self._keyed = {key: [v for v in items if v.strip()] for key, items in values.items()}
-        self._lines = [_line_of(key, items) for key, items in self._keyed.items() if items]
+        self._lines = [
+            re.compile(
+                rf"^((?:- )?{re.escape(key)}: |Core evicted: {re.escape(key)}\n)"
+                rf"(?:{'|'.join(map(re.escape, items))})$",
+                re.MULTILINE,
+            )
+            for key, items in self._keyed.items()
+            if items
+        ]
 
     def __bool__(self) -> bool:
         """Whether there is a text to look for."""
@@ -94,53 +105,38 @@ class Needles:
         is the name of the field that holds the data.
         """
         if isinstance(data, str):
-            return self._clean_field(data, field)
+            if data in self._keyed.get(field, ()):
+                return ERASED
+            return self.clean(data) if field in _TEXT_FIELDS else self.clean_name(data)
         if isinstance(data, list):
             return [self.clean_data(item, kept, field) for item in data]
         if not isinstance(data, dict):
             return data
+        key = data.get("key")  # beside a core key, the field with its value goes by that name
+        fields = {
+            name: key if isinstance(key, str) and name.startswith("value") else name
+            for name in data
+        }
         return {
             name if kept else self.clean_name(name): value
             if name in kept
-            else self.clean_data(value, kept, self._field_of(name, data))
+            else self.clean_data(value, kept, fields[name])
             for name, value in data.items()
         }
-
-    def _field_of(self, name: str, data: Mapping[str, Any]) -> str:
-        """Return the core key that a field is the value of, or the field's name."""
-        key = data.get("key")
-        return key if isinstance(key, str) and name.startswith("value") else name
-
-    def _clean_field(self, text: str, field: str) -> str:
-        if text in self._keyed.get(field, ()):
-            return ERASED
-        if text.strip() in self._short and field not in _TEXT_FIELDS:
-            return text
-        return self.clean(text)
 
     def clean_name(self, text: str) -> str:
         """Return a name as `clean` does, but leave one that is a short text."""
         return text if text.strip() in self._short else self.clean(text)
 
-    def forms(self) -> list[Form]:
-        """Return the forms of the texts in files: plain, inside of JSON, and of JSON in JSON."""
-        found: dict[Form, None] = {}
+    def forms(self) -> Iterator[Form]:
+        """Yield the forms of the texts in files: plain, inside of JSON, and of JSON in JSON."""
         for text in self._within:
-            found |= dict.fromkeys(_encodings("", text, ""))
-        for text in sorted(self._short):
-            for name in sorted(_TEXT_FIELDS):
-                for gap in ("", " "):
-                    found |= dict.fromkeys(_in_json(f'"{name}":{gap}"', text, '"'))
+            yield from _encodings("", text, "")
+        for text, name, gap in product(self._short, _TEXT_FIELDS, ("", " ")):
+            yield from _in_json(f'"{name}":{gap}"', text, '"')
         for key, items in self._keyed.items():
             for value in items:
-                found |= dict.fromkeys(_keyed_forms(key, value))
-        return list(found)
-
-
-def _line_of(key: str, items: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern of a line with a key and one of its values."""
-    name, values = re.escape(key), "|".join(map(re.escape, items))
-    return re.compile(rf"^((?:- )?{name}: |Core evicted: {name}\n)(?:{values})$", re.MULTILINE)
+                yield from _keyed_forms(key, value)
 
 
 def is_mark(text: str) -> bool:
@@ -159,44 +155,32 @@ def _is_long(text: str) -> bool:
     return len(text.encode("utf-8", "replace")) >= _LEAST_BYTES
 
 
-def _json(text: str, *, is_ascii: bool) -> str:
-    return json.dumps(text, ensure_ascii=is_ascii)[1:-1]
+def _jsons(text: str) -> list[str]:
+    """Return a text as JSON has it, in ASCII and in Unicode."""
+    return [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
 
 
-def _for_page(text: str) -> str:
-    """Return JSON as a page of HTML holds it."""
-    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
+def _encodings(before: str, text: str, after: str) -> Iterator[Form]:
+    """Yield a text with its surroundings plain, as JSON has it, and as JSON inside of JSON."""
+    yield before, text, after
+    for head, tail in zip(_jsons(before), _jsons(after), strict=True):
+        yield from _in_json(head, text, tail)
 
 
-def _encodings(before: str, text: str, after: str) -> list[Form]:
-    """Return a text with its surroundings plain, as JSON has it, and as JSON inside of JSON."""
-    found = [_form(before, text, after)]
-    for is_ascii in (True, False):
-        inner = [_json(part, is_ascii=is_ascii) for part in (before, text, after)]
-        found += _in_json(inner[0], text, inner[2])
-    return list(dict.fromkeys(found))
-
-
-def _in_json(before: str, text: str, after: str) -> list[Form]:
-    """Return a text in JSON, between parts of that JSON, and in JSON inside of JSON."""
-    inners = [_json(text, is_ascii=is_ascii) for is_ascii in (True, False)]
-    found = [_form(before, inner, after) for inner in (*inners, _for_page(inners[1]))]
-    for is_ascii in (True, False):
-        outer = [_json(part, is_ascii=is_ascii) for part in (before, after)]
-        found += [_form(outer[0], _json(inner, is_ascii=is_ascii), outer[1]) for inner in inners]
-    return list(dict.fromkeys(found))
-
-
-def _form(before: str, text: str, after: str) -> Form:
-    parts = (part.encode("utf-8", "replace") for part in (before, text, after))
-    return Form(*parts)
+def _in_json(before: str, text: str, after: str) -> Iterator[Form]:
+    """Yield a text in JSON, between parts of that JSON, and in JSON inside of JSON."""
+    inners = _jsons(text)
+    of_page = re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", inners[1])
+    for inner in (*inners, of_page):
+        yield before, inner, after
+    for inner in inners:
+        yield from zip(_jsons(before), _jsons(inner), _jsons(after), strict=True)
 
 
 def _keyed_forms(key: str, value: str) -> Iterator[Form]:
     """Yield forms of the value of a core key, beside the key."""
     for gap in ("", " "):
-        names = (_json(key, is_ascii=True), _json(key, is_ascii=False))
-        for name in dict.fromkeys(names):
+        for name in _jsons(key):
             yield from _in_json(f'"{name}":{gap}"', value, '"')
             for field in ("value", "value_preview"):
                 middle = f'"key":{gap}"{name}",{gap}"{field}":{gap}"'
@@ -210,15 +194,6 @@ Span = tuple[int, int]
 _PREFIX = 12
 _HEAD = 24
 """Fewest characters of a beginning that was cut off."""
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """Bytes that a file may hold a text as, with bytes before and after it, which stay."""
-
-    before: bytes
-    text: bytes
-    after: bytes
 
 
 class TextFinder(Generic[AnyStr]):
@@ -270,13 +245,12 @@ class FormFinder:
 
     def __init__(self, forms: Iterable[Form]) -> None:
         """Take the forms."""
-        free = []
+        free: set[bytes] = set()
         self._beside: dict[tuple[bytes, bytes], set[bytes]] = {}
         for form in forms:
-            if form.before or form.after:
-                self._beside.setdefault((form.before, form.after), set()).add(form.text)
-            else:
-                free.append(form.text)
+            before, text, after = (part.encode("utf-8", "replace") for part in form)
+            texts = self._beside.setdefault((before, after), set()) if before or after else free
+            texts.add(text)
         self._free = TextFinder(free, b"...")
 
     def spans(self, data: bytes) -> list[Span]:
@@ -364,18 +338,13 @@ class ErasedFiles:
         if not needles:
             return
         finder = FormFinder(needles.forms())
-        for path in dict.fromkeys(self._own()):
-            self._guarded(path, partial(self._overwrite, path, finder))
-        for path, reason in self._others():
-            self._guarded(path, partial(self._look, path, finder, reason))
-
-    def _guarded(self, path: Path, act: Callable[[], object]) -> None:
-        try:
-            act()
-        except FileNotFoundError:
-            return  # removed since it was listed
-        except OSError as error:
-            self.untouched[str(path)] = f"it cannot be changed: {error.strerror or error}"
+        for path, reason in chain(dict.fromkeys(self._own(), "").items(), self._others()):
+            try:
+                self._erase_in(path, finder, reason)
+            except FileNotFoundError:
+                continue  # removed since it was listed
+            except OSError as error:
+                self.untouched[str(path)] = f"it cannot be changed: {error.strerror or error}"
 
     def _own(self) -> Iterator[Path]:
         """Yield the files that the memory wrote, and may overwrite."""
@@ -399,28 +368,25 @@ class ErasedFiles:
                 if not path.is_dir() and path.resolve() not in memory:
                     yield path, "it holds the text"
 
-    def _overwrite(self, path: Path, finder: FormFinder) -> None:
-        """Overwrite the texts in one file."""
+    def _erase_in(self, path: Path, finder: FormFinder, reason: str) -> None:
+        """Overwrite the texts in one file; one that only is listed has a reason for that."""
+        name = str(path)
+        if reason and name in self.changed:
+            return
         data = _content(path)
         found = finder.spans(data)
-        if not found:
-            if finder.spans(_unescaped(path, data)):
-                self.untouched[str(path)] = "it holds the text with escaped characters"
+        if not found and not finder.spans(_unescaped(path, data)):
             return
-        if not path.stat().st_mode & stat.S_IWUSR:
-            self.untouched[str(path)] = "it is protected against writing, and holds the text"
-            return
-        self.changed.add(str(path))
-        if not self._is_dry:
-            _mark(path, data, found)
-
-    def _look(self, path: Path, finder: FormFinder, reason: str) -> None:
-        """List a file that holds a text."""
-        if str(path) in self.changed:
-            return
-        data = _content(path)
-        if finder.spans(data + _unescaped(path, data)):
-            self.untouched.setdefault(str(path), reason)
+        if reason:
+            self.untouched.setdefault(name, reason)
+        elif not found:
+            self.untouched[name] = "it holds the text with escaped characters"
+        elif not path.stat().st_mode & stat.S_IWUSR:
+            self.untouched[name] = "it is protected against writing, and holds the text"
+        else:
+            self.changed.add(name)
+            if not self._is_dry:
+                _mark(path, data, found)
 
 
 def _content(path: Path) -> bytes:

@@ -251,11 +251,8 @@ def _prose(data: Any) -> Iterator[str]:
     if isinstance(data, str):
         if " " in data.strip():
             yield data
-    elif isinstance(data, dict):
-        for item in data.values():
-            yield from _prose(item)
-    elif isinstance(data, list):
-        for item in data:
+    elif isinstance(data, dict | list):
+        for item in data.values() if isinstance(data, dict) else data:
             yield from _prose(item)
 
 

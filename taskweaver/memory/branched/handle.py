@@ -243,10 +243,9 @@ class BranchHandle:
 
     def events(self, *, limit: int | None = None, at: int | None = None) -> list[Event]:
         """Return the events in view, newest first, those a digest covers included."""
+        most = None if limit is None else whole("limit", limit)
         with self._view(at) as view:
-            return self._parts.recall.visible(
-                view, None if limit is None else whole("limit", limit)
-            )
+            return self._parts.recall.visible(view, most)
 
     def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
         """Return each time an event in view happened, newest first; see `Recall.occurrences`."""

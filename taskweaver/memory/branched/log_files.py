@@ -205,7 +205,10 @@ class LogFolder:
         self._lost[name] = self._lost.get(name, 0) + count
         if not self._has_warned:
             self._has_warned = True
-            _warn(self.folder / name, _reason(error))
+            import logging  # rarely needed, and slow to import
+
+            message = "The log %s cannot be written: %s. The memory works on without it."
+            logging.getLogger(__name__).warning(message, self.folder / name, _reason(error))
 
     def _note(self, name: str) -> list[str]:
         """Return the line that gives the number of lost lines, if there are any."""
@@ -222,7 +225,12 @@ def _append(path: Path, data: bytes) -> tuple[int, OSError | None]:
     try:
         descriptor = _open(path)
         try:
-            begin = b"" if _ends_a_line(descriptor) else b"\n"
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(None, "is no ordinary file", str(path))
+            if found.st_size:
+                os.lseek(descriptor, -1, os.SEEK_END)
+                begin = b"" if os.read(descriptor, 1) == b"\n" else b"\n"
             # One call for all, so that several processes do not mix their lines. A call that is
             # cut short is followed by one that finds out why.
             left = memoryview(begin + data)
@@ -239,36 +247,10 @@ def _append(path: Path, data: bytes) -> tuple[int, OSError | None]:
 
 def _open(path: Path) -> int:
     try:
-        return _opened(path)
+        return os.open(path, _FLAGS, _MODE)
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return _opened(path)
-
-
-def _opened(path: Path) -> int:
-    descriptor = os.open(path, _FLAGS, _MODE)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(None, "is no ordinary file", str(path))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _ends_a_line(descriptor: int) -> bool:
-    """Return whether a file is empty, or its last line complete."""
-    if os.fstat(descriptor).st_size == 0:
-        return True
-    os.lseek(descriptor, -1, os.SEEK_END)
-    return os.read(descriptor, 1) == b"\n"
-
-
-def _warn(path: Path, reason: str) -> None:
-    import logging  # rarely needed, and slow to import
-
-    message = "The log %s cannot be written: %s. The memory works on without it."
-    logging.getLogger(__name__).warning(message, path, reason)
+        return os.open(path, _FLAGS, _MODE)
 
 
 def _reason(error: Exception) -> str:

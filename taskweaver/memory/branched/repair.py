@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -78,27 +78,34 @@ class DamagedFile:
         found = TableRows()
         key = columns[0]
         select = f"SELECT {', '.join(columns)} FROM {table}"
-        found.is_whole = self._scan(found, columns, f"{select} ORDER BY {key}")
+
+        def scan(rest: str, *values: object) -> bool:
+            """Add the rows of a query; return whether it ended without an error."""
+            try:
+                for count, row in enumerate(self.connection.execute(f"{select} {rest}", values)):
+                    if count > _MOST_ROWS:
+                        return False
+                    found.rows.setdefault(row[0], dict(zip(columns, row, strict=True)))
+            except READ_ERRORS:
+                return False
+            return True
+
+        found.is_whole = scan(f"ORDER BY {key}")
         listed = self._listed(table, key)
         if not found.is_whole or listed - found.rows.keys():
-            self._scan(found, columns, f"{select} ORDER BY {key} DESC")
-            self._search(found, columns, select, listed, highest)
+            scan(f"ORDER BY {key} DESC")
+            between = f"WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
+            end = min(max([highest, *found.rows, *listed]), _MOST_KEYS)
+            for low in range(1, end + 1, _CHUNK):
+                high = min(end, low + _CHUNK - 1)
+                if not scan(between, low, high):
+                    for number in set(range(low, high + 1)) - found.rows.keys():
+                        scan(between, number, number)
+            for number in listed - found.rows.keys():
+                scan(f"WHERE {key} = ?", number)
         found.lost = len(listed - found.rows.keys())
         found.is_whole = found.is_whole and not found.lost
         return found
-
-    def _scan(
-        self, found: TableRows, columns: Sequence[str], query: str, values: Iterable[object] = ()
-    ) -> bool:
-        """Add the rows of a query; return whether it ended without an error."""
-        try:
-            for count, row in enumerate(self.connection.execute(query, tuple(values))):
-                if count > _MOST_ROWS:
-                    return False
-                found.rows.setdefault(row[0], dict(zip(columns, row, strict=True)))
-        except READ_ERRORS:
-            return False
-        return True
 
     def _listed(self, table: str, key: str) -> set[int]:
         """Return the keys that the indexes of a table name, as far as they can be read."""
@@ -114,28 +121,6 @@ class DamagedFile:
             except READ_ERRORS:
                 continue  # a partial index, or a damaged one
         return found
-
-    def _search(
-        self,
-        found: TableRows,
-        columns: Sequence[str],
-        select: str,
-        listed: set[int],
-        highest: int,
-    ) -> None:
-        """Add rows by ranges of keys, and by single keys where a range cannot be read."""
-        key = columns[0]
-        between = f"{select} WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
-        end = min(max([highest, *found.rows, *listed]), _MOST_KEYS)
-        for low in range(1, end + 1, _CHUNK):
-            high = min(end, low + _CHUNK - 1)
-            if not self._scan(found, columns, between, (low, high)):
-                for number in range(low, high + 1):
-                    if number not in found.rows:
-                        self._scan(found, columns, between, (number, number))
-        for value in [*listed]:
-            if value not in found.rows:
-                self._scan(found, columns, f"{select} WHERE {key} = ?", (value,))
 
 
 _MAGIC = b"SQLite format 3\0"
@@ -288,7 +273,10 @@ def readable_rows(copy: Path) -> tuple[dict[str, TableRows], int]:
 
 def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
     """Return the tables of a file and its clock; nothing if it has no schema of this program."""
-    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+    with (
+        closing(sqlite3.connect(copy, isolation_level=None)) as connection,
+        closing(sqlite3.connect(":memory:")) as empty,
+    ):
         try:
             file = DamagedFile(connection)
             version = schema.version_of(connection) or 0
@@ -297,22 +285,17 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
             return {}, 0
         if not 1 <= version <= schema.VERSION:
             return {}, 0
+        schema.build(empty, version)
         clock = file.read("clock", ("one", "seq")).rows.get(1, {}).get("seq", 0)
         highest = clock if isinstance(clock, int) and 0 < clock < _HIGHEST_SEQ else 0
         found = {}
-        for table, columns in columns_of(version).items():
+        for table in _EVERY:
+            columns = column_names(empty, table)
             if not columns:  # its version had no such table
                 found[table] = TableRows()
             elif f"table {table} was changed" not in foreign:
                 found[table] = file.read(table, columns, highest=highest)
         return found, highest
-
-
-def columns_of(version: int) -> dict[str, list[str]]:
-    """Return the columns of each table, the key first; none of a table that a version lacks."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        schema.build(connection, version)
-        return {table: column_names(connection, table) for table in _EVERY}
 
 
 def salvage(
@@ -386,8 +369,13 @@ class _Copy:
             if self._insert("branches", row):
                 names.add(row["name"])
                 self._branches.add(number)
-        lost = set() if stored.is_whole else _named_branches(tables) - self._branches
-        for number in sorted(lost):
+        named = {
+            owner
+            for table in _NUMBERED
+            for row in tables.get(table, TableRows()).rows.values()
+            if _is_branch(owner := row["branch_id"])
+        }
+        for number in sorted(named - self._branches if not stored.is_whole else ()):
             is_root = number == 1 and _ROOT not in names
             name = _ROOT if is_root else f"recovered-{number}"
             self._remake_branch(number, name)
@@ -456,14 +444,6 @@ class _Copy:
             )
             self._seqs.add(seq)
             self.result.remade.append(f"round {seq}")
-
-
-def _named_branches(tables: Mapping[str, TableRows]) -> set[int]:
-    """Return the numbers of branches that rows belong to."""
-    rows: Iterable[Row] = (
-        row for table in _NUMBERED if table in tables for row in tables[table].rows.values()
-    )
-    return {number for row in rows if _is_branch(number := row["branch_id"])}
 
 
 def _is_branch(number: object) -> TypeGuard[int]:

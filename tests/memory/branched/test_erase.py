@@ -88,7 +88,7 @@ def fill(memory: MemoryManager, text: str, folder: Path) -> dict[str, Any]:
     memory["a"].note_injection(shown, text)
     log = MemoryPromptLog(folder / "memory")
     log.injection(shown)
-    log.operations({"archival": [{"text": text}]}, results)
+    log.operations({**block, "archival": [{"text": text}]}, {**results, "archival": [record]})
     memory.generate_final_memory_for_paper(folder, "root", "a")
     memory.write_page(folder / "memory_database.html")
     return {"record_id": record, "event_id": event, "key": "note", "text": text}

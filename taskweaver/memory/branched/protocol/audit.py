@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.log_files import LogFolder, encoded, without_secret_value
 from taskweaver.memory.branched.operation_log import OperationLog
 from taskweaver.memory.branched.protocol.protocol import check_updates
@@ -200,7 +199,7 @@ def log_node_write(
         value = str(entry.pop("value"))
         details = {"key": key, "value_preview": value, "value_chars": len(value), **entry}
         log.add("mem_core_set", details=details, **marks)
-    for record, id_ in zip(records, _ids(results, "archival", len(records)), strict=True):
+    for record, id_ in zip(records, results.get("archival", ()), strict=True):
         text = str(record.get("text", ""))
         details = {"record_id": id_, "tags": record.get("tags") or [], "text_preview": text}
         log.add("mem_archival_write", details={**details, "text_chars": len(text)}, **marks)
@@ -245,50 +244,39 @@ def operations_of(updates: Mapping[str, Any], results: Mapping[str, Any]) -> lis
 
     The block may have the ``mem_`` names, too.
     """
-    try:
-        checked = check_updates(updates)
-    except InvalidUpdate:
-        return [{"type": str(name), "value": value} for name, value in updates.items()]
+    checked = check_updates(updates)
     return [
-        operation for name, value in checked.items() for operation in _entries(name, value, results)
+        operation
+        for name, value in checked.items()
+        for operation in _entries(name, value, results.get(name))
     ]
 
 
-def _entries(name: str, value: Any, results: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _entries(name: str, value: Any, result: Any) -> Iterator[dict[str, Any]]:
     """Yield the operations of one entry of a checked block."""
-    result = results.get(name)
     if name == "core":
         yield from ({"type": "core_set", **entry} for entry in value)
     elif name == "core_delete":
-        was = result or {}
-        yield from ({"type": "core_delete", "key": key, "found": was.get(key)} for key in value)
+        yield from ({"type": "core_delete", "key": key, "found": result[key]} for key in value)
     elif name == "core_get":
-        view = result or {}
-        yield from ({"type": "core_get", "key": key, "value": view.get(key)} for key in value)
+        yield from ({"type": "core_get", "key": key, "value": result[key]} for key in value)
     elif name in {"archival", "archival_update"}:
         type_ = "archival_write" if name == "archival" else name
-        for item, id_ in zip(value, _ids(results, name, len(value)), strict=True):
+        for item, id_ in zip(value, result, strict=True):
             yield {"type": type_, "record_id": id_, **item}
     elif name == "recall":
-        for event, id_ in zip(value, _ids(results, name, len(value)), strict=True):
+        for event, id_ in zip(value, result, strict=True):
             rest = {key: item for key, item in event.items() if key not in _EVENT_FIELDS}
             kind = event.get("kind")
             yield {"type": "recall_append", "kind": kind, "content": text_in(event),
                    "event_id": id_, **rest}  # fmt: skip
     elif name in {"archival_search", "recall_search"}:
-        found = result or []
         asked = {"tags_filter" if key == "tags" else key: item for key, item in value.items()}
-        yield {"type": name, **asked, "results_count": len(found), "results": found}
+        yield {"type": name, **asked, "results_count": len(result), "results": result}
     elif isinstance(result, Mapping):
         yield {"type": name, **result}
     else:
         yield {"type": name, "value": value}
-
-
-def _ids(results: Mapping[str, Any], name: str, count: int) -> list[Any]:
-    """Return the ids of entries, or as many empty places."""
-    found = results.get(name)
-    return list(found) if isinstance(found, list) and len(found) == count else [None] * count
 
 
 def _text(value: Any) -> str | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import cache, lru_cache
 from pathlib import Path
@@ -134,7 +134,10 @@ def _values(connection: sqlite3.Connection) -> list[str]:
     for table in ("branches", *NUMBERED, "applied_blocks", "compressions"):
         key: object = "?"
         try:
-            for row in _rows(connection, table):
+            cursor = connection.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in cursor.description]
+            for values in cursor:
+                row = dict(zip(names, values, strict=True))
                 key = next(iter(row.values()))
                 if table in NUMBERED:
                     check_values(table, row)
@@ -143,13 +146,6 @@ def _values(connection: sqlite3.Connection) -> list[str]:
                 raise
             found.append(f"{table} has a row that cannot be used, {key!r:.40} or after it: {error}")
     return found
-
-
-def _rows(connection: sqlite3.Connection, table: str) -> Iterator[dict[str, Any]]:
-    cursor = connection.execute(f"SELECT * FROM {table}")
-    names = [column[0] for column in cursor.description]
-    for values in cursor:
-        yield dict(zip(names, values, strict=True))
 
 
 def check_values(table: str, row: Mapping[str, Any]) -> None:
@@ -194,16 +190,13 @@ def schema_problems(connection: sqlite3.Connection) -> list[str]:
     Raises:
         sqlite3.DatabaseError: If the schema cannot be read.
     """
+    version = schema.version_of(connection) or 0
     found = _explicit(_objects(connection))
-    missing = [f"the {kind} {name} is missing" for kind, name in _required(connection, found)]
+    wanted = _expected(version) if 1 <= version <= schema.VERSION else {}
+    missing = [
+        f"the {kind} {name} is missing" for kind, name in wanted if (kind, name) not in found
+    ]
     return [*missing, *foreign_objects(connection)]
-
-
-def _required(connection: sqlite3.Connection, found: Mapping[_Key, str]) -> Iterator[_Key]:
-    """Yield the objects of this version that the file lacks."""
-    version = schema.version_of(connection)
-    if version is not None and 1 <= version <= schema.VERSION:
-        yield from (key for key in _expected(version) if key not in found)
 
 
 def foreign_objects(connection: sqlite3.Connection) -> list[str]:
@@ -229,13 +222,9 @@ def _foreign(version: int, objects: tuple[_Object, ...]) -> tuple[str, ...]:
         if (kind, name) in allowed or _INDEX_PART.fullmatch(name)
         else f"the {kind} {name[:80]!r} is not one of this program"
         for (kind, name), sql in _explicit(objects).items()
-        if allowed.get((kind, name)) != sql and not _is_index_part(kind, name, sql)
+        if allowed.get((kind, name)) != sql
+        and not (kind == "table" and _INDEX_PART.fullmatch(name) and _INDEX_PART_SQL.fullmatch(sql))
     )
-
-
-def _is_index_part(kind: str, name: str, sql: str) -> bool:
-    is_named = kind == "table" and _INDEX_PART.fullmatch(name) is not None
-    return is_named and _INDEX_PART_SQL.fullmatch(sql) is not None
 
 
 @cache
@@ -262,7 +251,7 @@ def _is_of_sqlite(kind: str, name: str, sql: str | None) -> bool:
     return kind == "table" and name in _INTERNAL and sql == _INTERNAL[name]
 
 
-def branches_in_circle(connection: sqlite3.Connection) -> list[int]:
+def _branches_in_circle(connection: sqlite3.Connection) -> list[int]:
     """Return the numbers of branches that descend from themselves, which no path ends at."""
     odd = "SELECT 1 FROM branches WHERE parent_id >= id LIMIT 1"
     if connection.execute(odd).fetchone() is None:
@@ -295,10 +284,9 @@ def require_own_schema(connection: sqlite3.Connection, path: Path) -> None:
     version = schema.version_of(connection)
     if version is None or version > schema.VERSION:
         return
-    problems = foreign_objects(connection)
-    if not problems:
-        circle = branches_in_circle(connection)
-        problems = [f"branch {number} descends from itself" for number in circle]
+    problems = foreign_objects(connection) or [
+        f"branch {number} descends from itself" for number in _branches_in_circle(connection)
+    ]
     if problems:
         more = f", and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""
         named = ", ".join(problems[:_MOST_NAMED]) + more

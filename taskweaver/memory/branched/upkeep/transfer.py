@@ -74,16 +74,15 @@ class Transfer:
             UnknownBranch: If the branch does not exist.
             StoreUnwritable: If the file cannot be written.
         """
-        with self._database.guarded():
-            return self._write_export(target, branch_id, is_private=is_private)
-
-    def _write_export(self, target: FilePath, branch_id: str | None, *, is_private: bool) -> int:
         partial = target.with_name(target.name + ".partial")
         digest, count = hashlib.sha256(), 0
         try:
             if is_private:
                 create_private(partial)
-            with partial.open("w", encoding="utf-8", newline="\n") as file:
+            with (
+                self._database.guarded(),
+                partial.open("w", encoding="utf-8", newline="\n") as file,
+            ):
                 for item in self._items(branch_id):
                     item = item if is_private else _masked(item)
                     line = json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -113,15 +112,19 @@ class Transfer:
                 "version": FORMAT_VERSION,
                 "seq": self._database.now_seq(connection),
             }
-            numbers = {segment.branch for segment in segments}
+            ends = dict(segments)
             for row in connection.execute(
                 f"SELECT {', '.join(BRANCH_COLUMNS)} FROM branches ORDER BY id"
             ):
-                if row[0] in numbers:
+                if row[0] in ends:
                     yield {"branch": dict(zip(BRANCH_COLUMNS, row, strict=True))}
-            ends = {segment.branch: segment.up_to for segment in segments}
             for table in TIERS:
-                yield from _rows(connection, table, ends)
+                names = column_names(connection, table)
+                query = f"SELECT {', '.join(names)} FROM {table} ORDER BY seq"
+                for values in connection.execute(query):
+                    row = dict(zip(names, values, strict=True))
+                    if row["seq"] <= ends.get(row["branch_id"], -1):
+                        yield {"table": table, "row": row}
 
     def import_(self, source: FilePath) -> list[str]:
         """Add the branches of a file to this one, all or none; return their ids.
@@ -157,17 +160,6 @@ class Transfer:
             raise InvalidUpdate(str(source), f"is malformed: {error}") from error
 
 
-def _rows(
-    connection: sqlite3.Connection, table: str, ends: dict[int, int]
-) -> Iterator[dict[str, Any]]:
-    names = column_names(connection, table)
-    cursor = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY seq")
-    for values in cursor:
-        row = dict(zip(names, values, strict=True))
-        if row["seq"] <= ends.get(row["branch_id"], -1):
-            yield {"table": table, "row": row}
-
-
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
     """Return a line with its secrets masked, also inside of the columns that hold JSON."""
     columns = JSON_COLUMNS.get(item.get("table", ""), {})
@@ -201,20 +193,19 @@ def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
     """
     number = 0
     for item in items:
-        if not isinstance(item, dict) or item.get("table") != "posts":
+        if item.get("table") != "posts":
             continue
-        codes = _codes(json.loads(item["row"]["body"]))
+        parts = json.loads(item["row"]["body"]).get("attachment_list")
+        parts = parts if isinstance(parts, list) else []
+        codes = [
+            str(part.get("content"))
+            for part in parts
+            if isinstance(part, dict) and part.get("type") == _CODE
+        ]
         number += bool(codes)
         if any(map(has_mask, codes)):
             problem = f"cell {number} holds {MASK} in place of a secret"
             raise InvalidUpdate(str(source), f"{problem}; bring a copy that `backup` made instead")
-
-
-def _codes(body: dict[str, Any]) -> list[str]:
-    """Return the code in a post."""
-    parts = body.get("attachment_list")
-    found = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return [str(part.get("content")) for part in found if part.get("type") == _CODE]
 
 
 def _read(source: FilePath) -> list[dict[str, Any]]:
@@ -239,15 +230,9 @@ def _read(source: FilePath) -> list[dict[str, Any]]:
 def _add_branch(writer: Writer, facts: dict[str, Any], numbers: dict[int, int], offset: int) -> str:
     check_name(facts["name"])
     parent = facts["parent_id"]
-    values = {
-        "name": facts["name"],
-        "node_uid": facts["node_uid"],
-        "parent_id": None if parent is None else numbers[parent],
-        "fork_seq": facts["fork_seq"] + offset,
-        "live": facts["live"],
-        "state": facts["state"],
-        "created_at": facts["created_at"],
-    }
+    values = {name: facts[name] for name in BRANCH_COLUMNS[1:]}
+    values["parent_id"] = None if parent is None else numbers[parent]
+    values["fork_seq"] += offset
     try:
         numbers[facts["id"]] = insert_row(writer.connection, "branches", values)
     except sqlite3.IntegrityError as error:
