@@ -161,7 +161,7 @@ def executed_cell(number: int, post: Post) -> ExecutedCell:
         is_success=_status(post) == "SUCCESS",
         report="\n\n".join(_texts(post, AttachmentType.execution_result)),
         variables=tuple(_variables(post)),
-        artifacts=tuple(_artifacts(post)),
+        artifacts=tuple(artifacts_of(post)),
     )
 
 
@@ -189,7 +189,8 @@ def _variables(post: Post) -> Iterator[tuple[str, str]]:
             yield str(pair[0]), str(pair[1])
 
 
-def _artifacts(post: Post) -> Iterator[str]:
+def artifacts_of(post: Post) -> Iterator[str]:
+    """Yield the names of the files that the cell of a post made."""
     for attachment in post.get_attachment(AttachmentType.artifact_paths):
         content = attachment.content
         yield from map(str, content if isinstance(content, list | tuple) else [content])

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast, get_args
 
@@ -152,12 +152,6 @@ PROMPT_FILE = Path(__file__).with_name("compaction_prompt.yaml")
 STOP_WAIT_S = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Prompt:
-    instructions: str
-    content: str
-
-
 class ContextCompactor:
     """Keeps one summary of a role's older rounds; a `CompactionProvider` for `Memory`.
 
@@ -197,7 +191,7 @@ class ContextCompactor:
         self._schedule = Schedule(config, window)
         self._has_ledger = has_ledger
         self._passing = threading.Lock()
-        self._prompt: _Prompt | None = None
+        self._prompt: tuple[str, str] | None = None
         self._summaries: SummaryStore = summaries or NoSummaries()
         self._compaction = self._summaries.load(config.retain_recent, self._logger.warning)
         self._lock = threading.Lock()
@@ -362,25 +356,25 @@ class ContextCompactor:
         return replace(result, summary=text)
 
     def _ask(self, todo: Pass) -> str:
-        prompt = self._prompt or self._load_prompt()
-        text = fill(prompt.content, PREVIOUS_SUMMARY=todo.previous or "None", content=todo.text)
-        return self._summarizer.summarize(prompt.instructions, text, self._llm_alias)
+        instructions, content = self._prompt or self._load_prompt()
+        text = fill(content, PREVIOUS_SUMMARY=todo.previous or "None", content=todo.text)
+        return self._summarizer.summarize(instructions, text, self._llm_alias)
 
-    def _load_prompt(self) -> _Prompt:
-        packaged = _read_prompt(PROMPT_FILE, instructions="")
+    def _load_prompt(self) -> tuple[str, str]:
+        self._prompt = packaged = _read_prompt(PROMPT_FILE)
         own = self.config.prompt_template_path
-        self._prompt = packaged
         if own:
             try:
-                self._prompt = _read_prompt(Path(own), instructions=packaged.instructions)
+                self._prompt = _read_prompt(Path(own), packaged[0])
             except (OSError, ValueError) as error:
                 self._logger.warning(f"the packaged prompt for summaries is used: {error}")
         return self._prompt
 
 
-def _read_prompt(path: Path, *, instructions: str) -> _Prompt:
+def _read_prompt(path: Path, instructions: str = "") -> tuple[str, str]:
+    """Return the instructions and the content of a prompt file."""
     data = read_yaml(path)
     content = data.get("content") if isinstance(data, dict) else None
     if not isinstance(content, str) or "{content}" not in content:
         raise ValueError(f"{path} lacks a text `content` with the place {{content}}")
-    return _Prompt(str(data.get("instructions") or instructions), content)
+    return str(data.get("instructions") or instructions), content

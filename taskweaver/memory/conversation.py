@@ -125,8 +125,13 @@ def _check(data: object, shape: _Shape, place: str) -> None:
         key, child = shape.children
         for index, item in enumerate(data.get(key) or []):
             _check(item, child, f"{_join(place, key)}[{index}]")
-    if shape.check is not None:
-        _check_values(data, shape.check, place)
+    try:
+        if shape.check is not None:
+            shape.check(data)
+    except KeyError as error:
+        raise ValueError(f"{place}: {error} is missing") from error
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
 
 
 def _check_key(
@@ -138,15 +143,6 @@ def _check_key(
     elif not isinstance(data[key], types):
         expected = " or ".join(_KINDS[kind] for kind in types)
         raise ValueError(f"{place} is {_kind(data[key])}, not {expected}")
-
-
-def _check_values(data: dict[Any, Any], check: Callable[[Any], object], place: str) -> None:
-    try:
-        check(data)
-    except KeyError as error:
-        raise ValueError(f"{place}: {error} is missing") from error
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
 
 
 def _kind(value: object) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.cells import variables_of
+from taskweaver.memory.cells import artifacts_of, variables_of
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.memory.views import with_short_outcomes
@@ -101,9 +101,7 @@ def _files(round_: Round) -> Iterator[str]:
     """Yield the files that a round names in its request, and those it made."""
     yield from _PATH.findall(round_.user_query)
     for post in round_.post_list:
-        for item in post.get_attachment(AttachmentType.artifact_paths):
-            paths = item.content if isinstance(item.content, list | tuple) else [item.content]
-            yield from map(str, paths)
+        yield from artifacts_of(post)
 
 
 def _variables(rounds: Sequence[Round]) -> list[str]:

@@ -177,10 +177,16 @@ def without_delimiters(post: Post) -> Post:
 def _changed(post: Post, change: Callable[[str], str]) -> Post:
     """Return `post` with its texts changed: itself when none holds a temporal delimiter."""
     attachments = [_changed_attachment(item, change) for item in post.attachment_list]
+    message = change(post.message) if has_temporal(post.message) else post.message
+    return _with_texts(post, message, attachments)
+
+
+def _with_texts(post: Post, message: str, attachments: list[Attachment]) -> Post:
+    """Return a post with other texts: itself where all are the same objects."""
     is_same = all(a is b for a, b in zip(attachments, post.attachment_list, strict=True))
-    if is_same and not has_temporal(post.message):
+    if is_same and message is post.message:
         return post
-    return replace(post, message=change(post.message), attachment_list=attachments)
+    return replace(post, message=message, attachment_list=attachments)
 
 
 def _changed_attachment(attachment: Attachment, change: Callable[[str], str]) -> Attachment:
@@ -257,11 +263,8 @@ class PastOutcomes:
 def _shortened(post: Post, limit_chars: int) -> Post:
     if not has_run(post):
         return post
-    message = short_outcome(post.message, limit_chars)
     attachments = [_shortened_result(item, limit_chars) for item in post.attachment_list]
-    if message is post.message and _are_same(attachments, post.attachment_list):
-        return post
-    return replace(post, message=message, attachment_list=attachments)
+    return _with_texts(post, short_outcome(post.message, limit_chars), attachments)
 
 
 def _shortened_result(item: Attachment, limit_chars: int) -> Attachment:
@@ -269,7 +272,3 @@ def _shortened_result(item: Attachment, limit_chars: int) -> Attachment:
         return item
     content = short_outcome(item.content, limit_chars)
     return item if content is item.content else replace(item, content=content)
-
-
-def _are_same(new: Sequence[Attachment], old: Sequence[Attachment]) -> bool:
-    return all(a is b for a, b in zip(new, old, strict=True))

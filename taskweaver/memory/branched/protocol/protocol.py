@@ -140,20 +140,16 @@ def _ids(path: str, value: Any) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _archival_search(path: str, value: Any) -> dict[str, Any]:
-    tags = value.get("tags") if isinstance(value, Mapping) else None
-    given = {name: value[name] for name in value if name != "tags"} if tags is not None else value
-    return {**_search(path, given), "tags": _tags(f"{path}.tags", tags)}
-
-
 def _search(path: str, value: Any) -> dict[str, Any]:
+    is_tagged = path == "archival_search"
     fields = {"query": value} if isinstance(value, str) else value
-    fields = fields_of(path, fields, {"query", "k"})
+    fields = fields_of(path, fields, {"query", "k", *(["tags"] if is_tagged else [])})
     query = fields.get("query") or ""
     if not isinstance(query, str):
         raise InvalidUpdate(f"{path}.query", "must be a text")
     k = values.whole(f"{path}.k", 10 if fields.get("k") is None else fields["k"], least=1)
-    return {"query": query, "k": min(k, 100)}
+    tags = {"tags": _tags(f"{path}.tags", fields.get("tags"))} if is_tagged else {}
+    return {"query": query, "k": min(k, 100), **tags}
 
 
 def _event(path: str, value: Any) -> list[dict[str, Any]]:
@@ -257,7 +253,7 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
     MemoryOperation(
         "archival_search",
         "read",
-        _archival_search,
+        _search,
         '{"query": "linker error", "k": 5, "tags": ["ERROR"]}',
         "Search archival memory; `tags` must all be there.",
     ),

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.memory.branched.run import paper_nodes as nodes
 from taskweaver.memory.branched.run.ingest import ENVIRONMENT_TAG
 from taskweaver.memory.branched.run.paper_view import (
@@ -27,8 +26,8 @@ from taskweaver.memory.branched.run.paper_view import (
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.tiers.core import INDEX_KEY, RESERVED
 from taskweaver.memory.branched.types import Event, Record
+from taskweaver.memory.branched.upkeep.transfer import write_whole
 from taskweaver.memory.branched.values import folder_path
-from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
 from taskweaver.utils.markup.inert_markdown import (
     inert_line,
@@ -120,7 +119,17 @@ def generate_final_memory(
     sections = {name: _plain(ledger, name) for name in names}
     data = {
         "sections": sections,
-        "facts": {name: [_data(fact) for fact in ledger.facts(name)] for name in names},
+        "facts": {
+            name: [
+                {
+                    "text": fact.text,
+                    "sources": list(fact.sources),
+                    **({"block": fact.block} if fact.block else {}),
+                }
+                for fact in ledger.facts(name)
+            ]
+            for name in names
+        },
         "provenance": list(view.chain),
         "core_memory": {
             key: {"value": entry.value, "importance": entry.importance}
@@ -131,17 +140,12 @@ def generate_final_memory(
     config = memory.config
     # Shown to others: programs and models may have written a key.
     text = redact_secrets(_markdown(ledger, view))
-    _write(folder / config.final_memory_filename_md, text)
+    write_whole(folder / config.final_memory_filename_md, text)
     masked = redact_secrets_in(data)
     text = json.dumps(masked, ensure_ascii=False, indent=2, sort_keys=True, default=str)
-    _write(folder / config.final_memory_filename_json, text + "\n")
+    write_whole(folder / config.final_memory_filename_json, text + "\n")
     memory.log_operation("generate_final_memory_for_paper", best)
     return {**sections, "provenance": list(view.chain), "artifacts_index": index}
-
-
-def _data(fact: Fact) -> dict[str, Any]:
-    data = {"text": fact.text, "sources": list(fact.sources)}
-    return {**data, "block": fact.block} if fact.block else data
 
 
 def _plain(ledger: FactLedger, name: str) -> str:
@@ -202,14 +206,6 @@ def _table(ledger: FactLedger, index: Mapping[str, Any]) -> str:
         cells = [str(rank), *nodes.cells(node, best), "; ".join(fact.sources)]
         rows.append(f"| {' | '.join(map(inert_prose, cells))} |")
     return "\n".join(rows)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    try:
-        write_text(path, text)
-    except OSError as error:
-        raise StoreUnwritable(f"{path} cannot be written: {error}") from error
 
 
 _HARDWARE: Mapping[str, tuple[str, ...]] = {

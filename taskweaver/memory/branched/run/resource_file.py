@@ -130,25 +130,29 @@ _SOURCE_FIELDS = {
 
 def _source(path: str, kind: str, entry: object) -> ResourceSource:
     fields = fields_of(path, entry, _SOURCE_FIELDS[kind])
-    name = _text(f"{path}.name", fields.get("name"))
+    name = _text(path, fields, "name")
     if kind == "local":
-        origin = _text(f"{path}.host_path", fields.get("host_path"))
+        origin = _text(path, fields, "host_path")
         if not Path(origin).is_dir():
             raise InvalidUpdate(f"{path}.host_path", f"{origin} is no folder here")
-        return ResourceSource(
-            kind, name, origin, "", _place(f"{path}.mount_path", fields.get("mount_path"))
-        )
+        return ResourceSource(kind, name, origin, "", _place(path, fields, "mount_path"))
     origin_key, revision_key = ("repo", "ref") if kind == "github" else ("repo_id", "revision")
-    origin = _text(f"{path}.{origin_key}", fields.get(origin_key))
+    origin = _text(path, fields, origin_key)
     form, wanted = _ORIGINS[kind]
     if not form.fullmatch(origin):
         raise InvalidUpdate(f"{path}.{origin_key}", f"must be {wanted}, not {origin!r:.60}")
     # Without quotes YAML reads 1.10 as 1.1, and a commit that begins with 0 as another number.
     given = fields.get(revision_key)
     is_given = given is not None and given != ""
-    revision = _text(f"{path}.{revision_key}", given) if is_given else ""
-    place = _place(f"{path}.dest", fields.get("dest"))
-    type_ = _type(f"{path}.type", fields.get("type")) if kind == "huggingface" else ""
+    revision = _text(path, fields, revision_key) if is_given else ""
+    place = _place(path, fields, "dest")
+    if kind == "github":
+        return ResourceSource(kind, name, origin, revision, place)
+    type_ = "model" if fields.get("type") is None else fields["type"]
+    if type_ not in _TYPES:
+        raise InvalidUpdate(
+            f"{path}.type", f"must be one of {', '.join(_TYPES)}, not {type_!r:.60}"
+        )
     return ResourceSource(kind, name, origin, revision, place, type_)
 
 
@@ -164,14 +168,6 @@ def _check_apart(sources: Iterable[ResourceSource]) -> None:
         passed.append(source)
 
 
-def _type(path: str, value: object) -> str:
-    if value is None:
-        return "model"
-    if value not in _TYPES:
-        raise InvalidUpdate(path, f"must be one of {', '.join(_TYPES)}, not {value!r:.60}")
-    return str(value)
-
-
 _ITEM_FIELDS = {
     "name", "class", "source", "resource", "path", "notes", "include_tree", "include_content",
     "include_files", "max_files", "max_chars", "max_total_chars",
@@ -180,12 +176,12 @@ _ITEM_FIELDS = {
 
 def _item(path: str, entry: object, sources: Mapping[tuple[str, str], ResourceSource]) -> Item:
     fields = fields_of(path, entry, _ITEM_FIELDS)
-    class_ = _text(f"{path}.class", fields.get("class"))
+    class_ = _text(path, fields, "class")
     if class_ not in CLASSES:
         raise InvalidUpdate(f"{path}.class", f"must be one of {', '.join(CLASSES)}, not {class_!r}")
     key = (
-        _text(f"{path}.source", fields.get("source")),
-        _text(f"{path}.resource", fields.get("resource")),
+        _text(path, fields, "source"),
+        _text(path, fields, "resource"),
     )
     if key not in sources:
         raise InvalidUpdate(f"{path}.resource", f"there is no {key[0]} source called {key[1]!r}")
@@ -196,15 +192,16 @@ def _item(path: str, entry: object, sources: Mapping[tuple[str, str], ResourceSo
     limits = Limits(
         bool(fields.get("include_tree", usual.tree)),
         bool(fields.get("include_content", usual.content)),
-        _number(f"{path}.max_files", fields.get("max_files", usual.max_files)),
-        _number(f"{path}.max_chars", fields.get("max_chars", usual.max_chars)),
-        _number(f"{path}.max_total_chars", fields.get("max_total_chars", usual.max_total_chars)),
+        *(
+            _number(f"{path}.{name}", fields.get(name, getattr(usual, name)))
+            for name in ("max_files", "max_chars", "max_total_chars")
+        ),
     )
     files = tuple(
-        _text(f"{path}.include_files[{n}]", name)
+        _line(f"{path}.include_files[{n}]", name)
         for n, name in enumerate(_list(f"{path}.include_files", fields.get("include_files")))
     )
-    name = _text(f"{path}.name", fields.get("name"))
+    name = _text(path, fields, "name")
     return Item(name, class_, sources[key], place, str(fields.get("notes") or ""), limits, files)
 
 
@@ -216,7 +213,11 @@ def _list(path: str, value: object) -> list[Any]:
     return value
 
 
-def _text(path: str, value: object) -> str:
+def _text(path: str, fields: Mapping[str, Any], name: str) -> str:
+    return _line(f"{path}.{name}", fields.get(name))
+
+
+def _line(path: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidUpdate(path, f"must be a text of one line, not {value!r:.60}")
     return value.strip()
@@ -228,8 +229,8 @@ def _number(path: str, value: object) -> int:
     return value
 
 
-def _place(path: str, value: object) -> PurePosixPath:
-    place = PurePosixPath(_text(path, value))
+def _place(path: str, fields: Mapping[str, Any], name: str) -> PurePosixPath:
+    place = PurePosixPath(_text(path, fields, name))
     if ".." in place.parts or not place.is_relative_to(WORKSPACE):
-        raise InvalidUpdate(path, f"must be below {WORKSPACE}, not {place}")
+        raise InvalidUpdate(f"{path}.{name}", f"must be below {WORKSPACE}, not {place}")
     return place

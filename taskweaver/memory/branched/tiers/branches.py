@@ -33,6 +33,7 @@ from taskweaver.memory.branched.types import (
     Segment,
     Tier,
 )
+from taskweaver.memory.branched.values import name as checked_name
 from taskweaver.memory.branched.values import shown, whole
 
 _MOST_KEPT = 8192
@@ -187,9 +188,9 @@ class Branches:
             InvalidUpdate: If the id is taken, or `at` lies in the future.
         """
         name = name or secrets.token_hex(16)
-        check_name(name)
+        checked_name("branch_id", name)
         if node_uid is not None:
-            check_name(node_uid)
+            checked_name("branch_id", node_uid)
         above = None if parent is None else self._found(writer, parent)
         if above is not None and above.state == "pruned":
             raise BranchSealed(f"Branch {above.id!r} was pruned; fork another one.")
@@ -281,7 +282,7 @@ class Branches:
 
     def set_node_uid(self, writer: Writer, branch: Branch, node_uid: str) -> None:
         """Give a branch its other name."""
-        check_name(node_uid)
+        checked_name("branch_id", node_uid)
         writer.known.forget()
         writer.connection.execute(
             "UPDATE branches SET node_uid = ? WHERE id = ?", (node_uid, branch.number)
@@ -388,18 +389,6 @@ class Branches:
         with self._lock:
             self._paths.clear()
         self.countdown.forget()
-
-
-def check_name(name: object) -> None:
-    """Raise unless this can be a branch's name.
-
-    Raises:
-        InvalidUpdate: If it is blank, longer than 200 characters, or not plain text.
-    """
-    if not isinstance(name, str) or not name.strip() or len(name) > 200 or not name.isprintable():
-        raise InvalidUpdate(
-            "branch_id", f"must be 1 to 200 printable characters, not {shown(name)}"
-        )
 
 
 def newest_first(

@@ -24,10 +24,11 @@ from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.storage.database import Database, Writer
 from taskweaver.memory.branched.storage.schema import TIERS, index_records
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
-from taskweaver.memory.branched.tiers.branches import Branches, BranchView, check_name
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.values import dump
+from taskweaver.memory.branched.values import name as checked_name
 from taskweaver.utils.files import create_private, write_text
 from taskweaver.utils.markup.html_page import fill_page
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
@@ -228,7 +229,7 @@ def _read(source: FilePath) -> list[dict[str, Any]]:
 
 
 def _add_branch(writer: Writer, facts: dict[str, Any], numbers: dict[int, int], offset: int) -> str:
-    check_name(facts["name"])
+    checked_name("branch_id", facts["name"])
     parent = facts["parent_id"]
     values = {name: facts[name] for name in BRANCH_COLUMNS[1:]}
     values["parent_id"] = None if parent is None else numbers[parent]
@@ -285,8 +286,17 @@ def write_page(database: Database, target: Path, *, title: str = "Memory") -> No
     Raises:
         StoreUnwritable: If the page cannot be written.
     """
+    write_whole(target, build_page(database, title=title))
+
+
+def write_whole(target: FilePath, text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        StoreUnwritable: If the file cannot be written.
+    """
     try:
-        write_text(target, build_page(database, title=title))
+        write_text(target, text)
     except OSError as error:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
 
