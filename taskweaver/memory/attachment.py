@@ -15,7 +15,7 @@ from taskweaver.utils.ids import create_id
 
 
 class AttachmentType(Enum):
-    """Type of an attachment; value and name are the same.
+    """Type of an attachment. Value and name are the same.
 
     A ``reply_record`` is for the role's own model alone: it is never shown, masked or summarised.
     """
@@ -56,7 +56,7 @@ class AttachmentType(Enum):
 
 
 class AttachmentDict(TypedDict):
-    """Wire form; the keys are those of the YAML files."""
+    """Wire form. Keys are as in the YAML files."""
 
     id: NotRequired[str | None]
     type: str
@@ -102,7 +102,7 @@ class Attachment:
 
     @classmethod
     def from_dict(cls, data: AttachmentDict) -> Self | None:
-        """Build an attachment from its wire form.
+        """Build an attachment from the wire form.
 
         Returns:
             The attachment, or None for a type of old conversations that is no longer read.

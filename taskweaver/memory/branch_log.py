@@ -1,4 +1,4 @@
-"""A conversation, with its summaries, on a branch of a memory file.
+"""A conversation, with the summaries, on a branch of a memory file.
 
 `Memory` knows no rows, and the branched memory knows no posts: the two meet here.
 """
@@ -34,7 +34,7 @@ class BranchLog:
         self._seqs: dict[str, int] = {}
 
     def resume(self, open_round: str = "") -> Conversation:
-        """Return the conversation of the branch, to continue it.
+        """Return the conversation of the branch, to be continued.
 
         A round that was torn is ended as failed, but for the one with the id `open_round`, which
         goes on.
@@ -53,7 +53,7 @@ class BranchLog:
         return conversation
 
     def rounds(self, *, with_posts: bool = True) -> list[Round]:
-        """Return the conversation of the branch so far; nothing is written.
+        """Return the conversation of the branch so far. Nothing is written.
 
         Without posts they are read fast, however long the conversation is.
 
@@ -75,7 +75,7 @@ class BranchLog:
         self._store.turns.add_post(self.branch_id, self._seqs[round_.id], body)
 
     def round_ended(self, round_: Round) -> None:
-        """Write how a round ended; a finished one becomes an event of the branch too."""
+        """Write how a round ended. A finished one becomes an event of the branch too."""
         self._store.turns.end_round(self.branch_id, self._seqs[round_.id], round_.state)
         if round_.state != "finished" or not round_.post_list:
             return
@@ -90,7 +90,7 @@ class BranchLog:
 
 
 def failed_rounds(store: BranchedMemory, rounds: Sequence[Round]) -> set[str]:
-    """Return the ids of those rounds that failed, or are code of the user whose cell failed.
+    """Return the ids of rounds that failed, or are code of the user whose cell failed.
 
     The rounds may lack their posts, which are read for code alone.
 
@@ -165,7 +165,7 @@ class BranchSummaries:
         self._role = role
 
     def load(self, retain_recent: int, warn: Callable[[str], None]) -> CompactedMessage | None:
-        """Return the summary that covers most of the branch's rounds; None without one.
+        """Return the summary that covers most of the branch's rounds, if any.
 
         Args:
             retain_recent: How many of the newest rounds an ancestor's summary must leave out.
@@ -189,7 +189,7 @@ class BranchSummaries:
         return None
 
     def save(self, summary: CompactedMessage) -> None:
-        """Store a summary; it is on disk when this returns.
+        """Store a summary, which is on disk when the call returns.
 
         Raises:
             InvalidUpdate: If it does not cover the branch's first rounds, and only those.
@@ -218,7 +218,7 @@ class BranchSummaries:
 
 
 def _covered(rounds: Sequence[RoundRow], extent: Extent) -> Sequence[RoundRow] | None:
-    """Return the rounds up to the last one of an extent; None when that one is not among them."""
+    """Return the rounds up to the last round of an extent, if that round exists."""
     for number, stored in enumerate(rounds, 1):
         if stored.seq == extent.up_to_seq:
             return rounds[:number]

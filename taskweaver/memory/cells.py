@@ -21,7 +21,7 @@ ORDER_KEY = "order"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCell:
-    """A cell that ran, in a post after which its files were named, by the role of an alias."""
+    """A cell that ran, in a post after which the files were named, by the role of an alias."""
 
     post_id: str
     code: str
@@ -29,7 +29,7 @@ class RecordedCell:
 
     @property
     def is_script(self) -> bool:
-        """Whether it is a script of another language, which leaves no variables."""
+        """Whether the cell is a script of another language, which leaves no variables."""
         return self.code.startswith("%%")
 
 
@@ -43,7 +43,7 @@ class Ran:
 
 
 def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
-    """Return the cells that succeeded, in order; those of failed rounds changed variables too."""
+    """Return the cells that succeeded, in order. Cells of failed rounds changed variables too."""
     return [cell for status, cell in _cells(rounds) if status == "SUCCESS"]
 
 
@@ -77,12 +77,12 @@ def table_reads(post: Post) -> list[TableRead]:
 
 
 def carried_code(order: Post) -> str:
-    """Return the cell that an order carries, for its receiver to run; empty if it has none."""
+    """Return the cell that an order carries for the receiver to run, or an empty text."""
     return "" if has_run(order) else _last(order, AttachmentType.reply_content)
 
 
 def order_of(report: Post) -> str:
-    """Return the id of the post whose cell a report is of; empty where it names none."""
+    """Return the id of the post whose cell a report is of, if the report names a post."""
     return str(_extra(report).get(ORDER_KEY, ""))
 
 
@@ -103,7 +103,7 @@ def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
 
 
 def _cell(post: Post) -> Iterator[tuple[str, RecordedCell]]:
-    """Yield the cell that a post reports, if any, after its status."""
+    """Yield the cell that a post reports, if any, after the status."""
     status, code = _status(post), _last(post, AttachmentType.reply_content)
     if status and code:
         yield status, RecordedCell(post.id, code, post.send_from)
@@ -124,7 +124,7 @@ def ran_code(round_: Round) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedCell:
-    """A cell that ran, with success or without; its number in the conversation is from 1.
+    """A cell that ran, with success or without. The number in the conversation is from 1.
 
     The report has result, output and errors, as recorded; variables are names and descriptions, and
     artifacts the names of the files it made.
@@ -152,7 +152,7 @@ def has_run(post: Post) -> bool:
 
 
 def executed_cell(number: int, post: Post) -> ExecutedCell:
-    """Return the cell of a post whose cell ran, and its place among those of the conversation."""
+    """Return the cell of a post whose cell ran, with its number in the conversation."""
     return ExecutedCell(
         number=number,
         post_id=post.id,

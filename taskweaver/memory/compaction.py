@@ -45,7 +45,7 @@ class Summarizer(Protocol):
 
 
 class ChatModel(Protocol):
-    """A model that answers a chat; its reply is a mapping with the text as ``content``."""
+    """A model that answers a chat. The reply is a mapping with the text as ``content``."""
 
     def chat_completion(self, messages: Any, **options: Any) -> Any:
         """Return the whole reply."""
@@ -117,7 +117,7 @@ def as_logger(logger: Logger | Callable[[str], object]) -> Logger:
 
 
 def as_rounds(rounds: Sequence[Any]) -> list[Round]:
-    """Return rounds of any class; one without an id is known by its place."""
+    """Return rounds of any class. One without an id is known by the place."""
     return [
         item if isinstance(item, Round) else _round(item, number)
         for number, item in enumerate(rounds, 1)
@@ -153,7 +153,7 @@ STOP_WAIT_S = 2.0
 
 
 class ContextCompactor:
-    """Keeps one summary of a role's older rounds; a `CompactionProvider` for `Memory`.
+    """Keeps one summary of a role's older rounds. A `CompactionProvider` for `Memory`.
 
     Attributes:
         config: When rounds are summarised.
@@ -174,7 +174,7 @@ class ContextCompactor:
         window: Callable[[], int] = lambda: 0,
         has_ledger: bool = False,
     ) -> None:
-        """Make a compactor; it goes on from the stored summary, if there is one.
+        """Make a compactor, which goes on from a stored summary.
 
         The logger may be a function that takes a line. An empty `llm_alias` is the usual model;
         without `summaries`, the summary is kept in memory alone. `window` returns the tokens that
@@ -204,13 +204,13 @@ class ContextCompactor:
         return self._compaction
 
     def start(self) -> None:
-        """Look for work now; needed only to begin again after `stop`."""
+        """Look for work now. Needed only to begin again after `stop`."""
         with self._lock:
             self._is_stopped = False
         self.notify_rounds_changed()
 
     def stop(self) -> None:
-        """End within `STOP_WAIT_S`; the result of a call that hangs is not used."""
+        """End within `STOP_WAIT_S`. The result of a call that hangs is not used."""
         with self._lock:
             self._is_stopped = True
             worker, self._worker = self._worker, None
@@ -221,7 +221,7 @@ class ContextCompactor:
             self._logger.warning("a summary was still being made when it was no longer wanted")
 
     def notify_rounds_changed(self) -> None:
-        """See whether there is work, and if so start the thread that does it."""
+        """Look for work, and start a thread for the work."""
         with self._lock:
             self._is_noted = True
             if self._is_busy_or_off():
@@ -278,7 +278,7 @@ class ContextCompactor:
                     self._worker = None
 
     def _is_to_look(self) -> bool:
-        """Return whether rounds changed since the last look; if not, the thread is done."""
+        """Return whether rounds changed since the last look. If not, the thread is done."""
         with self._lock:
             if not self._is_current():
                 return False
@@ -293,13 +293,13 @@ class ContextCompactor:
         return self._worker is threading.current_thread()
 
     def _advance(self) -> bool:
-        """Do a pass, if one is due; return whether its summary is in force now."""
+        """Do a pass, if one is due, and return whether the summary is in force now."""
         with self._passing:
             due = self._due()
             return due is not None and self._run(due)
 
     def _due(self, kept: int | None = None) -> Due | None:
-        """Return the rounds of the next pass: those it is time for, or all but the newest."""
+        """Return the rounds of the next pass: the due rounds, or all but the newest."""
         try:
             rounds = as_rounds(self.rounds_getter())
             if kept is not None:
@@ -310,7 +310,7 @@ class ContextCompactor:
             return None
 
     def _run(self, due: Due) -> bool:
-        """Do one pass; return whether its summary is in force now."""
+        """Do one pass, and return whether the summary is in force now."""
         compaction = self._summarise(due)
         if compaction is not None and self._is_current():
             self._store(compaction)
@@ -325,7 +325,7 @@ class ContextCompactor:
             return True
 
     def _store(self, compaction: CompactedMessage) -> None:
-        """Store a summary before it is in force; one that cannot be stored is used all the same."""
+        """Store a summary before use. A summary that cannot be stored is used all the same."""
         try:
             self._summaries.save(compaction)
         except Exception:
@@ -345,7 +345,7 @@ class ContextCompactor:
         return None
 
     def _finished(self, todo: Pass, notes: str | None) -> CompactedMessage:
-        """Return the summary of a pass; without notes of a model, those so far stay."""
+        """Return the summary of a pass. Without notes of a model, the former notes stay."""
         result = todo.result(todo.previous if notes is None else notes)
         if not self._has_ledger:
             return result

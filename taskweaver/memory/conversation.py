@@ -1,4 +1,4 @@
-"""A conversation: rounds in order, and its form in files.
+"""A conversation: rounds in order, and the form in files.
 
 YAML and JSON files are lossless: ids, shared entries and unicode come back as they were. Halves of
 surrogate pairs, which no file can hold, are joined or become the replacement sign. A file may come
@@ -37,15 +37,15 @@ class ConversationError(TaskWeaverError):
         self.problem = problem
 
     def __str__(self) -> str:
-        """Return the problem and its place."""
+        """Return the problem and the place."""
         return f"The conversation in {self.source} cannot be used: {self.problem}"
 
 
 class SubPathRefused(ConversationError):
-    """A sub-path does not name a folder inside the folder it belongs to."""
+    """A sub-path does not name a folder inside the parent folder."""
 
     def __str__(self) -> str:
-        """Return the problem and its place."""
+        """Return the problem and the place."""
         return f"The sub-path {self.source!r} cannot be used: {self.problem}"
 
 
@@ -154,7 +154,7 @@ def _join(place: str, key: str) -> str:
 
 
 class ConversationDict(TypedDict):
-    """Wire form; the keys are those of the YAML files."""
+    """Wire form. Keys are as in the YAML files."""
 
     id: NotRequired[str | None]
     plugins: NotRequired[list[dict[str, Any]] | None]
@@ -165,7 +165,7 @@ class ConversationDict(TypedDict):
 
 @dataclass(slots=True)
 class Conversation:
-    """Rounds in order, and facts about them as a whole.
+    """Rounds in order, and facts about the whole.
 
     Attributes:
         id: Unique; kept when a conversation is loaded.
@@ -202,7 +202,7 @@ class Conversation:
 
     @classmethod
     def from_dict(cls, data: ConversationDict) -> Self:
-        """Build a conversation from its wire form; attachments of dropped types are left out.
+        """Build a conversation from the wire form. Attachments of dropped types are left out.
 
         Raises:
             ValueError: If anything is missing, of the wrong type or unknown; names the place.
@@ -232,7 +232,7 @@ class Conversation:
             raise ConversationError(str(path), _without(path, error)) from error
 
     def to_yaml(self, path: str | Path) -> None:
-        """Write the conversation to a file, all of it or nothing; its folder is made.
+        """Write the conversation to a file, whole or not at all. A missing folder is made.
 
         Nothing is masked, since its code may run again; only the owner can read the file.
 
@@ -248,5 +248,5 @@ class Conversation:
 
 
 def _without(path: str | Path, error: Exception) -> str:
-    """Return the message of an error, without the file's name that it may begin with."""
+    """Return the message of an error, without a leading file name."""
     return str(error).removeprefix(f"{path}").removeprefix(":").strip()

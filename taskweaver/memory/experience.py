@@ -34,7 +34,7 @@ _MOST_CHARS = 30_000
 def save_raw_experience(
     conversation: Conversation, session_id: str, exp_dir: str | Path, *, thin_mode: bool = True
 ) -> Path:
-    """Write a conversation as ``raw_exp_<session_id>.yaml``, all or nothing; return the file.
+    """Write a conversation as ``raw_exp_<session_id>.yaml``, all or nothing, and return the file.
 
     `Conversation.from_yaml` reads it back. The folder is made when missing; `thin_mode` leaves out
     all attachments but plans; records of replies are left out always.
@@ -97,7 +97,7 @@ class Experience:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Build an experience from its wire form.
+        """Build an experience from the wire form.
 
         Raises:
             KeyError: If text or id is missing.
@@ -169,7 +169,7 @@ class ExperienceGenerator:
         return self._folder / self._sub_path
 
     def refresh(self, prompt: str | None = None) -> list[str]:
-        """Make experiences of new and changed entries; return their ids.
+        """Make experiences of new and changed entries, and return their ids.
 
         The prompt has the instructions for a summary; None takes the package's own.
         """
@@ -208,7 +208,7 @@ class ExperienceGenerator:
         return self._model.summarize(instructions, text, self._llm_alias)
 
     def load_experience(self) -> list[Experience]:
-        """Read the experiences of the folder, and embed those that have no vector yet."""
+        """Read the experiences of the folder, and embed experiences without a vector."""
         found = []
         for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
             try:
@@ -248,7 +248,7 @@ class ExperienceGenerator:
         return [(item, score) for item, score in ranked if score >= self._threshold]
 
     def delete_experience(self, exp_id: str) -> None:
-        """Delete an experience; its source stays."""
+        """Delete an experience. The source stays."""
         self._delete(_MADE, exp_id)
 
     def delete_raw_experience(self, exp_id: str) -> None:
@@ -269,7 +269,7 @@ class ExperienceGenerator:
     def format_experience_in_prompt(
         template: str, experiences: Sequence[tuple[Experience, float]]
     ) -> str:
-        """Return a template with experiences in the place ``{experiences}``; empty without any."""
+        """Return a template with experiences in the place ``{experiences}``. Empty without any."""
         if not experiences:
             return ""
         texts = [item.experience_text.strip() for item, _ in experiences]
@@ -283,7 +283,7 @@ def _without_ids(value: Any) -> Any:
 
 
 def _by_words(items: Sequence[Experience], query: str) -> list[tuple[Experience, float]]:
-    """Rank experiences by the share of a query's words they have, then by bm25."""
+    """Rank experiences by the share of a query's words, then by bm25."""
     wanted = topic_words(query)
     if not wanted:
         return []

@@ -1,4 +1,4 @@
-"""The memory of a session: its conversation, and the view of each role.
+"""The memory of a session: the conversation, and the view of each role.
 
 All writes go through `Memory.create_round`, `Memory.add_post` and `Memory.end_round`. One lock
 guards the conversation and the views; it is never held while a compaction provider is called,
@@ -30,7 +30,7 @@ from taskweaver.memory.views import EVERY_ROLE, RoleView, SharedEntries
 
 
 class ConversationLog(Protocol):
-    """Keeps the changes of a `Memory`. Each call returns when its change is safe."""
+    """Keeps the changes of a `Memory`. Each call returns when the change is safe."""
 
     def round_started(self, round_: Round) -> None:
         """Keep a new round."""
@@ -63,7 +63,7 @@ class NoLog:
 
 
 class Memory:
-    """One conversation, written by a session and read by its roles, from any thread.
+    """One conversation, written by a session and read by the roles, from any thread.
 
     Attributes:
         session_id: Names the session; part of the name of a saved experience.
@@ -99,7 +99,7 @@ class Memory:
         return round_
 
     def add_post(self, round_: Round, post: Post) -> None:
-        """Append a complete post; it is not changed from now on, since views share it."""
+        """Append a complete post, which stays unchanged from now on, since views share posts."""
         with self._lock:
             self._log.post_added(round_, post)
             round_.add_post(post)
@@ -120,7 +120,7 @@ class Memory:
         role: RoleName,
         include_failure_rounds: bool = False,  # noqa: FBT001, FBT002 - kept signature
     ) -> list[Round]:
-        """Return the rounds as `role` sees them.
+        """Return the rounds in view of `role`.
 
         Each holds the posts the role wrote or received; a round without any is kept, empty. Text
         between temporal delimiters is left out of all but the last round, the delimiters are left
@@ -133,7 +133,7 @@ class Memory:
             return view.rounds(rounds, include_failure_rounds=include_failure_rounds)
 
     def get_lasting_rounds(self, role: RoleName = EVERY_ROLE) -> list[Round]:
-        """Return the rounds as `role` will see them later, for a summary of them.
+        """Return the rounds in the later view of `role`, for a summary.
 
         As `get_role_rounds`, but without the text between temporal delimiters in any round, and
         with failed rounds in which work was ordered; by default with the posts of all roles.
@@ -147,7 +147,7 @@ class Memory:
         role: RoleName,
         include_failure_rounds: bool = False,  # noqa: FBT001, FBT002 - kept signature
     ) -> tuple[list[Round], CompactedMessage | None]:
-        """Return the rounds `role` has to read in full, and the summary of the others.
+        """Return the rounds `role` has to read in full, and the summary of the rest.
 
         Returns:
             The rounds no summary covers, and the summary; all rounds and None as long as there
@@ -163,7 +163,7 @@ class Memory:
         return uncovered, summary if len(uncovered) < len(rounds) else None
 
     def get_prompt_rounds(self, role: RoleName) -> tuple[list[Round], CompactedMessage | None]:
-        """Return the rounds that a prompt of `role` shows, and the summary of the others.
+        """Return the rounds that a prompt of `role` shows, and the summary of the rest.
 
         As `get_role_rounds_with_compaction`, with those failed rounds after the summary in which
         work was ordered: files and variables may have changed.
@@ -191,7 +191,7 @@ class Memory:
         provider: CompactionProvider,
         rounds_getter: Callable[[], list[Round]] | None = None,
     ) -> None:
-        """Let `provider` summarise the rounds of `role`; the first one registered stays.
+        """Let `provider` summarise the rounds of `role`. The first one registered stays.
 
         It is called from now on when rounds begin and end; `rounds_getter` replaces its own.
         """
@@ -202,13 +202,13 @@ class Memory:
         provider.notify_rounds_changed()
 
     def shared_provider(self, make: Callable[[], CompactionProvider]) -> CompactionProvider:
-        """Return the one compaction provider of all roles, made when it is first asked for."""
+        """Return the one compaction provider of all roles, made on first use."""
         if self._shared_provider is None:
             self._shared_provider = make()
         return self._shared_provider
 
     def summaries(self, role: RoleName = EVERY_ROLE) -> SummaryStore:
-        """Return the store of the summaries of rounds, by default as all roles share them."""
+        """Return the store of summaries of rounds, by default for all roles."""
         return self._log.summaries(role)
 
     def get_shared_memory_entries(
@@ -226,7 +226,7 @@ class Memory:
         exp_dir: str | Path,
         thin_mode: bool = True,  # noqa: FBT001, FBT002 - kept signature
     ) -> Path:
-        """Write ``raw_exp_<session_id>.yaml`` and return its path; see `save_raw_experience`.
+        """Write ``raw_exp_<session_id>.yaml`` and return the path (see `save_raw_experience`).
 
         Raises:
             ConversationError: If it cannot be written.
@@ -236,7 +236,7 @@ class Memory:
         return save_raw_experience(conversation, self.session_id, exp_dir, thin_mode=thin_mode)
 
     def from_yaml(self, session_id: str, path: str | Path) -> Memory:
-        """Take the conversation from a file, in place of the present one; return this memory.
+        """Take the conversation from a file, in place of the present one, and return this memory.
 
         Raises:
             ConversationError: If the file does not hold a conversation.

@@ -12,7 +12,7 @@ from taskweaver.utils.ids import create_id
 
 
 class PostDict(TypedDict):
-    """Wire form; the keys are those of the YAML files."""
+    """Wire form. Keys are as in the YAML files."""
 
     id: NotRequired[str | None]
     message: str | None
@@ -61,7 +61,7 @@ class Post:
 
     @classmethod
     def from_dict(cls, data: PostDict) -> Self:
-        """Build a post from its wire form; attachments of dropped types are left out.
+        """Build a post from the wire form. Attachments of dropped types are left out.
 
         Raises:
             KeyError: If sender or receiver is missing.

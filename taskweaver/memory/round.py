@@ -1,4 +1,4 @@
-"""One query of the user, the posts that answered it, and the answer with its evidence.
+"""One query of the user, the posts that answered it, and the answer with the evidence.
 
 A session puts notes for the roles before the words of the user, a line each. The check of an answer
 writes an attachment of type ``answer_check`` on the final post.
@@ -46,7 +46,7 @@ def split_notes(query: str) -> tuple[list[str], str]:
 
 
 def file_notes(query: str) -> str:
-    """Return the notes of a request that name the files which came with it; empty for none."""
+    """Return the notes of a request that name the files of the request, if any."""
     return "\n".join(line for line in split_notes(query)[0] if line.startswith(_FILES))
 
 
@@ -75,7 +75,7 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Build one from its wire form.
+        """Build one from the wire form.
 
         Raises:
             KeyError, TypeError, ValueError: If the form is not that of an evidence.
@@ -117,7 +117,7 @@ class RoundAnswer:
 
     @classmethod
     def from_finding(cls, text: str, finding: object) -> Self:
-        """Build an answer from its message and the result of its check.
+        """Build an answer from the message and the result of the check.
 
         A result that is not readable counts as no check.
         """
@@ -138,7 +138,7 @@ def _list(value: object) -> list[Any]:
 
 
 class RoundDict(TypedDict):
-    """Wire form; the keys are those of the YAML files."""
+    """Wire form. Keys are as in the YAML files."""
 
     id: NotRequired[str | None]
     user_query: str
@@ -148,7 +148,7 @@ class RoundDict(TypedDict):
 
 @dataclass(slots=True)
 class Round:
-    """A user query, its state, and its posts.
+    """A user query, the state, and the posts.
 
     Attributes:
         id: Unique; kept when a round is loaded.
@@ -176,7 +176,7 @@ class Round:
 
     @property
     def answer(self) -> RoundAnswer:
-        """The answer to the user; its text is empty for a round without one."""
+        """The answer to the user. The text is empty for a round without one."""
         post = self.post_list[-1] if self.post_list else None
         if post is None or post.send_to != "User" or self.state == "failed":
             return RoundAnswer("")
@@ -185,24 +185,24 @@ class Round:
 
     @property
     def stop_reason(self) -> str:
-        """Reason the last post ends the round, as the leader gave it; empty if it did not."""
+        """Reason the last post ends the round, as the leader gave the reason, else empty."""
         posts = self.post_list[-1:]
         stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
         return str(stops[-1].content).strip() if stops else ""
 
     @property
     def is_answered(self) -> bool:
-        """Whether it gave the user an answer, not an apology."""
+        """Whether the round gave the user an answer, not an apology."""
         return self.state == "finished" and self.stop_reason != "TaskFailure"
 
     @property
     def is_code(self) -> bool:
-        """Whether it runs code of the user's own."""
+        """Whether the round runs code of the user's own."""
         return self.question.startswith(RUN_THIS)
 
     @property
     def has_failed(self) -> bool:
-        """Whether it failed, or is code of the user's own whose cell failed."""
+        """Whether the round failed, or is code of the user's own whose cell failed."""
         if self.state == "failed" or not self.is_code:
             return self.state == "failed"
         outcomes = [
@@ -224,7 +224,7 @@ class Round:
 
     @property
     def question(self) -> str:
-        """The words of the user: `user_query` without the session's notes before them."""
+        """The words of the user: `user_query` without the session's notes before."""
         return split_notes(self.user_query)[1]
 
     @property
@@ -266,7 +266,7 @@ class Round:
 
     @classmethod
     def from_dict(cls, data: RoundDict) -> Self:
-        """Build a round from its wire form.
+        """Build a round from the wire form.
 
         Raises:
             KeyError: If query or state is missing.

@@ -1,4 +1,4 @@
-"""Entries that one role shares with the others beside its messages."""
+"""Entries that one role shares with the others beside the messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from taskweaver.utils.ids import create_id
 
 
 class SharedMemoryEntryDict(TypedDict):
-    """Wire form; the keys are those of the YAML files."""
+    """Wire form. Keys are as in the YAML files."""
 
     type: str
     content: str
@@ -51,7 +51,7 @@ class SharedMemoryEntry:
 
     @classmethod
     def from_dict(cls, data: SharedMemoryEntryDict) -> Self:
-        """Build an entry from its wire form.
+        """Build an entry from the wire form.
 
         Raises:
             ValueError: If the scope is not a `SharedMemoryEntryScope`.

@@ -1,4 +1,4 @@
-"""Summaries of old rounds: the message that replaces them, its store, and when one is due.
+"""Summaries of old rounds: the message, the store, and when a pass is due.
 
 A summary covers a set of round ids, never a position: a round that fails late or is left out of a
 view shifts nothing.
@@ -36,11 +36,11 @@ class CompactedMessage:
     round_ids: frozenset[str] = frozenset()
 
     def to_system_message(self) -> str:
-        """Return the summary with a line that names the rounds it stands for."""
+        """Return the summary with a line that names the covered rounds."""
         return f"Summary of Rounds {self.start_index}-{self.end_index}:\n{self.summary}"
 
     def uncovered(self, rounds: Sequence[Round]) -> list[Round]:
-        """Return those of `rounds` that this summary does not stand for."""
+        """Return the uncovered rounds of `rounds`."""
         if not self.round_ids:
             return list(rounds[self.end_index :])
         return [round_ for round_ in rounds if round_.id not in self.round_ids]
@@ -50,7 +50,7 @@ class SummaryStore(Protocol):
     """Stored summaries of one role's rounds."""
 
     def load(self, retain_recent: int, warn: Callable[[str], None]) -> CompactedMessage | None:
-        """Return the stored summary that covers most rounds; None without a usable one.
+        """Return the stored summary that covers most rounds, if any is usable.
 
         Args:
             retain_recent: How many of the newest rounds are read in full.
@@ -58,7 +58,7 @@ class SummaryStore(Protocol):
         """
 
     def save(self, summary: CompactedMessage) -> None:
-        """Store a summary; it is safe when this returns."""
+        """Store a summary, which is safe when the call returns."""
 
 
 class NoSummaries:
@@ -86,13 +86,13 @@ class CompactionProvider(Protocol):
         """Begin, or begin again after `stop`."""
 
     def stop(self) -> None:
-        """End; the last summary stays."""
+        """End. The last summary stays."""
 
     def get_compaction(self) -> CompactedMessage | None:
         """Return the newest summary, at once."""
 
     def notify_rounds_changed(self) -> None:
-        """Learn that a round began or ended; must return quickly and never raise."""
+        """Learn that a round began or ended. Must return quickly and never raise."""
 
 
 PASS_CHARS = 60_000
@@ -130,7 +130,7 @@ class CompactorConfig:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Rounds that it is time to summarise, oldest first; at least one.
+    """Rounds that are due to be summarised, oldest first, at least one.
 
     `covered` is the summary so far, and `seen` the number of rounds there are, covered or not.
     """
@@ -142,7 +142,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """One rewriting of the summary so far: rounds to add to it, and their text for the model."""
+    """One rewriting of the summary so far: rounds to add, and their text for the model."""
 
     covered: CompactedMessage | None
     rounds: Sequence[Round]
@@ -154,7 +154,7 @@ class Pass:
         return notes_of(self.covered.summary) if self.covered else ""
 
     def problem_with(self, summary: str) -> str | None:
-        """Say why a summary is of no use; None when it is."""
+        """Return the problem of a summary, if any."""
         if not summary:
             return "it is empty"
         limit_chars = min(SUMMARY_CHARS, len(self.previous) + len(self.text))
@@ -169,7 +169,7 @@ class Pass:
 
 
 class Schedule:
-    """Decides when a pass is due. After a failure it rests until some more rounds exist."""
+    """Decides when a pass is due. After a failure none is due before there are more rounds."""
 
     def __init__(self, config: CompactorConfig, window: Callable[[], int] = lambda: 0) -> None:
         """Follow limits.
@@ -185,7 +185,7 @@ class Schedule:
         self._rest = range(0)
 
     def due(self, rounds: Sequence[Round], covered: CompactedMessage | None) -> Due | None:
-        """Return the rounds that a pass should cover, or None when it is not time for one.
+        """Return the rounds that a pass should cover, if a pass is due.
 
         A summary so far that is of none of the role's rounds is disregarded.
         """
@@ -200,7 +200,7 @@ class Schedule:
     def due_now(
         self, rounds: Sequence[Round], covered: CompactedMessage | None, kept: int
     ) -> Due | None:
-        """Return the rounds that a prompt has no room for; None without any.
+        """Return the rounds that a prompt has no room for, if any.
 
         Args:
             rounds: The rounds.

@@ -98,7 +98,7 @@ def _ending(text: str, limit_chars: int) -> str:
 
 
 def _files(round_: Round) -> Iterator[str]:
-    """Yield the files that a round names in its request, and those it made."""
+    """Yield the files that a round names in the request, and the files that it made."""
     yield from _PATH.findall(round_.user_query)
     for post in round_.post_list:
         yield from artifacts_of(post)
@@ -129,7 +129,7 @@ _REPEATED = frozenset({AttachmentType.execution_result, AttachmentType.session_v
 
 
 def transcript_of(round_: Round, number: int) -> str:
-    """Return a round with its number, counted from 1, as text."""
+    """Return a round with the number, counted from 1, as text."""
     lines = [f"### Round {number}", f"The user asked: {_bounded(round_.user_query, MESSAGE_CHARS)}"]
     if round_.state == "failed":
         lines.append("This round failed.")
@@ -140,7 +140,7 @@ def transcript_of(round_: Round, number: int) -> str:
 
 
 def tokens_of(round_: Round, outcome_chars: int) -> int:
-    """Estimate the tokens of a past round: messages, and what is attached and not in them.
+    """Estimate the tokens of a past round: messages, and further attached text.
 
     Args:
         round_: The round.
@@ -159,13 +159,13 @@ def tokens_of(round_: Round, outcome_chars: int) -> int:
 
 
 def _record_tokens(item: Attachment) -> int:
-    """Estimate the tokens of what a provider wants back of a reply: it is part of prompts."""
+    """Estimate the tokens of a reply's record for a provider, a part of prompts."""
     record = item.extra.get("record") if isinstance(item.extra, dict) else None
     return estimate_tokens(json.dumps(record, ensure_ascii=False)) if record else 0
 
 
 def _post_lines(post: Post, query: str, cells: set[str]) -> Iterator[str]:
-    """Yield the lines of a post; code that is among `cells` already is left out."""
+    """Yield the lines of a post. Code that is among `cells` already is left out."""
     message = "(the request)" if post.message == query else _bounded(post.message, MESSAGE_CHARS)
     yield f"{post.send_from} -> {post.send_to}: {message}"
     told = _plain(post.message)

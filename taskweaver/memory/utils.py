@@ -16,7 +16,7 @@ def roles_of(rounds: Iterable[Round]) -> list[RoleName]:
 
 
 def encodable(data: Any) -> Any:
-    """Return plain data with text that UTF-8 can hold; shared parts stay shared.
+    """Return plain data with text that UTF-8 can hold. Shared parts stay shared.
 
     Surrogate pairs are joined, halves alone become the replacement sign.
     """

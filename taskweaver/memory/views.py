@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
@@ -76,8 +77,8 @@ class RoleView:
 
     def __init__(self, role: str) -> None:
         self._role = role
-        self._now = _Projection(lambda post: map(without_delimiters, self._own(post)))
-        self._later = _Projection(lambda post: map(without_temporal_parts, self._own(post)))
+        self._now = _Projection(partial(self._own, remove_temporal_delimiters))
+        self._later = _Projection(partial(self._own, remove_temporal_parts))
         self._past: dict[str, Round] = {}
 
     def rounds(
@@ -87,7 +88,7 @@ class RoleView:
         include_failure_rounds: bool = False,
         is_lasting: bool = False,
     ) -> list[Round]:
-        """Return the rounds with the role's posts only, in a fresh list; the rounds are shared.
+        """Return the rounds with the role's posts only, in a fresh list. The rounds are shared.
 
         Args:
             conversation: All rounds. One in which the role has no part is kept, without posts.
@@ -110,8 +111,9 @@ class RoleView:
         last = conversation[seen[-1]]
         items = now[seen[-1]].items
         if is_lasting:
-            own = (post for written in last.post_list for post in self._own(written))
-            items = [without_temporal_parts(post) for post in own]
+            items = [
+                post for one in last.post_list for post in self._own(remove_temporal_parts, one)
+            ]
         return [*past, _viewed(last, items)]
 
     def _past_round(self, round_: Round, picked: _Picked[Post]) -> Round:
@@ -125,9 +127,10 @@ class RoleView:
             known = self._past[round_.id] = _viewed(round_, picked.items)
         return known
 
-    def _own(self, post: Post) -> Iterable[Post]:
-        is_seen = self._role in (EVERY_ROLE, post.send_from, post.send_to)
-        return (post,) if is_seen else ()
+    def _own(self, change: Callable[[str], str], post: Post) -> Iterable[Post]:
+        """Yield a post with the texts changed, if the role sees the post."""
+        if self._role in (EVERY_ROLE, post.send_from, post.send_to):
+            yield _changed(post, change)
 
 
 def _viewed(round_: Round, posts: Sequence[Post]) -> Round:
@@ -164,18 +167,8 @@ def _entries_of(post: Post) -> Iterable[tuple[str, SharedMemoryEntry]]:
             yield post.send_from, attachment.extra
 
 
-def without_temporal_parts(post: Post) -> Post:
-    """Return `post` without text meant for the moment: itself when it holds none."""
-    return _changed(post, remove_temporal_parts)
-
-
-def without_delimiters(post: Post) -> Post:
-    """Return `post` without temporal delimiters, the text between them kept."""
-    return _changed(post, remove_temporal_delimiters)
-
-
 def _changed(post: Post, change: Callable[[str], str]) -> Post:
-    """Return `post` with its texts changed: itself when none holds a temporal delimiter."""
+    """Return `post` with the texts changed: itself without a temporal delimiter."""
     attachments = [_changed_attachment(item, change) for item in post.attachment_list]
     message = change(post.message) if has_temporal(post.message) else post.message
     return _with_texts(post, message, attachments)
@@ -209,13 +202,13 @@ _NUMBER = re.compile(
 
 
 def outcome_chars(window: int) -> int:
-    """Return the most characters of a past outcome in a window of tokens; 0 is an unknown one."""
+    """Return the most characters of a past outcome in a window of tokens. 0 is an unknown one."""
     share = int(window * _WINDOW_SHARE) if window else _MOST_CHARS
     return max(min(share, _MOST_CHARS), _FEWEST_CHARS)
 
 
 def short_outcome(text: str, limit_chars: int) -> str:
-    """Return the beginning and the end of an outcome, and the extent of the part between them."""
+    """Return the beginning and the end of an outcome, and the extent of the part between."""
     if len(text) <= limit_chars + _NOTE_CHARS:
         return text
     head = int(limit_chars * _HEAD_SHARE)
@@ -228,7 +221,7 @@ def short_outcome(text: str, limit_chars: int) -> str:
 
 
 def with_short_outcomes(round_: Round, limit_chars: int) -> Round:
-    """Return a past round with shortened outcomes of its cells; itself where all are short."""
+    """Return a past round with shortened outcomes of the cells. Itself where all are short."""
     posts = [_shortened(post, limit_chars) for post in round_.post_list]
     if all(new is old for new, old in zip(posts, round_.post_list, strict=True)):
         return round_

@@ -36,7 +36,7 @@ _POSITIVE = ("core_max_chars", "recall_max_events", "archival_max_chars")
 
 @dataclass(frozen=True, slots=True)
 class MemoryConfig:
-    """Keys under ``memory.``; docs/configuration.md describes each.
+    """Keys under ``memory.``. Docs/configuration.md describes each.
 
     Attributes:
         section_budgets: ``memory.section_budgets.*``, in characters.

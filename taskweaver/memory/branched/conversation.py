@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.memory.branched.errors import StoreCorrupt
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.types import Segment
 
 
 @dataclass(slots=True)
 class RoundRow:
-    """A round as it is stored.
+    """A stored round.
 
     Attributes:
         seq: Its number.
@@ -51,38 +51,31 @@ class Turns:
         self._branches = branches
 
     def start_round(self, branch_id: str, round_id: str, user_query: str) -> int:
-        """Begin a round, and return its number once it is on disk.
+        """Begin a round, and return the number once the row is on disk.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-        return self._add(branch_id, "rounds", id=round_id, user_query=user_query)
+        return self._branches.insert(branch_id, "rounds", id=round_id, user_query=user_query)
 
     def add_post(self, branch_id: str, round_seq: int, body: str) -> int:
-        """Add a post to a round, and return its number once it is on disk.
+        """Add a post to a round, and return the number once the row is on disk.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-        return self._add(branch_id, "posts", round_seq=round_seq, body=body)
+        return self._branches.insert(branch_id, "posts", round_seq=round_seq, body=body)
 
     def end_round(self, branch_id: str, round_seq: int, state: str) -> int:
-        """End a round, and return the row's number once it is on disk.
+        """End a round, and return the row's number once the row is on disk.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-        return self._add(branch_id, "round_ends", round_seq=round_seq, state=state)
-
-    def _add(self, branch_id: str, table: str, **values: object) -> int:
-        def act(writer: Writer) -> int:
-            branch = self._branches.writable(writer, branch_id)
-            return writer.insert(table, branch_id=branch.number, **values, created_at=writer.now)
-
-        return self._database.write(act)
+        return self._branches.insert(branch_id, "round_ends", round_seq=round_seq, state=state)
 
     def load(self, branch_id: str, *, with_posts: bool = True) -> list[RoundRow]:
-        """Return the rounds a branch sees, oldest first, those of its ancestors too.
+        """Return the rounds a branch sees, oldest first, rounds of ancestors included.
 
         Args:
             branch_id: The branch.
@@ -91,20 +84,15 @@ class Turns:
         Raises:
             UnknownBranch: If the branch does not exist.
         """
-        with self._database.snapshot() as connection:
-            rounds = {
-                seq: RoundRow(seq, id_, query)
-                for seq, id_, query in reversed(
-                    list(self._rows(connection, branch_id, "rounds", "id, user_query"))
-                )
-            }
-            bodies = self._rows(connection, branch_id, "posts", "round_seq, body")
-            posts = list(bodies) if with_posts else []
-            ends = list(self._rows(connection, branch_id, "round_ends", "round_seq, state"))
-        for _, round_seq, body in reversed(posts):
+        with self._branches.view(branch_id) as view:
+            stored = self._rows(view, "rounds", "id, user_query")
+            posts = self._rows(view, "posts", "round_seq, body") if with_posts else []
+            ends = self._rows(view, "round_ends", "round_seq, state")
+        rounds = {row[0]: RoundRow(*row) for row in stored}
+        for _, round_seq, body in posts:
             if round_seq in rounds:
                 rounds[round_seq].posts.append(body)
-        for seq, round_seq, state in reversed(ends):
+        for seq, round_seq, state in ends:
             if round_seq in rounds:
                 rounds[round_seq].state, rounds[round_seq].end_seq = state, seq
         return list(rounds.values())
@@ -124,7 +112,7 @@ class Turns:
         return found
 
     def newest(self) -> RoundRow | None:
-        """Return the newest round of all branches, without its posts; None before the first."""
+        """Return the newest round of all branches, if any, without the posts."""
         query = (
             "SELECT r.seq, r.id, r.user_query, coalesce(e.state, ''), coalesce(e.seq, 0)"
             " FROM (SELECT * FROM rounds ORDER BY seq DESC LIMIT 1) r LEFT JOIN round_ends e"
@@ -138,20 +126,14 @@ class Turns:
         return RoundRow(seq, id_, text, [], state, end_seq)
 
     def last_at(self) -> float:
-        """Return when something was last stored of any branch, as a time stamp; 0 for never."""
+        """Return when something was last stored of any branch, as a time stamp. 0 for never."""
         newest = "SELECT created_at FROM (SELECT created_at FROM {} ORDER BY seq DESC LIMIT 1)"
         query = " UNION ALL ".join(map(newest.format, ("rounds", "posts", "round_ends")))
         with self._database.snapshot() as connection:
             return max((float(row[0]) for row in connection.execute(query)), default=0.0)
 
-    def _rows(
-        self,
-        connection: sqlite3.Connection,
-        branch_id: str,
-        table: str,
-        columns: str,
-    ) -> Iterator[tuple[Any, ...]]:
-        view = BranchView(connection, self._branches.find(connection, branch_id))
+    def _rows(self, view: BranchView, table: str, columns: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a table that a branch sees, oldest first."""
 
         def fetch(reading: sqlite3.Connection, segment: Segment) -> Iterator[tuple[Any, ...]]:
             return reading.execute(
@@ -160,7 +142,7 @@ class Turns:
                 segment,
             )
 
-        return newest_first(connection, self._branches.path(view), fetch)
+        return list(newest_first(view.connection, self._branches.path(view), fetch))[::-1]
 
 
 _EXTENTS = """
@@ -194,7 +176,7 @@ class Summaries:
         self._branches = branches
 
     def add(self, branch_id: str, role: str, text: str, *, up_to_seq: int, count: int) -> int:
-        """Add a summary, and return its number once it is on disk.
+        """Add a summary, and return the number once the row is on disk.
 
         Args:
             branch_id: The branch.
@@ -206,23 +188,12 @@ class Summaries:
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
         """
-
-        def act(writer: Writer) -> int:
-            branch = self._branches.writable(writer, branch_id)
-            return writer.insert(
-                "summaries",
-                branch_id=branch.number,
-                role=role,
-                up_to_seq=up_to_seq,
-                count=count,
-                text=text,
-                created_at=writer.now,
-            )
-
-        return self._database.write(act)
+        return self._branches.insert(
+            branch_id, "summaries", role=role, up_to_seq=up_to_seq, count=count, text=text
+        )
 
     def extents(self, branch_id: str, role: str) -> list[Extent]:
-        """Return the extents of a role's summaries on a branch and its ancestors, widest first.
+        """Return the extents of a role's summaries on a branch and the ancestors, widest first.
 
         Raises:
             UnknownBranch: If the branch does not exist.

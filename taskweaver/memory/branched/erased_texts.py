@@ -125,7 +125,7 @@ class Needles:
         }
 
     def clean_name(self, text: str) -> str:
-        """Return a name as `clean` does, but leave one that is a short text."""
+        """Return a name as `clean` does, but keep names that are short texts."""
         return text if text.strip() in self._short else self.clean(text)
 
     def forms(self) -> Iterator[Form]:
@@ -145,7 +145,7 @@ def is_mark(text: str) -> bool:
 
 
 def _spellings(text: str) -> set[str]:
-    """Return a text as memories and logs write it."""
+    """Return the spellings of a text in memories and logs."""
     forms = {text, text.strip(), " ".join(text.split())}
     masked = {redact(form) for form in forms}
     return forms | {form for form in masked if _is_long(form.replace(MASK, "").strip())}
@@ -156,12 +156,12 @@ def _is_long(text: str) -> bool:
 
 
 def _jsons(text: str) -> list[str]:
-    """Return a text as JSON has it, in ASCII and in Unicode."""
+    """Return a text as a part of JSON, in ASCII and in Unicode."""
     return [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
 
 
 def _encodings(before: str, text: str, after: str) -> Iterator[Form]:
-    """Yield a text with its surroundings plain, as JSON has it, and as JSON inside of JSON."""
+    """Yield a text with the surroundings plain, as a part of JSON, and of JSON inside of JSON."""
     yield before, text, after
     for head, tail in zip(_jsons(before), _jsons(after), strict=True):
         yield from _in_json(head, text, tail)
@@ -208,7 +208,7 @@ class TextFinder(Generic[AnyStr]):
             heads.setdefault(needle[:_HEAD], []).append(needle)
 
     def spans(self, hay: AnyStr) -> list[Span]:
-        """Return where needles stand, in order; places that overlap are one."""
+        """Return where needles stand, in order. Places that overlap are one."""
         return joined(
             span for prefix, heads in self._groups.items() for span in self._in(hay, prefix, heads)
         )
@@ -230,7 +230,7 @@ class TextFinder(Generic[AnyStr]):
             place = hay.find(prefix, max(end, place + 1))
 
     def _end(self, hay: AnyStr, place: int, needle: AnyStr) -> int:
-        """Return where a needle ends that may begin at a place; the place if it does not."""
+        """Return where a needle that begins at a place ends, or the place itself."""
         whole = place + len(needle)
         if hay.startswith(needle, place):
             return whole
@@ -254,7 +254,7 @@ class FormFinder:
         self._free = TextFinder(free, b"...")
 
     def spans(self, data: bytes) -> list[Span]:
-        """Return where bytes hold a text, in order; places that overlap are one."""
+        """Return where bytes hold a text, in order. Places that overlap are one."""
         beside = (
             span
             for (before, after), texts in self._beside.items()
@@ -277,7 +277,7 @@ def _between(data: bytes, before: bytes, texts: set[bytes], after: bytes) -> Ite
 
 
 def joined(spans: Iterable[Span]) -> list[Span]:
-    """Return places in order, those that overlap as one."""
+    """Return places in order, overlapping places joined."""
     found: list[Span] = []
     for start, end in sorted(spans):
         if found and start < found[-1][1]:
@@ -297,7 +297,7 @@ _READ_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """A file that may still hold an erased text, and the reason why it was left as it is."""
+    """A file that may still hold an erased text, and the reason why the file was not changed."""
 
     path: str
     reason: str
@@ -320,7 +320,7 @@ class ErasedFiles:
         names: Sequence[str] = (),
         is_dry: bool,
     ) -> None:
-        """Take the memory, the folder of its logs, and folders that are only looked through.
+        """Take the memory, the folder of the logs, and folders that are only looked through.
 
         `names` are further files beside the memory, or in the folder `memory` there; with `is_dry`
         the texts are only looked for.
@@ -334,7 +334,7 @@ class ErasedFiles:
         self.untouched: dict[str, str] = {}
 
     def erase(self, needles: Needles) -> None:
-        """Overwrite the texts in all files; files that cannot be changed are noted."""
+        """Overwrite the texts in all files. Files that cannot be changed are noted."""
         if not needles:
             return
         finder = FormFinder(needles.forms())
@@ -369,7 +369,7 @@ class ErasedFiles:
                     yield path, "it holds the text"
 
     def _erase_in(self, path: Path, finder: FormFinder, reason: str) -> None:
-        """Overwrite the texts in one file; one that only is listed has a reason for that."""
+        """Overwrite the texts in one file, or list the file for a reason."""
         name = str(path)
         if reason and name in self.changed:
             return
@@ -390,7 +390,7 @@ class ErasedFiles:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of a file; none if it is a link or no ordinary file.
+    """Return the bytes of an ordinary file. Links and special files count as empty.
 
     Raises:
         OSError: If it cannot be read, or is too large.
@@ -407,7 +407,7 @@ def _content(path: Path) -> bytes:
 
 
 def _unescaped(path: Path, data: bytes) -> bytes:
-    """Return the content of a Markdown file without its escapes; nothing of another file."""
+    """Return the content of a Markdown file without the escapes. Nothing of another file."""
     if path.suffix != ".md":
         return b""
     return html.unescape(data.decode("utf-8", "replace").replace("\\", "")).encode()

@@ -79,7 +79,7 @@ class Erasures:
     def erase(
         self, target: Target, folders: Sequence[Path | str] = (), *, is_dry: bool = False
     ) -> Erasure:
-        """Erase a target that `checked_target` made; see `BranchedMemory.erase`.
+        """Erase a target that `checked_target` made (see `BranchedMemory.erase`).
 
         Raises:
             InvalidUpdate: If the folders are malformed.
@@ -127,7 +127,7 @@ class Erasures:
             self._database.alone(lambda connection: _overwrite_freed(connection, usual))
 
     def _compact(self) -> str:
-        """Remove the remains in free pages and the log; return why it could not be done."""
+        """Remove the remains in free pages and the log, and return the obstacle, if any."""
 
         def act(connection: sqlite3.Connection) -> bool:
             with closing(connection.execute("PRAGMA busy_timeout")) as cursor:
@@ -151,7 +151,7 @@ class Erasures:
 
 
 def _overwrite_freed(connection: sqlite3.Connection, mode: int) -> int:
-    """Set whether freed space is overwritten with zeros; return the mode of before."""
+    """Set whether freed space is overwritten with zeros, and return the mode of before."""
     (usual,) = connection.execute("PRAGMA secure_delete").fetchone()
     connection.execute(f"PRAGMA secure_delete = {int(mode)}").fetchall()
     return int(usual)
@@ -209,7 +209,7 @@ _EVICTED_EVENT = "[Evicted Recall Event]\nKind: "
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One of: id of a record, number of an event or a repetition of it, core key, and text."""
+    """Target of an erasure: the id of a record, the number of an event, a core key, or a text."""
 
     record: int | None = None
     event: int | None = None
@@ -218,7 +218,7 @@ class Target:
 
 
 def needles_of(connection: sqlite3.Connection, target: Target) -> Needles:
-    """Return the texts that a target stands for, as the file has them now."""
+    """Return the texts that a target stands for in the present state of the file."""
     if target.text is not None:
         return Needles([target.text], is_exact=True)
     if target.key is not None:
@@ -257,7 +257,7 @@ def _prose(data: Any) -> Iterator[str]:
 
 
 def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> Counter[str]:
-    """Remove a target from all rows; return how many rows changed, by table."""
+    """Remove a target from all rows, and return how many rows changed, by table."""
     eraser = _Eraser(connection, tiers, needles_of(connection, target))
     eraser.remove(target)
     eraser.clean()
@@ -300,7 +300,7 @@ class _Eraser:
             self.counts[table] += cursor.rowcount
 
     def _delete_event(self, number: int) -> None:
-        """Remove an event with its repetitions and the rows that hide it."""
+        """Remove an event with the repetitions and the rows that hide it."""
         rows = self._connection.execute(
             "SELECT e.seq, e.branch_id, o.seq"
             f" FROM (SELECT * FROM events WHERE {_OCCURRENCES}) e"
@@ -313,7 +313,7 @@ class _Eraser:
             self._delete("events", "seq = ?", seq)
 
     def clean(self) -> None:
-        """Remove the texts from every row that holds them."""
+        """Remove the texts from every row."""
         if not self._needles:
             return
         self._clean_core()
@@ -350,7 +350,7 @@ class _Eraser:
         return value if cleaned == data else dump(cleaned)
 
     def _replace(self, table: str, key: Any, old: dict[str, Any], new: dict[str, Any]) -> None:
-        """Write the new values of a row, or remove it."""
+        """Write the new values of a row, or remove the row."""
         if table in {"compressions", "digests", "summaries"}:
             self._delete(table, f"{_KEYS.get(table, 'seq')} = ?", key)
             return
@@ -375,7 +375,7 @@ class _Eraser:
         self._update(table, key, new)
 
     def _record(self, seq: int, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-        """Return the new values of a record; one that is nothing but the text is deleted."""
+        """Return the new values of a record, which is deleted if nothing else is left."""
         if old["text"].startswith(_SNAPSHOT):
             row = self._connection.execute("SELECT record FROM archival WHERE seq = ?", (seq,))
             self._snapshots.add(row.fetchone()[0])
@@ -395,13 +395,13 @@ class _Eraser:
         return int(self._connection.execute(query, (seq,)).fetchone()[0])
 
     def _unique(self, name: str, number: int) -> str:
-        """Return a name of a branch that no other has."""
+        """Return a unique name of a branch."""
         query = "SELECT 1 FROM branches WHERE name = ? AND id != ?"
         is_taken = self._connection.execute(query, (name, number)).fetchone() is not None
         return f"{name[:180]}-{number}" if is_taken else name
 
     def _clean_core(self) -> None:
-        """Remove the texts from core rows; a value that is nothing else becomes a deletion."""
+        """Remove the texts from core rows. A value that is nothing else becomes a deletion."""
         changed = []
         for seq, key, value in self._connection.execute("SELECT seq, key, value FROM core_kv"):
             name = key if key in RESERVED else self._needles.clean_name(key)
@@ -414,7 +414,7 @@ class _Eraser:
             self._update("core_kv", seq, values)
 
     def remake(self) -> None:
-        """Make the rows that derive from erased ones anew, or remove them."""
+        """Make or remove the rows that derive from erased rows."""
         if self._events:
             self._remove_derived("digests", self._events)
         for record in self._snapshots:

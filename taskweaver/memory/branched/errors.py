@@ -17,7 +17,7 @@ class BranchedMemoryError(TaskWeaverError):
         self.detail = detail
 
     def __str__(self) -> str:
-        """Return the problem and its remedy."""
+        """Return the problem and the remedy."""
         return self.detail
 
 
@@ -30,7 +30,7 @@ class BranchSealed(BranchedMemoryError):
 
 
 class RecordNotVisible(BranchedMemoryError):
-    """The branch does not see the record, or does not own it."""
+    """The branch does not see the record, or does not own the record."""
 
 
 class InvalidUpdate(BranchedMemoryError):
@@ -49,19 +49,19 @@ class InvalidUpdate(BranchedMemoryError):
 
 
 class MemoryUpdateError(BranchedMemoryError):
-    """A reply has no usable ``<memory_update>`` block; the text says how to write one."""
+    """A reply has no usable ``<memory_update>`` block. The text says how to write one."""
 
 
 class MissingMemoryUpdateError(MemoryUpdateError):
-    """A block was required and there is none."""
+    """A required block is missing."""
 
 
 class MalformedMemoryUpdateError(MemoryUpdateError):
-    """There is a block, and it cannot be read."""
+    """A block cannot be read."""
 
 
 class ForbiddenMemoryUpdateError(MemoryUpdateError):
-    """There is a block where none may be, or more than one."""
+    """A block stands where no block may stand."""
 
 
 class StoreBusy(BranchedMemoryError):
@@ -96,12 +96,12 @@ _CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT
 
 
 def is_of_the_system(error: BaseException) -> bool:
-    """Return whether an error comes of the disk, its rights, or another process."""
+    """Return whether an error comes of the disk, the rights, or another process."""
     return _code(error) in _BUSY | _UNWRITABLE
 
 
 def _code(error: BaseException) -> int:
-    """Return SQLite's primary code of an error; 0 if it has none."""
+    """Return SQLite's primary code of an error, or 0."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 

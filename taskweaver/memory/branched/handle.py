@@ -1,4 +1,4 @@
-"""`BranchHandle`: every operation on one branch of a memory, its core keys as a mapping."""
+"""`BranchHandle`: every operation on one branch of a memory, the core keys as a mapping."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 
 class CoreKeys(MutableMapping[str, str]):
-    """Core memory in view of a branch. Every write is committed when its call returns."""
+    """Core memory in view of a branch. Every write is committed when the call returns."""
 
     def __init__(self, parts: MemoryParts, branch_id: str) -> None:
         self._parts = parts
@@ -54,7 +54,7 @@ class CoreKeys(MutableMapping[str, str]):
             return self._parts.core.entries(view)
 
     def values_of(self, keys: Sequence[str] | None = None) -> dict[str, str]:
-        """Return the values of keys in view (None: of all); missing keys are left out."""
+        """Return the values of all keys in view, or of some keys. Missing keys are left out."""
         keys = None if keys is None else tag_filter(keys, "keys")
         view = self.entries()
         chosen = view if keys is None else {key: view[key] for key in keys if key in view}
@@ -65,7 +65,7 @@ class CoreKeys(MutableMapping[str, str]):
     def set(
         self, key: str, value: str, *, ttl: str | float | None = None, importance: int = 3
     ) -> None:
-        """Set a key; see `Core.put`.
+        """Set a key (see `Core.put`).
 
         `ttl` is in seconds, or a text as ``"30m"``, ``"2h"``, ``"7d"``; None is no end. Importance
         is from 1 to 5; 5 is never evicted, and numbers beyond become 1 or 5.
@@ -83,7 +83,7 @@ class CoreKeys(MutableMapping[str, str]):
         self._parts.log.add("mem_core_set", branch_id=self._id, details=details)
 
     def delete(self, key: str) -> bool:
-        """Hide a key from this branch on; return whether it was in view."""
+        """Hide a key from this branch on, and return whether the key was in view."""
         was_there = self._parts.database.write(
             lambda writer: self._parts.core.delete(writer, self._id, key)
         )
@@ -172,7 +172,7 @@ class BranchHandle:
         node_uid: str = "",
         phase: str | None = None,
     ) -> BranchHandle:
-        """Create a branch that sees this one in its present state, or in its state at a row.
+        """Create a branch that sees this one in the present state, or in the state at a row.
 
         Args:
             name: Id of the new branch; empty for a random one.
@@ -197,18 +197,18 @@ class BranchHandle:
         return self._parts.comparison.history(self.id, limit=limit)
 
     def promote(self, record: str | int, to: str) -> str:
-        """Copy a core key or an archival record; see `BranchComparison.promote`."""
+        """Copy a core key or an archival record (see `BranchComparison.promote`)."""
         result = self._write(self._parts.comparison.promote, record, to)
         self._log("promote", {"record": record, "to": to})
         return result
 
     def seal(self) -> None:
-        """Refuse later writes on the branch; it can still be read and forked."""
+        """Refuse later writes on the branch, which can still be read and forked."""
         self._parts.upkeep.set_state(self.id, "sealed")
         self._log("seal")
 
     def prune(self, *, subtree: bool = True) -> list[str]:
-        """Give the branch up, with all below it; return the ids.
+        """Prune the branch, by default with the descendants, and return the ids.
 
         The next garbage collection removes their rows.
         """
@@ -217,7 +217,7 @@ class BranchHandle:
         return pruned
 
     def append(self, event: Mapping[str, Any]) -> int:
-        """Append an event to recall memory and return its id.
+        """Append an event to recall memory and return the id.
 
         Args:
             event: `kind`, `content` (or `summary`, or `text`) and `tags`; other fields are data.
@@ -242,18 +242,18 @@ class BranchHandle:
         return seq
 
     def events(self, *, limit: int | None = None, at: int | None = None) -> list[Event]:
-        """Return the events in view, newest first, those a digest covers included."""
+        """Return the events in view, newest first, events covered by a digest included."""
         most = None if limit is None else whole("limit", limit)
         with self._view(at) as view:
             return self._parts.recall.visible(view, most)
 
     def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
-        """Return each time an event in view happened, newest first; see `Recall.occurrences`."""
+        """Return each time an event in view happened, newest first (see `Recall.occurrences`)."""
         with self._view(at) as view:
             return self._parts.recall.occurrences(view, event_id)
 
     def find_events(self, query: str, k: int = 20) -> list[Event]:
-        """Return the newest `k` events in view with a word of a query; all for an empty one."""
+        """Return the newest `k` events in view with a word of a query. All for an empty one."""
         most = whole("k", k)
         with self._view() as view:
             found = self._parts.recall.search(view, query, most)
@@ -268,7 +268,7 @@ class BranchHandle:
     def remember(
         self, text: str, *, tags: Sequence[str] = (), meta: Mapping[str, Any] | None = None
     ) -> int:
-        """Add a record to archival memory and return its id; a long text is shortened first.
+        """Add a record to archival memory and return the id. A long text is shortened first.
 
         Raises:
             InvalidUpdate: If the text, the tags or the fields are malformed.
@@ -300,17 +300,17 @@ class BranchHandle:
         self._log("mem_archival_update", {"record_id": record_id, **given})
 
     def forget(self, record_id: str | int) -> None:
-        """Hide a record from this branch on; see `Archival.delete`."""
+        """Hide a record from this branch on (see `Archival.delete`)."""
         self._write(self._parts.archival.delete, record_id)
         self._log("mem_archival_delete", {"record_id": record_id})
 
     def forget_event(self, event_id: str | int) -> None:
-        """Hide an event with its repetitions from this branch on; see `Recall.delete`."""
+        """Hide an event with the repetitions from this branch on (see `Recall.delete`)."""
         self._write(self._parts.recall.delete, event_id)
         self._log("mem_recall_delete", {"event_id": event_id})
 
     def get(self, record_id: str | int) -> Record:
-        """Return the version of a record in view; see `Archival.get`."""
+        """Return the version of a record in view (see `Archival.get`)."""
         with self._view() as view:
             found = self._parts.archival.get(view, record_id)
         self._log("mem_archival_get", {"record_id": record_id})
@@ -319,7 +319,7 @@ class BranchHandle:
     def search(
         self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: int | None = None
     ) -> list[Record]:
-        """Return the `k` best records in view that have all tags; see `ArchivalSearch.find`."""
+        """Return the `k` best records in view that have all tags (see `ArchivalSearch.find`)."""
         most = whole("k", k)
         with self._view(at) as view:
             found = self._parts.search.find(view, query, most, tags=tags)
@@ -363,7 +363,7 @@ class BranchHandle:
         *,
         attempt: str | int | None = None,
     ) -> dict[str, Any]:
-        """Apply a model's block, whole or not at all; see `Updates.apply`."""
+        """Apply a model's block, whole or not at all (see `Updates.apply`)."""
         results = self._parts.updates.apply(
             self.id, updates, node_id=node_id, phase=phase, attempt=attempt
         )
@@ -381,7 +381,7 @@ class BranchHandle:
         at: int | None = None,
         leave_out: Collection[str] = (),
     ) -> RenderResult:
-        """Return the memory as a prompt shows it, with the ids of its parts.
+        """Return the memory rendered for a prompt, with the ids of the parts.
 
         See `Renderer.render`.
         """
@@ -414,17 +414,17 @@ class BranchHandle:
         return found
 
     def relieve(self, level: PressureLevel, task_hint: str | None = None) -> Relief:
-        """Take the measures for a pressure level; see `Pressures.relieve`."""
+        """Take the measures for a pressure level (see `Pressures.relieve`)."""
         relief = self._parts.pressures.relieve(self.id, level, task_hint=task_hint)
         self._log("auto_consolidate_memory", asdict(relief))
         return relief
 
     def relieve_if_needed(self, task_hint: str | None = None) -> Relief | None:
-        """Relieve the branch if its pressure has reached `memory.consolidation_trigger`."""
+        """Relieve the branch if the pressure has reached `memory.consolidation_trigger`."""
         return self._parts.pressures.relieve_if_needed(self.id, task_hint=task_hint)
 
     def consolidate(self, *, keep: int | None = None, inherited_only: bool = False) -> int:
-        """Summarise old events in view; return the number of events in the new digest.
+        """Summarise old events in view, and return the number of events in the new digest.
 
         Args:
             keep: Number of newest events that stay as they are; None for the configured window.

@@ -80,7 +80,7 @@ def encoded(line: Mapping[str, Any]) -> str:
 
 
 def layer_of(op: str) -> tuple[Layer, str]:
-    """Return the layer of an operation, and the part of memory it belongs to."""
+    """Return the layer of an operation, and its part of memory."""
     if op in _KINDS:
         return _KINDS[op]
     part = next((part for part in _PARTS if part in op), "branch")
@@ -91,7 +91,7 @@ def layer_of(op: str) -> tuple[Layer, str]:
 
 
 def display_phase(phase: object) -> str | None:
-    """Return the name of a phase as the logs show it; an event may give one that is no text."""
+    """Return the name of a phase in logs. The phase of an event may be any data."""
     if phase is None:
         return None
     if not isinstance(phase, str):
@@ -104,7 +104,7 @@ def display_phase(phase: object) -> str | None:
 
 
 def masked_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row without secrets; also of a core key whose name says that it holds one.
+    """Return a row without secrets, and without the value of a core key with a secret's name.
 
     Names of columns are no names of secrets.
     """
@@ -133,7 +133,7 @@ def _masked(value: Any) -> Any:
 
 
 def without_secret_value(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an entry of a key and its value with the value masked as a field of that name is."""
+    """Return an entry of a key and the value with the value masked as a field of that name is."""
     key = entry.get("key")
     given = [name for name in _VALUES if isinstance(entry.get(name), str)]
     if not isinstance(key, str) or not given:
@@ -160,13 +160,13 @@ for _name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
 
 
 class LogFolder:
-    """The log files in a folder. The folder and its files are made when they are written.
+    """The log files in a folder. The folder and the files are made by the first write.
 
     All methods may be called from any thread, and several processes may write the same files.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Keep the folder in mind; it may be missing, or unusable."""
+        """Keep the folder in mind, which may be missing or unusable."""
         self.folder = folder
         self._lock = threading.Lock()
         self._lost: dict[str, int] = {}
@@ -220,7 +220,7 @@ class LogFolder:
 
 
 def _append(path: Path, data: bytes) -> tuple[int, OSError | None]:
-    """Append whole lines to a file; return how many are in it, and why the others are not."""
+    """Append whole lines to a file, and return how many were written, and an error."""
     written, begin = 0, b""
     try:
         descriptor = _open(path)

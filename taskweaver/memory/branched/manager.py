@@ -29,7 +29,7 @@ Scope = Literal["all", "core", "recall", "archival"]
 
 
 class MemoryManager(BranchedMemory):
-    """A memory under the names of the original. Use it as a context manager, or call `close`.
+    """A memory under the names of the original: a context manager, or ended by `close`.
 
     Attributes:
         current: Id of the current branch; None before `bind`.
@@ -38,7 +38,7 @@ class MemoryManager(BranchedMemory):
     current: str | None = None
 
     def bind(self, branch_id: str) -> BranchHandle:
-        """Make a branch the current one, and return its handle.
+        """Make a branch the current one, and return the handle.
 
         Raises:
             UnknownBranch: If the branch does not exist.
@@ -49,7 +49,7 @@ class MemoryManager(BranchedMemory):
 
     @property
     def root_branch_id(self) -> str | None:
-        """Id of the oldest root; None in an empty memory."""
+        """Id of the oldest root, if any."""
         root = self.root
         return None if root is None else root.id
 
@@ -61,7 +61,7 @@ class MemoryManager(BranchedMemory):
         *,
         live: bool = False,
     ) -> str:
-        """Create a branch, or with no parent a root, and return its id."""
+        """Create a branch, or with no parent a root, and return the id."""
         options: dict[str, Any] = {"node_uid": node_uid or "", "live": live}
         if parent_branch_id is None:
             return self.create(branch_id or "", **options).id
@@ -70,7 +70,7 @@ class MemoryManager(BranchedMemory):
     def fork(
         self, parent: str, name: str = "", *, at: int | None = None, live: bool = False
     ) -> str:
-        """Create a branch that sees a parent now or at a row, and return its id."""
+        """Create a branch that sees a parent now or at a row, and return the id."""
         return self[parent].fork(name, at=at, live=live).id
 
     def update_branch_node_uid(self, branch_id: str, node_uid: str) -> None:
@@ -90,13 +90,13 @@ class MemoryManager(BranchedMemory):
         self[branch_id].seal()
 
     def prune(self, branch_id: str, *, subtree: bool = True) -> list[str]:
-        """Give a branch up, with all below it; return the ids."""
+        """Prune a branch, by default with the descendants, and return the ids."""
         return self[branch_id].prune(subtree=subtree)
 
     def mem_core_get(
         self, keys: Sequence[str] | None = None, *, branch_id: str | None = None
     ) -> dict[str, str]:
-        """Return the values of keys in view (None: of all); missing keys are left out."""
+        """Return the values of all keys in view, or of some keys. Missing keys are left out."""
         wanted = [keys] if isinstance(keys, str) else keys
         return self._seen(branch_id).core.values_of(wanted)
 
@@ -113,19 +113,19 @@ class MemoryManager(BranchedMemory):
         self._written(branch_id).core.set(key, value, ttl=ttl, importance=importance)
 
     def mem_core_del(self, key: str, *, branch_id: str | None = None) -> bool:
-        """Hide a key from a branch on; return whether it was in view."""
+        """Hide a key from a branch on, and return whether the key was in view."""
         return self._written(branch_id).core.delete(key)
 
     def set_core(self, branch_id: str, key: str, value: str, **options: Any) -> None:
-        """Set a core key; the branch comes first."""
+        """Set a core key. The branch comes first."""
         self[branch_id].core.set(key, value, **options)
 
     def get_core(self, branch_id: str, key: str) -> str | None:
-        """Return the value of a key in view, or None."""
+        """Return the value of a key in view, if any."""
         return self[branch_id].core.get(key)
 
     def mem_recall_append(self, event: Mapping[str, Any], *, branch_id: str | None = None) -> int:
-        """Append an event and return its id; the event can name its branch itself."""
+        """Append an event and return the id. The event can name the branch itself."""
         if not isinstance(event, Mapping):
             raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
         own = event.get("branch_id") or event.get("node_id")
@@ -134,7 +134,7 @@ class MemoryManager(BranchedMemory):
     def write_event(
         self, branch_id: str, kind: str, text: str, tags: Sequence[str] | None = None, **data: Any
     ) -> int:
-        """Append an event, field by field, and return its id."""
+        """Append an event, field by field, and return the id."""
         if foreign := data.keys() & {"log_event", "op_name"}:
             raise InvalidUpdate("write_event", f"takes no {', '.join(sorted(foreign))}")
         event = {"kind": kind, "summary": text, "tags": list(tags or ()), **data}
@@ -147,7 +147,7 @@ class MemoryManager(BranchedMemory):
     def mem_recall_search(
         self, query: str, *, k: int = 20, branch_id: str | None = None
     ) -> list[dict[str, Any]]:
-        """Return the newest `k` events in view with a word of a query; all for an empty one."""
+        """Return the newest `k` events in view with a word of a query. All for an empty one."""
         return [plain_event(event) for event in self._seen(branch_id).find_events(query, k)]
 
     def mem_archival_write(
@@ -158,12 +158,12 @@ class MemoryManager(BranchedMemory):
         meta: Mapping[str, Any] | None = None,
         branch_id: str | None = None,
     ) -> str:
-        """Add a record and return its id; `meta` can name the branch."""
+        """Add a record and return the id. `meta` can name the branch."""
         own = (meta or {}).get("branch_id") or (meta or {}).get("node_id")
         return str(self._written(branch_id or own).remember(text, tags=tags, meta=meta))
 
     def write_archival(self, branch_id: str, text: str, tags: Sequence[str] | None = None) -> str:
-        """Add a record; the branch comes first."""
+        """Add a record. The branch comes first."""
         return str(self[branch_id].remember(text, tags=tags or ()))
 
     def mem_archival_update(
@@ -194,7 +194,7 @@ class MemoryManager(BranchedMemory):
         k: int | None = None,
         tags_filter: Sequence[str] | None = None,
     ) -> list[dict[str, Any]]:
-        """Search archival memory; the branch comes first, `k` defaults to the configured number."""
+        """Search archival memory. The branch comes first, `k` defaults to the configured number."""
         most = self.config.retrieval_k if k is None else k
         return self._plain(self[branch_id].search(query, most, tags=tags_filter or ()))
 
@@ -207,7 +207,7 @@ class MemoryManager(BranchedMemory):
     def mem_node_fork(
         self, parent_node_id: str | None, child_node_id: str, *, phase: str | None = None
     ) -> None:
-        """Create the branch of a node below another's; with no parent below the root, if any."""
+        """Create the branch of a node below another's. With no parent below the root, if any."""
         above = self.root if parent_node_id is None else self[parent_node_id]
         if above is None:
             self.create(child_node_id, node_uid=child_node_id)
@@ -215,7 +215,7 @@ class MemoryManager(BranchedMemory):
             above.fork(child_node_id, node_uid=child_node_id, phase=phase)
 
     def mem_node_read(self, node_id: str, scope: Scope = "all") -> dict[str, Any]:
-        """Return the view of a node: `core`, the newest `recall` and `archival`, or one of them."""
+        """Return the view of a node: `core`, the newest `recall` and `archival`, or one part."""
         if scope not in ("all", "core", "recall", "archival"):
             raise InvalidUpdate("scope", "must be all, core, recall or archival")
         node, config = self[node_id], self.config
@@ -239,7 +239,7 @@ class MemoryManager(BranchedMemory):
         recall_event: Mapping[str, Any] | None = None,
         archival_records: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Write several things to a node, all or none."""
+        """Write several things to a node in one transaction."""
         self[node_id].write(core=core_updates, event=recall_event, records=archival_records)
 
     def apply_llm_memory_updates(
@@ -256,7 +256,7 @@ class MemoryManager(BranchedMemory):
     def render_for_prompt(
         self, branch_id: str, task_hint: str | None = None, *limits: Any, **named: Any
     ) -> str:
-        """Return the memory as a prompt shows it; the arguments of `render_for_prompt_with_log`."""
+        """Return the text of `render_for_prompt_with_log`."""
         return self.render_for_prompt_with_log(branch_id, task_hint, *limits, **named).text
 
     def render_for_prompt_with_log(
@@ -267,7 +267,7 @@ class MemoryManager(BranchedMemory):
         no_limit: bool = False,  # noqa: FBT001, FBT002 -- the order of the original
         **named: Any,
     ) -> RenderResult:
-        """Return the rendered memory with the ids of its parts; see `BranchHandle.render`."""
+        """Return the rendered memory with the ids of the parts (see `BranchHandle.render`)."""
         budget = 0 if no_limit else budget_chars
         return self[branch_id].render(task_hint, budget, **named)
 
@@ -282,11 +282,11 @@ class MemoryManager(BranchedMemory):
         return self[branch_id].relieve(pressure_level, task_hint)
 
     def consolidate_recall_events(self, branch_id: str) -> int:
-        """Summarise old events in view; return the number of events in the new digest."""
+        """Summarise old events in view, and return the number of events in the new digest."""
         return self[branch_id].consolidate()
 
     def consolidate_inherited_memory(self, branch_id: str, max_events: int | None = None) -> int:
-        """Summarise old inherited events, for this branch and those below it."""
+        """Summarise old inherited events, for this branch and the descendants."""
         return self[branch_id].consolidate(keep=max_events, inherited_only=True)
 
     def evaluate_importance_with_llm(
@@ -298,7 +298,7 @@ class MemoryManager(BranchedMemory):
     def ingest_idea_md(
         self, idea_path: str | Path, *, branch_id: str | None = None, node_uid: str | None = None
     ) -> bool:
-        """Keep an idea; return whether it was new."""
+        """Keep an idea, and return whether the idea was new."""
         from taskweaver.memory.branched.run.ingest import ingest_idea_md
 
         return ingest_idea_md(self._of_run(branch_id), idea_path, node_uid=node_uid)
@@ -306,13 +306,13 @@ class MemoryManager(BranchedMemory):
     def ingest_phase0_internal_info(
         self, payload: Mapping[str, Any], *, branch_id: str | None = None, **options: Any
     ) -> bool:
-        """Keep the findings of Phase 0; return whether they were new."""
+        """Keep the findings of Phase 0, and return whether the findings were new."""
         from taskweaver.memory.branched.run.ingest import ingest_phase0_internal_info
 
         return ingest_phase0_internal_info(self._of_run(branch_id), payload, **options)
 
     def ingest_environment(self, facts: Mapping[str, Any], *, branch_id: str | None = None) -> bool:
-        """Keep facts about the machine; return whether they were new."""
+        """Keep facts about the machine, and return whether the facts were new."""
         from taskweaver.memory.branched.run.ingest import ingest_environment
 
         return ingest_environment(self._of_run(branch_id), facts)
@@ -320,7 +320,7 @@ class MemoryManager(BranchedMemory):
     def mem_resources_resolve_and_refresh(
         self, resource_file: str | Path, workspace_root: str | Path, *, branch_id: str | None = None
     ) -> bool:
-        """Keep the present state of the resources; return whether anything changed."""
+        """Keep the present state of the resources, and return whether anything changed."""
         from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 
         return update_resource_snapshot_if_changed(
@@ -330,7 +330,7 @@ class MemoryManager(BranchedMemory):
     def track_resource_usage(
         self, item_id: str, *, note: str = "", branch_id: str | None = None
     ) -> bool:
-        """Note the use of a resource; return whether it was new."""
+        """Note the use of a resource, and return whether the use was new."""
         from taskweaver.memory.branched.run.resources import track_resource_usage
 
         return track_resource_usage(self._of_run(branch_id), item_id, note=note)
@@ -344,7 +344,7 @@ class MemoryManager(BranchedMemory):
         *,
         no_budget_limit: bool = True,
     ) -> dict[str, Any]:
-        """Write the final memory of a run as text and as data; see `paper`.
+        """Write the final memory of a run as text and as data (see `paper`).
 
         Writes nothing and returns an empty dictionary when `memory.final_memory_enabled` is off.
         """

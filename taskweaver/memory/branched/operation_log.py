@@ -17,8 +17,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.log_files import (
     Layer,
     LogFolder,
@@ -44,23 +46,23 @@ _MOST_WAIT_S = 2.0
 
 
 class OperationLog:
-    """Writes the logs of a memory; does nothing without a folder."""
+    """Writes the logs of a memory, unless the configuration turns logs off."""
 
-    def __init__(
-        self, files: LogFolder | None, rows: RowLog | None, *, max_chars: int, run_id: str = ""
-    ) -> None:
-        """Make the logs; nothing is written yet.
+    def __init__(self, database: Database, config: MemoryConfig, folder: Path) -> None:
+        """Make the logs of a folder. Nothing is written, and no folder is made, before a call.
 
-        Args:
-            files: The folder; None for no logs.
-            rows: The log of the rows; None for none.
-            max_chars: Longest text in a line.
-            run_id: The run that every line names.
+        Every line names the run: the folder of the memory, or the one around ``memory/``.
+
+        Raises:
+            StoreCorrupt: If the file cannot be read.
         """
-        self._files = files
-        self._rows = rows
-        self._max_chars = max_chars
-        self._run_id = run_id
+        home = database.path.parent
+        self._run_id = (home.parent if home.name == "memory" else home).name or None
+        self._files = LogFolder(folder) if config.memory_log_enabled else None
+        self._rows: RowLog | None = None
+        if self._files is not None:
+            self._rows = RowLog(database, self._files, run_id=self._run_id)
+        self._max_chars = config.memory_log_max_chars
         self._lock = threading.Lock()
         self._flushing = threading.Lock()
         self._waiting: list[tuple[Layer, dict[str, Any]]] = []
@@ -81,14 +83,12 @@ class OperationLog:
         node_id: str | None = None,
         phase: str | None = None,
     ) -> None:
-        """Note a call; it is written with others, at the latest when the log is closed."""
+        """Note a call, which is written later, at the latest when the log is closed."""
         if self._files is None:
             return
         layer, memory_type = layer_of(op)
-        run = self._run_id or None
-        line = head(
-            op, layer, memory_type, branch_id=branch_id, node_id=node_id, phase=phase, run_id=run
-        )
+        marks: dict[str, Any] = {"branch_id": branch_id, "node_id": node_id, "phase": phase}
+        line = head(op, layer, memory_type, **marks, run_id=self._run_id)
         if details:
             line["details"] = details
         chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))
@@ -110,7 +110,7 @@ class OperationLog:
         self.add("model_failed", details=details)
 
     def flush(self) -> None:
-        """Write the waiting lines, as far as possible; never raises."""
+        """Write the waiting lines, as far as possible. Never raises."""
         if self._files is None:
             return
         with self._flushing:
@@ -119,25 +119,21 @@ class OperationLog:
                 self._rows.flush()
                 is_erased = self._rows.has_lost_rows()
             with self._lock:
-                waiting = self._take()
+                waiting, self._waiting = self._waiting, []
+                self._flushed_at = time.monotonic()
+                self._chars = 0
             if is_erased:
                 for _, line in waiting:
                     line.pop("details", None)
             self._write(self._files, waiting)
 
     def close(self) -> None:
-        """Write the waiting lines and end the log of the rows; never raises, safe to call again."""
+        """Write the waiting lines and end the log of the rows. Never raises, safe to call again."""
         self.flush()
         with self._flushing:
             rows, self._rows = self._rows, None
             if rows is not None:
                 rows.close()
-
-    def _take(self) -> list[tuple[Layer, dict[str, Any]]]:
-        waiting, self._waiting = self._waiting, []
-        self._flushed_at = time.monotonic()
-        self._chars = 0
-        return waiting
 
     def _write(self, files: LogFolder, waiting: list[tuple[Layer, dict[str, Any]]]) -> None:
         texts: dict[str, list[str]] = {}
@@ -171,17 +167,17 @@ _AT_ONCE = 256
 
 
 class RowLog:
-    """Writes the rows of a memory to its log. One thread at a time may flush or close it."""
+    """Writes the rows of a memory to the log. One thread at a time flushes or closes the log."""
 
-    def __init__(self, database: Database, files: LogFolder, *, run_id: str = "") -> None:
-        """Begin with the next commit of a memory; every line names the run.
+    def __init__(self, database: Database, files: LogFolder, *, run_id: str | None) -> None:
+        """Begin with the next commit of a memory. Every line names the run.
 
         Raises:
             StoreCorrupt: If the file cannot be read.
         """
         self._database = database
         self._files = files
-        self._run_id = run_id or None
+        self._run_id = run_id
         self._lock = threading.Lock()
         self._ranges: list[tuple[int, int]] = []
         with database.guarded():
@@ -197,7 +193,7 @@ class RowLog:
             self._ranges.append((first, last))
 
     def flush(self) -> None:
-        """Write the lines of the commits so far, as far as possible; never raises."""
+        """Write the lines of the commits so far, as far as possible. Never raises."""
         with self._lock:
             ranges, self._ranges = self._ranges, []
         for first, last in ranges:
@@ -215,7 +211,7 @@ class RowLog:
         return former != self._schema
 
     def close(self) -> None:
-        """End the log; its rows were flushed."""
+        """End the log. The rows were flushed."""
         self._connection.close()
 
     def _read_schema(self) -> int:

@@ -55,7 +55,7 @@ class TableRows:
 
 
 class DamagedFile:
-    """A database that may be damaged; it is only read."""
+    """A possibly damaged database, opened for reading."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         """Prepare a connection, on which nothing else runs from now on."""
@@ -71,7 +71,7 @@ class DamagedFile:
         return self._steps > _MOST_STEPS
 
     def read(self, table: str, columns: Sequence[str], *, highest: int = 0) -> TableRows:
-        """Return the rows of a table whose first column is its key.
+        """Return the rows of a table whose first column is the key.
 
         Keys are looked for up to `highest`, if the table itself does not say.
         """
@@ -80,7 +80,7 @@ class DamagedFile:
         select = f"SELECT {', '.join(columns)} FROM {table}"
 
         def scan(rest: str, *values: object) -> bool:
-            """Add the rows of a query; return whether it ended without an error."""
+            """Add the rows of a query, and return whether the query ended without an error."""
             try:
                 for count, row in enumerate(self.connection.execute(f"{select} {rest}", values)):
                     if count > _MOST_ROWS:
@@ -108,7 +108,7 @@ class DamagedFile:
         return found
 
     def _listed(self, table: str, key: str) -> set[int]:
-        """Return the keys that the indexes of a table name, as far as they can be read."""
+        """Return the keys in the readable indexes of a table."""
         found: set[int] = set()
         try:
             indexes = [row[1] for row in self.connection.execute(f"PRAGMA index_list({table})")]
@@ -162,7 +162,7 @@ def _name_length(header: bytearray, pages: int) -> None:
 
 
 def restore_schema(path: Path) -> None:
-    """Write the pages that hold the schema of an empty memory over those of a file.
+    """Overwrite the schema pages of a file with the schema pages of an empty memory.
 
     Raises:
         OSError: If the file cannot be written.
@@ -181,7 +181,7 @@ def restore_schema(path: Path) -> None:
 
 @cache
 def _schema_pages() -> tuple[dict[int, bytes], int]:
-    """Return the pages of an empty memory that hold its schema, by number, and how many it has."""
+    """Return the schema pages of an empty memory, by number, and the number of all pages."""
     with TemporaryDirectory(prefix="taskweaver-repair-") as folder:
         place = Path(folder) / "empty.sqlite"
         Database(place).close()
@@ -254,7 +254,7 @@ class Salvage:
 
 
 def readable_rows(copy: Path) -> tuple[dict[str, TableRows], int]:
-    """Return the rows of a file that can be read, by table, and its clock.
+    """Return the rows of a file that can be read, by table, and the clock.
 
     A table that is a view, or has another form than this program gives it, is not read. It is read
     in a copy of the file, which is changed so that SQLite reads it.
@@ -272,7 +272,7 @@ def readable_rows(copy: Path) -> tuple[dict[str, TableRows], int]:
 
 
 def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
-    """Return the tables of a file and its clock; nothing if it has no schema of this program."""
+    """Return the tables of a file and the clock, or nothing without a schema of this program."""
     with (
         closing(sqlite3.connect(copy, isolation_level=None)) as connection,
         closing(sqlite3.connect(":memory:")) as empty,
@@ -398,7 +398,7 @@ class _Copy:
                 self._events.add(seq)
 
     def _problem(self, table: str, seq: int, row: Row) -> str:
-        """Return why a row cannot be used; empty when it can."""
+        """Return the problem of a row, if any."""
         problem = self._reference_problem(table, seq, row)
         if problem:
             return problem

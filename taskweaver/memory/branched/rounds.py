@@ -13,7 +13,7 @@ from taskweaver.memory.branched.protocol.protocol import check_updates, has_read
 
 
 class MemoryTurn:
-    """The memory's side of a question: rendered for its prompt, and updated by its replies.
+    """The memory's side of a question: rendered for the prompt, and updated by the replies.
 
     Attributes:
         shown: The memory as the prompt shows it.
@@ -30,7 +30,7 @@ class MemoryTurn:
         leave_out: Collection[str] = (),
         is_relieved: bool = False,
     ) -> None:
-        """Render the memory for a prompt, and note that it was shown, in a log beside it too.
+        """Render the memory for a prompt, and note that in the file and in a log.
 
         `label` names the prompt in the log. Keys, tags and kinds in `leave_out` are not shown; with
         `is_relieved` no overflow is relieved.
@@ -64,7 +64,7 @@ class MemoryTurn:
         return reply, has_reads(check_updates(reply.updates or {}))
 
     def adopt(self, reply: MemoryReply, attempt: str | None = None) -> dict[str, Any]:
-        """Apply the block of a reply, whole or not at all, and return its results.
+        """Apply the block of a reply, whole or not at all, and return the results.
 
         Blocks of one `attempt`, the name of a reply, are applied once.
 

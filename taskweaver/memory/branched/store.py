@@ -1,4 +1,4 @@
-"""`BranchedMemory`: one file with a tree of branches, and a handle for each of them."""
+"""`BranchedMemory`: one file with a tree of branches, and a handle for each branch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 class BranchedMemory:
-    """A memory in one file. Use it as a context manager, or call `close`.
+    """A memory in one file: a context manager, or ended by `close`.
 
     `memory["idea-1"]` is the handle of a branch, by its id or node uid; iteration yields the ids
     of the branches, parents before children. Every write is committed when its call returns. All
@@ -46,7 +46,7 @@ class BranchedMemory:
         rerank: Reranker | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Open a memory; the file is created if it is missing.
+        """Open a memory. A missing file is created.
 
         Args:
             path: The file.
@@ -74,7 +74,7 @@ class BranchedMemory:
         self.close()
 
     def close(self) -> None:
-        """Finish pending writes and close the file; safe to call again."""
+        """Finish pending writes and close the file. Safe to call again."""
         if self._parts.database.is_inherited:
             return  # what waits to be logged is the other process's
         try:
@@ -91,7 +91,7 @@ class BranchedMemory:
         return BranchHandle(self._parts, self.branch(branch_id).id)
 
     def together(self, action: Callable[[], R]) -> R:
-        """Run an action whose writes to this memory are committed at once: all or none.
+        """Run an action whose writes to this memory are committed at once.
 
         Other writers wait for it, and may run it in their thread, so it only writes: it asks no
         model, and what it reads is the state before it.
@@ -115,19 +115,19 @@ class BranchedMemory:
 
     @property
     def root(self) -> BranchHandle | None:
-        """Handle of the oldest root; None in an empty memory."""
+        """Handle of the oldest root, if any."""
         with self._parts.database.snapshot() as connection:
             root = self._parts.branches.root(connection)
         return None if root is None else BranchHandle(self._parts, root.id)
 
     @property
     def seq(self) -> int:
-        """Number of the newest row; `at=` takes these numbers."""
+        """Number of the newest row. `at=` takes these numbers."""
         with self._parts.database.snapshot() as connection:
             return self._parts.database.now_seq(connection)
 
     def create(self, name: str = "", *, node_uid: str = "", live: bool = False) -> BranchHandle:
-        """Create a root branch; other branches are forks.
+        """Create a root branch, which has no parent.
 
         Args:
             name: Id of the branch; empty for a random one.
@@ -171,7 +171,7 @@ class BranchedMemory:
         self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
 
     def names(self, numbers: Sequence[int]) -> dict[int, str]:
-        """Return the ids of branches by number, as `Event.branch` and `Record.branch` give it."""
+        """Return the ids of branches by number, as in `Event.branch` and `Record.branch`."""
         with self._parts.database.snapshot() as connection:
             return self._parts.branches.names(connection, numbers)
 
@@ -188,7 +188,7 @@ class BranchedMemory:
         return self._parts.comparison.merges()
 
     def merge_preview(self, source: str, target: str) -> MergePreview:
-        """Return the things that `merge` would bring, and its conflicts."""
+        """Return the things that `merge` would bring, and the conflicts."""
         return self._parts.comparison.merge_preview(source, target)
 
     def merge(
@@ -198,7 +198,7 @@ class BranchedMemory:
         policy: str = "manual",
         choices: Mapping[str, str] | None = None,
     ) -> MergeReport:
-        """Bring new entries of one branch to another; see `BranchComparison.merge`.
+        """Bring new entries of one branch to another (see `BranchComparison.merge`).
 
         Where both changed a core key, the policy decides: `ours` keeps the target's, `theirs` takes
         the source's, `newest` the later, `importance` the more important one; `manual` writes
@@ -213,7 +213,7 @@ class BranchedMemory:
     def evaluate_importance(
         self, items: Sequence[Mapping[str, Any]], context: str = "", task_hint: str | None = None
     ) -> list[Score]:
-        """Ask the model for the importance of items; see `Pressures.evaluate`."""
+        """Ask the model for the importance of items (see `Pressures.evaluate`)."""
         scores = self._parts.pressures.evaluate(items, context, task_hint)
         details = {"item_count": len(items)}
         self._parts.log.add("evaluate_importance_with_llm", details=details)
@@ -262,7 +262,7 @@ class BranchedMemory:
         self._parts.log.add(op, branch_id=branch_id)
 
     def collect_garbage(self, *, dry_run: bool = False) -> Garbage:
-        """Remove rows that only pruned branches see; with `dry_run` only count them."""
+        """Remove rows that only pruned branches see. With `dry_run` the rows are only counted."""
         garbage = self._parts.upkeep.collect(dry_run=dry_run)
         self._parts.log.add("collect_garbage", details=asdict(garbage))
         return garbage
@@ -270,7 +270,7 @@ class BranchedMemory:
     def export(
         self, file: str | Path, branch_id: str | None = None, *, is_private: bool = False
     ) -> int:
-        """Write the view of a branch (None: everything) as JSON Lines; return the rows.
+        """Write the view of a branch, or everything, as JSON Lines, and return the number of rows.
 
         Secrets are masked unless `is_private`; then only the owner can read the file.
         """
@@ -279,7 +279,7 @@ class BranchedMemory:
         )
 
     def import_(self, file: str | Path) -> list[str]:
-        """Add the branches of an export, all or none; return their ids."""
+        """Add the branches of an export, in one transaction, and return the ids."""
         names = self._parts.transfer.import_(file_path("file", file))
         self._parts.log.add("import", details={"file": str(file), "branches": names})
         return names
@@ -289,11 +289,11 @@ class BranchedMemory:
         return self._parts.upkeep.verify()
 
     def backup(self, file: str | Path) -> None:
-        """Copy the file in its present state, while others write."""
+        """Copy the file in the present state, while writers go on."""
         self._parts.database.backup(file_path("file", file))
 
     def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
-        """Write the whole memory as one HTML page; see `page`."""
+        """Write the whole memory as one HTML page (see `page`)."""
         from taskweaver.memory.branched.upkeep.transfer import write_page
 
         write_page(self._parts.database, file_path("target", target), title=title)

@@ -20,7 +20,7 @@ PressureLevel = Literal["low", "medium", "high", "critical"]
 
 
 class TextModel(Protocol):
-    """A language model: a prompt in, its answer out. It may raise anything."""
+    """A language model: a prompt in, the answer out. A call may raise anything."""
 
     def __call__(self, prompt: str, /) -> str:
         """Return the answer to a prompt."""
@@ -69,7 +69,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class CoreEntry:
-    """A key of core memory as a branch sees it.
+    """A key of core memory in view of a branch.
 
     Attributes:
         seq: Sequence number of the row.
@@ -122,7 +122,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of archival memory as a branch sees it.
+    """A record of archival memory in view of a branch.
 
     Attributes:
         id: Its id, the same in all its versions.
@@ -210,7 +210,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class RenderResult:
-    """A memory as a prompt shows it.
+    """A memory rendered for a prompt.
 
     Attributes:
         text: The whole text.
@@ -275,7 +275,7 @@ class MergeReport:
 
 
 def plain_record(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
-    """Return a record as a dictionary, with its id as a text."""
+    """Return a record as a dictionary, with the id as a text."""
     return {
         "id": str(found.id),
         "branch_id": names.get(found.branch, ""),
@@ -289,7 +289,7 @@ def plain_record(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
 
 
 def plain_event(event: Event) -> dict[str, Any]:
-    """Return an event as a dictionary, with its fields beside its own.
+    """Return an event as a dictionary, with the fields beside its own.
 
     Its ``ts`` is the one it was written with, if any; ``created_at`` is the time of the write.
     """

@@ -1,4 +1,4 @@
-"""Checks values on their way into the store. A value that is wrong is named by its path."""
+"""Checks values on their way into the store. A value that is wrong is named by the path."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _number_text(path: str, value: object) -> str:
 
 
 def checked_tags(path: str, value: object) -> tuple[str, ...]:
-    """Return tags, each once, in order; None is none, a text is one.
+    """Return tags, each once, in order, also of a single text or of nothing.
 
     Raises:
         InvalidUpdate: If they are not texts.
@@ -143,7 +143,7 @@ def folder_path(field: str, value: object) -> Path:
 
 
 def paths(field: str, value: object) -> list[Path]:
-    """Return several paths; one alone stands for itself.
+    """Return several paths. One alone stands for itself.
 
     Raises:
         InvalidUpdate: If they are no paths.
@@ -155,7 +155,7 @@ def paths(field: str, value: object) -> list[Path]:
 
 
 def tag_filter(value: object, path: str = "tags") -> tuple[str, ...]:
-    """Return the tags a record must have, or other names; None is none, a text is one.
+    """Return the tags a record must have, also of a single text or of nothing.
 
     Raises:
         InvalidUpdate: If they are not texts.
@@ -169,7 +169,7 @@ def tag_filter(value: object, path: str = "tags") -> tuple[str, ...]:
 
 
 def importance(path: str, value: object) -> int:
-    """Return an importance from 1 to 5; numbers beyond are brought to the nearer end.
+    """Return an importance from 1 to 5. Numbers beyond are brought to the nearer end.
 
     Raises:
         InvalidUpdate: If it is no whole number.
@@ -197,7 +197,7 @@ def whole(path: str, value: object, *, least: int | None = 0) -> int:
 
 
 def ttl(path: str, value: object) -> float | None:
-    """Return how long a value lives in seconds; None is for ever.
+    """Return how long a value lives in seconds, if it ends.
 
     Raises:
         InvalidUpdate: If it is neither a number of seconds nor like ``30m``, ``2h``, ``7d``.
@@ -215,7 +215,7 @@ def ttl(path: str, value: object) -> float | None:
 
 
 def shown(value: object) -> str:
-    """Return a value for a message: its beginning, or its kind where it may be deep or large."""
+    """Return a value for a message: the beginning, or the kind of deep or large data."""
     if isinstance(value, str):
         return repr(value[:_SHOWN_CHARS])
     if isinstance(value, int) and abs(value) >= FOREVER:

@@ -1,4 +1,4 @@
-"""Audit trail of the exchange with a model: memory shown in prompts, operations of its blocks.
+"""Audit trail of the exchange with a model: memory shown in prompts, operations of the blocks.
 
 Prompts are noted in the file, never among the events: events about the memory itself would crowd
 out the others. The logs have a line for each operation of a block, or of a write of several things.
@@ -49,7 +49,7 @@ class Injections:
         self._branches = branches
 
     def add(self, branch_id: str, result: RenderResult, task_hint: str | None) -> int:
-        """Record that a rendered memory was put into a prompt; return the row's number."""
+        """Record that a rendered memory was put into a prompt, and return the row's number."""
         shown = {section.title: section.shown for section in result.sections}
 
         def act(writer: Writer) -> int:
@@ -80,13 +80,13 @@ class Injections:
 
 
 class MemoryPromptLog:
-    """The two logs beside a prompt's own: the memory it showed, and the operations of its reply.
+    """The two logs beside a prompt's own: the shown memory, and the operations of the reply.
 
     A log that cannot be written raises nothing; see `log_files`.
     """
 
     def __init__(self, folder: Path, **marks: Any) -> None:
-        """Make the logs of a folder, with marks in each line, e.g. of the stage; write none."""
+        """Make the logs of a folder, with marks in each line. Nothing is written."""
         self._files = LogFolder(folder)
         self._marks = marks
         self._lock = threading.Lock()
@@ -115,7 +115,7 @@ class MemoryPromptLog:
         began: float | None = None,
         **marks: Any,
     ) -> None:
-        """Add a line to ``memory_operations.jsonl``: a block, and its results.
+        """Add a line to ``memory_operations.jsonl``: a block, and the results.
 
         Its use `began` then, in seconds since 1970; `marks` are names, e.g. of the stage.
         """
@@ -160,12 +160,12 @@ _EVENT_FIELDS = {"kind", "tags", "refs", *_TEXTS}
 
 
 def text_in(event: Mapping[str, Any]) -> Any:
-    """Return the text of an event, whichever of its names it has."""
+    """Return the text of an event, under any of the names."""
     return next((event[name] for name in _TEXTS if event.get(name) is not None), None)
 
 
 def event_details(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the details of a line about an event: its kind, its text and its tags."""
+    """Return the details of a line about an event: the kind, the text and the tags."""
     details = {"kind": event.get("kind") or "event", "summary_preview": text_in(event)}
     return {**details, **({"tags": event["tags"]} if event.get("tags") else {})}
 
@@ -240,7 +240,7 @@ def log_block(
 
 
 def operations_of(updates: Mapping[str, Any], results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the operations of a block, each with its ``type``, in the order they are done.
+    """Return the operations of a block, each with a ``type``, in the order of execution.
 
     The block may have the ``mem_`` names, too.
     """

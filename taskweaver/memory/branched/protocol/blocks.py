@@ -42,7 +42,7 @@ Presence = Literal["required", "optional", "forbidden"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryReply:
-    """A reply, taken apart: the content of its block, None without one, and the rest."""
+    """A reply, taken apart: the content of the block, if any, and the rest."""
 
     updates: dict[str, Any] | None
     body: str
@@ -126,7 +126,7 @@ def _json_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _file_spans(text: str) -> list[tuple[int, int]]:
-    """Return where fences stand, but not one that only wraps the block itself."""
+    """Return where fences stand, except a fence that only wraps the block."""
     spans = []
     for match in _FENCED.finditer(text):
         inside = match[0].split("\n", 1)[1].rsplit("\n", 1)[0].strip()
@@ -138,7 +138,7 @@ def _file_spans(text: str) -> list[tuple[int, int]]:
 
 
 def _with_fence(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a block to the fence that only wraps it."""
+    """Widen a block to a fence that only wraps the block."""
     for match in _FENCED.finditer(text):
         if match.start() < start and end < match.end():
             return match.span()

@@ -1,4 +1,4 @@
-"""Operations of a model on its memory, in one table.
+"""Operations of a model on the memory, in one table.
 
 From the table come the checks, the order of execution, the instructions for prompts and the
 documentation, so that none of them can drift from the others. The names of the operations are names
@@ -49,7 +49,7 @@ class MemoryOperation:
 
     @property
     def names(self) -> tuple[str, str]:
-        """Its name, and the name of its function."""
+        """The name, and the name of the function."""
         return self.name, _FUNCTIONS.get(self.name, f"mem_{self.name}")
 
 
@@ -101,7 +101,7 @@ def _names(path: str, value: Any) -> list[str]:
 
 
 def _listed(path: str, value: Any, alone: type, form: str) -> list[Any]:
-    """Return a list, or the list of a value that stands alone; `form` says how to write it."""
+    """Return a list, or the list of a single value. `form` is the expected form, for errors."""
     items = [value] if isinstance(value, alone) else value
     if not isinstance(items, list):
         raise InvalidUpdate(path, f"must be {form}")
@@ -277,7 +277,7 @@ _BY_NAME = {name: op for op in OPERATIONS for name in op.names}
 
 
 def check_updates(updates: object) -> dict[str, Any]:
-    """Bring a block to one form: names of `OPERATIONS`, in their order, but those that are null.
+    """Bring a block to one form: names of `OPERATIONS`, in their order, without null values.
 
     Raises:
         InvalidUpdate: If anything in it is wrong; the text has a line for each thing.
@@ -387,7 +387,7 @@ _ONLY_ARGUMENTS = {
 
 
 def without_call(name: str, given_as: str, value: Any) -> Any:
-    """Return an operation in the form of a block, which gives it a name and a value.
+    """Return an operation in the form of a block: the value of a name.
 
     Raises:
         InvalidUpdate: If it may as well be a call as not.
@@ -405,7 +405,7 @@ def without_call(name: str, given_as: str, value: Any) -> Any:
 
 
 def _written_entry(path: str, given_as: str, value: Mapping[str, Any]) -> Any:
-    """Return core updates; one entry with a `key` and a `value` becomes a list, or is refused."""
+    """Return core updates. One entry with a `key` and a `value` becomes a list, or is refused."""
     if "value" not in value or not isinstance(value.get("key"), str):
         return value
     if given_as != path and ENTRY_FIELDS.issuperset(value):

@@ -227,7 +227,7 @@ def _fit(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:
 
 
 def _rooms(lines: dict[str, list[_Line]], budget: int) -> dict[str, int]:
-    """Divide a budget: each section its share, and the rest to those that need more."""
+    """Divide a budget: a share for each section, and the rest for larger sections."""
     needs = {title: _size(title, found) for title, found in lines.items()}
     rooms = {title: min(need, int(budget * _SHARES[title])) for title, need in needs.items()}
     left = budget - sum(rooms.values())
@@ -243,7 +243,7 @@ def _size(title: str, lines: Iterable[_Line]) -> int:
 
 
 def _section(title: str, lines: list[_Line], room: int | None) -> Section:
-    """Take lines by rank while there is room, and show them in their own order."""
+    """Take lines by rank while there is room, and restore the order of the lines."""
     if room is None:
         room = _size(title, lines)
     left = room - len(title) - 1

@@ -1,4 +1,4 @@
-"""Applies a checked block to a branch: one transaction, then the maintenance it asks for."""
+"""Applies a checked block to a branch: one transaction, then the requested maintenance."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class Updates:
 
 @contextmanager
 def _noted(unseen: list[str], path: str) -> Iterator[None]:
-    """Note an id that the branch does not see, so that the error names all of them."""
+    """Note an id that the branch does not see, so that one error names all ids."""
     try:
         yield
     except RecordNotVisible as error:
@@ -214,7 +214,7 @@ def _noted(unseen: list[str], path: str) -> Iterator[None]:
 
 
 def _weighed(key: str, value: Any) -> dict[str, Any]:
-    """Return a core entry of a program, as important as one that says nothing of it."""
+    """Return a core entry of a program, with the default importance unless given."""
     is_full = isinstance(value, Mapping) and "value" in value
     entry = {"key": key, **(value if is_full else {"value": value})}
     if entry.get("importance") is None:
@@ -240,7 +240,7 @@ def _applied_before(connection: sqlite3.Connection, identity: str | None) -> dic
 
 
 def format_results(results: Mapping[str, Any], *, max_chars: int) -> str:
-    """Return the results of reads as a model is shown them; empty when there are none."""
+    """Return the results of reads as text for a model, empty without results."""
     parts = []
     if results.get("core_get"):
         values = results["core_get"].items()

@@ -1,1 +1,1 @@
-"""Sources of a run and its final memory."""
+"""Sources of a run and the final memory."""

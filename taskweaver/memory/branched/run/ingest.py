@@ -1,4 +1,4 @@
-"""Import of the sources of a run into its memory, text files and refusals included.
+"""Import of the sources of a run into the memory, text files and refusals included.
 
 No model takes part. Each source is known by its SHA-256: the same one is ingested once, a changed
 one updates its rows. The hash is written last, so an interrupted ingestion is done again.
@@ -38,7 +38,7 @@ _BULLETS: Mapping[str, tuple[str, ...]] = {
 def ingest_idea_md(
     branch: BranchHandle, idea_path: str | Path, *, node_uid: str | None = None
 ) -> bool:
-    """Keep an idea, its summary in core memory, all of it in archival; return whether it is new.
+    """Keep an idea, with a summary in core memory, and return whether the idea is new.
 
     Of a run, the branch is its root, from which the whole run inherits. The node that the idea is
     of becomes a tag.
@@ -81,7 +81,7 @@ def summarize_idea(content: str, budgets: Mapping[str, int]) -> str:
 
 
 def idea_sections(content: str) -> dict[str, str]:
-    """Return the text below each ``## `` heading, by its title in lower case."""
+    """Return the text below each ``## `` heading, by the title in lower case."""
     headings = list(_HEADING.finditer(content))
     ends = [heading.start() for heading in headings[1:]] + [len(content)]
     return {
@@ -98,7 +98,7 @@ def ingest_phase0_internal_info(
     command: str = "",
     node_uid: str | None = None,
 ) -> bool:
-    """Keep findings of Phase 0, a line in core memory, all in archival; return if they are new.
+    """Keep findings of Phase 0, with a line in core memory, and return whether that is new.
 
     The payload is plain data: the plan, the environment, and whatever else there is. The first
     5,000 characters of the files are quoted; `command` is the one that Phase 0 ran, and the node
@@ -143,7 +143,7 @@ def _flat(payload: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, s
 
 
 def ingest_environment(branch: BranchHandle, facts: Mapping[str, Any]) -> bool:
-    """Keep facts about a machine in a record, the main ones in core memory; return if new.
+    """Keep facts about a machine in a record, the main ones in core memory, and return if new.
 
     Of a run, the branch is its root. The main facts are ``cpu``, ``cpus``, ``memory_mib``,
     ``gpus``, ``os``, ``kernel``, ``compilers`` and ``tools``.
@@ -180,7 +180,7 @@ def _joined(value: object) -> str:
 
 
 def keep_record(branch: BranchHandle, text: str, tags: list[str], meta: Mapping[str, Any]) -> int:
-    """Write a record, or update the one in view that has the same tags; return its id."""
+    """Write a record, or update the one in view that has the same tags, and return the id."""
     found = branch.records(tags=tags, limit=1)
     if found and set(found[0].tags) == set(tags):
         branch.update(found[0].id, text=text, meta=meta)

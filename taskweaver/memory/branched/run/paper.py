@@ -1,4 +1,4 @@
-"""The final memory of a run: the facts a paper needs, each on one line with its sources.
+"""The final memory of a run: the facts a paper needs, each on one line with the sources.
 
 It is put together from the memory, and from plain data the search passes about its nodes, without
 a model, so the same memory gives the same files to the last byte. The table of sections has the
@@ -87,7 +87,7 @@ def generate_final_memory(
     artifacts_index: Mapping[str, Any] | None = None,
     is_limited: bool = False,
 ) -> dict[str, Any]:
-    """Write the final memory of a run as text and as data, into ``memory/`` of its folder.
+    """Write the final memory of a run as text and as data, into ``memory/`` of the folder.
 
     Args:
         memory: The memory.
@@ -232,7 +232,7 @@ _PHASES = {
 
 
 def fill(view: RunView) -> FactLedger:
-    """Return all facts; of facts in several sections, the first one added shows them."""
+    """Return all facts. Of facts in several sections, the first one added shows them."""
     ledger = FactLedger()
     for section, read, *arguments in _SECTIONS:
         # The table has a row for each top node, also for a node that stands elsewhere.
@@ -259,7 +259,7 @@ def _counted(view: RunView) -> list[Fact]:
 
 
 def _best(view: RunView) -> list[Fact]:
-    """Return the best node, or the best branch as the memory alone knows it."""
+    """Return the best node, or the best branch without data of nodes."""
     given = nodes.best_facts(view)
     if given or len(view.chain) < 2:
         return given
@@ -268,7 +268,7 @@ def _best(view: RunView) -> list[Fact]:
 
 
 def _parameters(view: RunView) -> list[Fact]:
-    """Return the keys the branches of the chain set, but for those of the run as a whole."""
+    """Return the keys the branches of the chain set, except keys of the run as a whole."""
     return view.keys(*sorted(set(view.core) - _OF_THE_RUN))
 
 
@@ -288,7 +288,7 @@ def _created(view: RunView) -> list[Fact]:
 
 
 def _environment(view: RunView) -> list[Fact]:
-    """Return facts about the machine: those of core memory, and the rest of the records."""
+    """Return facts about the machine, from core memory and from records."""
     known = view.keys(*_HARDWARE)
     held = {name for key, names in _HARDWARE.items() if key in view.core for name in names}
     facts = []
@@ -326,7 +326,7 @@ def _phase0(view: RunView) -> list[Fact]:
 
 
 def _tested(view: RunView, tag: str, kind: str, title: str) -> list[Fact]:
-    """Return the lists of things a stage tested; event and record of one are one fact."""
+    """Return the lists of things a stage tested. Event and record of one are one fact."""
     rows: list[Event | Record] = [
         row for row in view.records if {tag, "STAGE_COMPLETE"} <= {*row.tags}
     ]
@@ -348,13 +348,13 @@ def _node_summaries(view: RunView) -> list[Fact]:
 
 
 def _unlabelled(line: str) -> str:
-    """Return a labelled line without its label, where the rest is telling."""
+    """Return a labelled line without the label, where the rest is telling."""
     rest = line.partition(": ")[2]
     return rest if is_telling(rest) else line
 
 
 def _findings(view: RunView) -> list[Fact]:
-    """Return the findings of nodes as events give them: the beginning of the record's."""
+    """Return the findings of nodes in events, which cut the findings of records."""
     facts = []
     for event in view.events:
         if event.kind == "node_summary" and event.text.strip():
@@ -365,7 +365,7 @@ def _findings(view: RunView) -> list[Fact]:
 
 
 def _listed_resources(view: RunView) -> list[Fact]:
-    """Return the resources of the run's file, used or not, as the index lists them."""
+    """Return the resources that the index lists, used or not."""
     entry = view.core.get(INDEX_KEY)
     return [
         view.fact(entry, f"Listed: {line.removeprefix('- ')}")
@@ -375,7 +375,7 @@ def _listed_resources(view: RunView) -> list[Fact]:
 
 
 def _resources(view: RunView) -> list[Fact]:
-    """Return the resources that were used, each with the record that describes it."""
+    """Return the used resources, each with the describing record."""
     entry = view.core.get("resource_used")
     if entry is None:
         return []
@@ -393,7 +393,7 @@ def _resources(view: RunView) -> list[Fact]:
 
 
 def _phases(view: RunView) -> list[Fact]:
-    """Return the phases of the best branch as its events give them."""
+    """Return the phases of the best branch from events."""
     return [
         view.fact(event, f"Phase {phase}: {event.text}", key=f"phase {phase}")
         for event in view.events
@@ -402,7 +402,7 @@ def _phases(view: RunView) -> list[Fact]:
 
 
 def _results(view: RunView) -> Sequence[Fact]:
-    """Return the newest results; the summary needs the first one, too."""
+    """Return the newest results. The summary needs the first one, too."""
     return view.newest(view.result_facts())
 
 

@@ -30,7 +30,7 @@ _PLACE = (("stage", "stage"), ("branch", "branch_id"), ("from", "parent"))
 
 
 def checked_index(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of a search as JSON keeps it.
+    """Return the data of a search as plain JSON data.
 
     Raises:
         InvalidUpdate: If JSON cannot keep it, or a part has another form.
@@ -55,7 +55,7 @@ def _require(path: str, value: object, form: type) -> None:
 
 
 def parts(index: Data) -> dict[str, Any]:
-    """Return the parts of checked data by name, empty ones for those that are missing."""
+    """Return the parts of checked data by name, with empty values for missing parts."""
     return {name: index.get(name) or form() for name, form in _FORMS.items()}
 
 
@@ -75,13 +75,13 @@ def _source(node: Data) -> list[str]:
 
 
 def _named(node: Data) -> str:
-    """Return a node's id with its kind and name."""
+    """Return a node's id with the kind and name."""
     label = " ".join(plain(node[name]) for name in ("kind", "name") if node.get(name))
     return f"{_id(node)} ({label})" if label else _id(node)
 
 
 def _metric(node: Data) -> str:
-    """Return a metric as people read it: name, value and unit, and which direction is better."""
+    """Return a metric for people: name, value and unit, and which direction is better."""
     value = node.get("metric")
     if not isinstance(value, Mapping):
         return "" if value is None else plain(value)
@@ -94,7 +94,7 @@ def _metric(node: Data) -> str:
 
 
 def _result(view: RunView, node: Data, text: str, same: str = "") -> Fact:
-    """Return a line about a node's result, with the rows of memory about it."""
+    """Return a line about a node's result, with the rows of memory as sources."""
     sources = [*_source(node), *view.result_sources(_id(node))]
     return Fact(text, sources, key=f"result {_id(node)}", same=same)
 
@@ -124,7 +124,7 @@ def summary_facts(view: RunView) -> list[Fact]:
 
 
 def best_facts(view: RunView) -> list[Fact]:
-    """Return the best node: its place in the tree, plan, parameters, change, commands, files."""
+    """Return the best node: the place in the tree, plan, parameters, change, commands, files."""
     node = view.index["best_node_data"]
     if not node:
         return []
@@ -181,7 +181,7 @@ def phase_facts(view: RunView) -> list[Fact]:
 
 
 def top_facts(view: RunView) -> list[Fact]:
-    """Return the top nodes, a line each; the best refers to its own section."""
+    """Return the top nodes, a line each. The best refers to its own section."""
     facts = []
     for rank, node in enumerate(view.index["top_nodes_data"], start=1):
         text = "; ".join(filter(None, cells(node, view.index["best_node_data"].get("id"))))
@@ -191,7 +191,7 @@ def top_facts(view: RunView) -> list[Fact]:
 
 
 def cells(node: Data, best_id: object) -> list[str]:
-    """Return the cells of a top node, but for its rank and its sources."""
+    """Return the cells of a top node, but for the rank and the sources."""
     plan, changed, findings = "see Best Node Details", "", ""
     if node.get("id") is None or node.get("id") != best_id:
         parameters = f"Parameters: {_parameters(node)}." if _parameters(node) else ""
@@ -228,7 +228,7 @@ def attempt_facts(view: RunView) -> list[Fact]:
 
 
 def failure_facts(view: RunView) -> list[Fact]:
-    """Return the failures of all nodes, those that only the search noted last."""
+    """Return the failures of all nodes, failures that only the search noted last."""
     failed = view.index["failed_nodes_data"]
     fixed = {
         _id(node): ", ".join(map(plain, node["fixed_by"]))

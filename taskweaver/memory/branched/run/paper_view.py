@@ -1,10 +1,11 @@
-"""The memory of a run, read for its paper, as facts that are kept once with all their sources."""
+"""The memory of a run, read for the paper, as facts that are kept once with all their sources."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.memory.branched.errors import UnknownBranch
@@ -39,27 +40,21 @@ class Fact:
 
     @property
     def line(self) -> str:
-        """The text with its sources, without a bullet."""
+        """The text with the sources, without a bullet."""
         return f"{self.text} [{'; '.join(self.sources)}]" if self.sources else self.text
 
 
-@dataclass(slots=True)
-class _Section:
-    facts: list[Fact] = field(default_factory=list)
-    elsewhere: dict[str, None] = field(default_factory=dict)
-
-
 class FactLedger:
-    """Facts by section. A fact that is in one section already only adds its sources there."""
+    """Facts by section. A fact that is in one section already only adds the sources there."""
 
     def __init__(self) -> None:
-        self._sections: dict[str, _Section] = {}
+        self._facts: defaultdict[str, list[Fact]] = defaultdict(list)
+        self._elsewhere: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._by_key: dict[str, tuple[str, Fact]] = {}
         self._by_words: dict[str, tuple[str, Fact]] = {}
 
     def add(self, section: str, facts: Iterable[Fact]) -> None:
-        """Add facts to a section, in their order, but for those a section shows already."""
-        own = self._sections.setdefault(section, _Section())
+        """Add facts to a section, in order, except facts that a section shows already."""
         for fact in facts:
             found = self._find(fact)
             if found is None:
@@ -68,14 +63,13 @@ class FactLedger:
             home, shown = found
             shown.sources = list(dict.fromkeys([*shown.sources, *fact.sources]))
             if home != section:
-                own.elsewhere[home] = None
+                self._elsewhere[section][home] = None
             self._know(fact, found)
 
     def show(self, section: str, facts: Iterable[Fact]) -> None:
         """Add facts to a section, whatever the document shows already."""
-        own = self._sections.setdefault(section, _Section())
         for fact in facts:
-            own.facts.append(fact)
+            self._facts[section].append(fact)
             self._know(fact, (section, fact))
 
     def _know(self, fact: Fact, place: tuple[str, Fact]) -> None:
@@ -86,11 +80,11 @@ class FactLedger:
 
     def facts(self, section: str) -> list[Fact]:
         """Return the facts that are shown in a section."""
-        return self._sections[section].facts
+        return self._facts[section]
 
     def elsewhere(self, section: str) -> list[str]:
-        """Return the sections that show the other facts of this one."""
-        return list(self._sections[section].elsewhere)
+        """Return the sections that show further facts of this section."""
+        return list(self._elsewhere[section])
 
     def _find(self, fact: Fact) -> tuple[str, Fact] | None:
         words = normal(fact.same or fact.text)
@@ -105,7 +99,7 @@ class FactLedger:
 
 
 def is_telling(text: str) -> bool:
-    """Return whether a text is long enough to be the same fact wherever it stands."""
+    """Return whether a text is long enough to identify a fact."""
     return len(normal(text).split()) >= _LEAST_TOKENS
 
 
@@ -130,7 +124,7 @@ _FOR_THE_SEARCH = re.compile(r"\W*built-in proposer\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Rows that a paper is made of, oldest first, and the search's facts about its nodes.
+    """Rows that a paper is made of, oldest first, and the search's facts about the nodes.
 
     Attributes:
         index: The search's facts; see docs/memory.md.
@@ -159,7 +153,7 @@ class RunView:
     is_limited: bool
 
     def source(self, row: CoreEntry | Event | Record) -> str:
-        """Return the place of a row as the document names it."""
+        """Return the name of a row's place in the document."""
         if isinstance(row, CoreEntry):
             return f"core {row.key}, {self.names[row.branch]}"
         if isinstance(row, Event):
@@ -172,7 +166,7 @@ class RunView:
         return Compressor.cut(line, _LIMIT_CHARS) if self.is_limited else line
 
     def newest(self, facts: Sequence[Fact]) -> Sequence[Fact]:
-        """Return facts, only the last of them where there is a limit."""
+        """Return facts, or where there is a limit the last facts."""
         return facts[-_LIMIT_ROWS:] if self.is_limited else facts
 
     def keys(self, *names: str) -> list[Fact]:
@@ -201,7 +195,7 @@ class RunView:
     def fact(
         self, row: CoreEntry | Event | Record, text: str, same: str = "", key: str = ""
     ) -> Fact:
-        """Return a line about a row; `same` is the part that identifies it."""
+        """Return a line about a row. `same` is the identifying part."""
         return Fact(self.cut(text), [self.source(row)], key=key, same=same)
 
     def idea_lines(self, *sections: str) -> list[Fact]:
@@ -211,7 +205,7 @@ class RunView:
         return [Fact(self.cut(part), ["idea.md"]) for part in parts]
 
     def node_of(self, row: Event | Record) -> str:
-        """Return the node a row is about; the id of its branch where it names none."""
+        """Return the node a row is about, by default the id of the branch."""
         if isinstance(row, Event) and row.data.get("node_id"):
             return str(row.data["node_id"])
         named = (tag.removeprefix(head) for head in _NODE_TAGS for tag in row.tags
@@ -243,7 +237,7 @@ class RunView:
         return facts
 
     def failure_facts(self, fixed: Mapping[str, str]) -> Sequence[Fact]:
-        """Return the failures of all branches, a line each, with the nodes that `fixed` them."""
+        """Return the failures of all branches, a line each, and the nodes that `fixed` some."""
         facts: list[Fact] = []
         for node, group in _grouped(self.failures, self.node_of).items():
             found = self._failures_of(node, sorted(group, key=_failure_order))
@@ -253,7 +247,7 @@ class RunView:
         return self.newest(facts)
 
     def _failures_of(self, node: str, rows: Iterable[Event | Record]) -> list[Fact]:
-        """Return the failures of a node; rows of which one begins like another are one line."""
+        """Return the failures of a node. Rows of which one begins like another are one line."""
         found: list[tuple[str, Fact]] = []
         for row in rows:
             words = normal(_FAILURE_HEAD.sub("", row.text, count=1))
@@ -271,7 +265,7 @@ class RunView:
 
 
 def _begin_alike(one: str, other: str) -> bool:
-    """Return whether one of two messages, which may be cut off, is the beginning of the other.
+    """Return whether two messages, possibly cut off, begin alike.
 
     One word, or none beside the kind of an error, is the beginning of no other message.
     """
@@ -287,7 +281,7 @@ def read_view(
     *,
     is_limited: bool = False,
 ) -> RunView:
-    """Read the memory of a run: its root, and the branch of its best node.
+    """Read the memory of a run: the root, and the branch of the best node.
 
     With `is_limited`, texts are cut at 400 characters and lists at 50 lines. `index` has the
     search's facts about its nodes.
@@ -349,7 +343,7 @@ def _is_result(event: Event) -> bool:
 
 
 def _telling(text: str) -> str:
-    """Return a text that identifies a fact wherever it stands, or nothing."""
+    """Return a text that is long enough to identify a fact, or nothing."""
     return text if is_telling(text) else ""
 
 
@@ -374,9 +368,9 @@ def _failure_order(row: Event | Record) -> tuple[int, int]:
 def _grouped(
     rows: Iterable[Event | Record], node_of: Callable[[Event | Record], str]
 ) -> dict[str, list[Event | Record]]:
-    groups: dict[str, list[Event | Record]] = {}
+    groups: defaultdict[str, list[Event | Record]] = defaultdict(list)
     for row in rows:
-        groups.setdefault(node_of(row), []).append(row)
+        groups[node_of(row)].append(row)
     return groups
 
 

@@ -28,7 +28,7 @@ _ORIGINS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on quoting an item: its tree, its content, files, characters a file and in all."""
+    """Limits on quoting an item: the tree, the content, files, characters a file and in all."""
 
     tree: bool
     content: bool
@@ -70,7 +70,7 @@ class ResourceSource:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something a run may use, of one of `CLASSES`, at a path in its source.
+    """Something a run may use, of one of `CLASSES`, at a path in the source.
 
     The limits say how much of it is quoted; without `files`, those that look like sources or
     documents are.
@@ -86,7 +86,7 @@ class Item:
 
     @property
     def id(self) -> str:
-        """Its id: class, name, source kind, source name and path."""
+        """The id: class, name, source kind, source name and path."""
         source = f"{self.source.kind}:{self.source.name}"
         return f"{self.class_}:{self.name}:{source}:{self.path}"
 
@@ -157,7 +157,7 @@ def _source(path: str, kind: str, entry: object) -> ResourceSource:
 
 
 def _check_apart(sources: Iterable[ResourceSource]) -> None:
-    """Refuse a source that stands in another, or in its place."""
+    """Refuse a source that stands in another, or in the place."""
     passed: list[ResourceSource] = []
     for source in sources:
         for other in passed:

@@ -1,4 +1,4 @@
-"""Resources of a run: a snapshot of them in its memory, and the notes of their use."""
+"""Resources of a run: a snapshot of them in the memory, and the notes of their use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FETCH_STATUS = {"available": "available", "pending_fetch": "pending", "missing"
 
 @dataclass(frozen=True, slots=True)
 class ItemState:
-    """An item as it is now: its files, a line each, and the quoted part of its content.
+    """An item in its present state: the files, a line each, and the quoted part of the content.
 
     `source` is ``kind:name``, `container_path` where the run finds it, `fetch_status` one of
     ``available``, ``pending`` and ``failed``, and `digest` the SHA-256 of all of it.
@@ -59,7 +59,7 @@ class ItemState:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSnapshot:
-    """All items as they are now, sorted by id.
+    """All items in their present state, sorted by id.
 
     The digest is the SHA-256 over the file that lists them and all of them.
     """
@@ -118,7 +118,7 @@ def _state(item: Item, workspace: Path) -> ItemState:
 
 
 def _files(place: Path) -> Iterator[Path]:
-    """Yield the files below a place, sorted, without folders of tools; links are not followed."""
+    """Yield the files below a place, sorted, without folders of tools. Links are not followed."""
     if place.is_file():
         yield place
     for folder, folders, names in os.walk(place):
@@ -143,7 +143,12 @@ def _tree(place: Path, item: Item) -> str:
 def _content(place: Path, item: Item) -> str:
     parts: list[str] = []
     left = item.limits.max_total_chars
-    for path in _chosen(place, item):
+    wanted = {(place / name).resolve() for name in item.files}
+    for path in _files(place):
+        is_quotable = path.suffix.lower() in _QUOTED or path.name in _QUOTED_NAMES
+        is_chosen = path.resolve() in wanted if wanted else is_quotable
+        if not is_chosen or path.is_symlink() or not path.is_file():
+            continue
         if left <= 0 or len(parts) >= item.limits.max_files:
             break
         text = _quoted(path, min(item.limits.max_chars, left))
@@ -154,17 +159,8 @@ def _content(place: Path, item: Item) -> str:
     return "\n\n".join(parts)
 
 
-def _chosen(place: Path, item: Item) -> Iterator[Path]:
-    wanted = {(place / name).resolve() for name in item.files}
-    for path in _files(place):
-        is_quotable = path.suffix.lower() in _QUOTED or path.name in _QUOTED_NAMES
-        is_chosen = path.resolve() in wanted if wanted else is_quotable
-        if is_chosen and not path.is_symlink() and path.is_file():
-            yield path
-
-
 def _quoted(path: Path, max_chars: int) -> str:
-    """Return a text file, or its first lines and an excerpt; empty when it is no text."""
+    """Return a text file, or the first lines and an excerpt. Binary files give an empty text."""
     try:
         with Folder.at(path.parent) as folder, folder.open_file(path.name) as file:
             data = file.read(4 * max_chars + 4)
@@ -191,7 +187,7 @@ def update_resource_snapshot_if_changed(
     *,
     folder: Path | None = None,
 ) -> bool:
-    """Take a snapshot; keep it, and return True, when it differs from the one in memory.
+    """Take a snapshot, keep a changed snapshot, and return whether anything changed.
 
     Of a run, the branch is its root, from which the whole run inherits. ``/workspace`` in the file
     stands for `workspace_root`; ``resource_snapshot.json`` is written to the folder, if any.
@@ -273,7 +269,7 @@ def _tags(item: ItemState) -> list[str]:
 
 
 def track_resource_usage(branch: BranchHandle, item_id: str, *, note: str = "") -> bool:
-    """Note that an item was used; return False when that was noted before.
+    """Note that an item was used, and return False when that was noted before.
 
     Raises:
         InvalidUpdate: If the memory's index does not have the item.

@@ -28,7 +28,7 @@ _A_LONG_WRITE_S, _LONGEST_PAUSE_S = 0.25, 0.002
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection that distrusts the file; SQLite itself waits for other processes."""
+    """Open a connection that distrusts the file. SQLite itself waits for other processes."""
     connection = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
@@ -118,7 +118,7 @@ _CACHE_KIB = 8000
 
 
 class Readers:
-    """The connections for reading of a file. Close it when done."""
+    """The connections for reading of a file, to be closed."""
 
     def __init__(self, path: Path, first: sqlite3.Connection) -> None:
         """Begin with a connection, which is the first thread's that reads."""
@@ -166,7 +166,7 @@ class Readers:
         return connection
 
     def close(self) -> None:
-        """Close every connection; safe to call again."""
+        """Close every connection. Safe to call again."""
         with self._lock:
             self._is_closed = True
             for _, connection in self._open:
@@ -193,7 +193,7 @@ CORE_SIZES = ("core sizes", None)
 
 
 class Known:
-    """Facts that the writing connection found in the file, while nothing can have changed them.
+    """Facts about the file that the writing connection knows to be still true.
 
     It is forgotten when another connection has committed, when a command was rolled back, and
     when a command says that it changes or removes rows.
@@ -209,7 +209,7 @@ class Known:
         self._version: int | None = None
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Forget everything unless the file is as this connection left it.
+        """Forget everything if another connection has changed the file.
 
         Args:
             connection: The writing connection, inside a transaction.
@@ -220,7 +220,7 @@ class Known:
             self._version = version
 
     def forked(self, child: int, parent: int | None) -> None:
-        """Note a branch that was made: it has no event, and the core memory that it starts from.
+        """Note a new branch: no event, and the core memory of the parent.
 
         Args:
             child: Its number.
@@ -263,21 +263,21 @@ class Writer:
 
     @property
     def seq(self) -> int:
-        """The newest sequence number; the clock in the file has it after the commit."""
+        """The newest sequence number, written to the clock with the commit."""
         if not self.last and _CLOCK not in self.known.rows:
             row = self.connection.execute("SELECT seq FROM clock").fetchone()
             self.known.rows[_CLOCK] = int(row[0])
         return self.last or int(self.known.rows[_CLOCK])
 
     def run(self, action: Callable[[Writer], R]) -> R:
-        """Run a command; the records it added are in the full-text index afterwards."""
+        """Run a command, and index the added records."""
         self._unindexed.clear()
         result = action(self)
         self.index_added()
         return result
 
     def index_added(self) -> None:
-        """Add the records of the command so far to the full-text index, for a search in it."""
+        """Add the records of the command so far to the full-text index, for a search."""
         if self._unindexed:
             ends = self._unindexed[0], self._unindexed[-1]
             index_records(self.connection, "seq BETWEEN ? AND ?", *ends)
@@ -296,7 +296,7 @@ class Writer:
         return self.last
 
     def advance(self, seq: int) -> None:
-        """Set the clock to a later sequence number; those up to it were given out."""
+        """Set the clock to a later sequence number. All smaller numbers were given out."""
         self.first = self.first or self.tick()
         self.last = seq
         self.set_clock()

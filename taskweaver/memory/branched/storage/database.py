@@ -1,4 +1,4 @@
-"""One SQLite file: the turns of its writers, and the snapshots of its readers.
+"""One SQLite file: the turns of the writers, and the snapshots of the readers.
 
 Writers queue up, and whoever holds the lock commits for all that wait: one transaction and one
 sync for many writers, and no thread of its own to hand work to or to leave behind (see
@@ -49,7 +49,7 @@ _MOST_AT_ONCE = 256
 
 
 class _Command(Generic[R]):
-    """A write that waits for its turn."""
+    """A write that waits for the turn."""
 
     def __init__(self, action: Callable[[Writer], R]) -> None:
         self.action = action
@@ -58,7 +58,7 @@ class _Command(Generic[R]):
         self.error: BaseException | None = None
 
     def run(self, writer: Writer) -> None:
-        """Run beside others: if it fails, its writes go, and theirs stay."""
+        """Run beside further commands, which keep their writes if this command fails."""
         connection = writer.connection
         last = writer.last
         connection.execute("SAVEPOINT command")
@@ -75,7 +75,7 @@ class _Command(Generic[R]):
 
 
 class _Inside(threading.local):
-    """The transaction that takes what this thread writes, and the actions that follow it."""
+    """The transaction that takes what this thread writes, and the actions after the commit."""
 
     writer: Writer | None = None
     later: list[Callable[[], object]]
@@ -91,7 +91,7 @@ def _unmade(path: Path, error: OSError) -> str:
 
 
 class Database:
-    """The file of a memory. Close it when done.
+    """The file of a memory, to be closed.
 
     Attributes:
         path: The file.
@@ -109,7 +109,7 @@ class Database:
         use_fts: Literal["auto", "on", "off"] = "auto",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Open a file, and make or migrate its tables.
+        """Open a file, and make or migrate the tables.
 
         Raises:
             StoreTooNew: If a newer version wrote it.
@@ -198,7 +198,7 @@ class Database:
             )
 
     def write(self, action: Callable[[Writer], R]) -> R:
-        """Run an action in a write transaction, and return its result after the commit.
+        """Run an action in a write transaction, and return the result after the commit.
 
         The action may be run once only, in the calling thread or another writer's, and must not
         call `write` itself. Inside of `together` it is run at once.
@@ -223,7 +223,7 @@ class Database:
         return cast("R", command.result)
 
     def together(self, action: Callable[[], R]) -> R:
-        """Run an action whose writes are one transaction, and return its result after the commit.
+        """Run an action whose writes are one transaction, and return the result after the commit.
 
         If it raises, nothing of it is written. It is run as `write` runs actions, and others wait
         meanwhile; what it reads is the state before it.
@@ -249,7 +249,7 @@ class Database:
 
     @property
     def is_in_together(self) -> bool:
-        """Whether this thread runs the action of `together`, while other writers wait."""
+        """Whether this thread runs the action of `together`, while the file is locked."""
         return self._inside.writer is not None
 
     def after_commit(self, action: Callable[[], object]) -> None:
@@ -260,7 +260,7 @@ class Database:
             self._inside.later.append(action)
 
     def _commit_waiting(self) -> None:
-        """Commit the waiting commands. Whatever goes wrong, each command gets its error."""
+        """Commit the waiting commands. Whatever goes wrong, each command gets the error."""
         commands = [self._waiting.popleft() for _ in range(min(len(self._waiting), _MOST_AT_ONCE))]
         try:
             if self._is_closed:
@@ -289,7 +289,7 @@ class Database:
             self._settle(commands)
 
     def _settle(self, commands: list[_Command[Any]]) -> None:
-        """End the commands, and forget what those found that were undone."""
+        """End the commands, and forget what undone commands had found."""
         if any(command.error is not None for command in commands):
             self._known.forget()
             if self.on_undone is not None:
@@ -298,7 +298,7 @@ class Database:
             command.is_done = True
 
     def alone(self, action: Callable[[sqlite3.Connection], R]) -> R:
-        """Run an action on the connection for writing, with no transaction and no writer beside it.
+        """Run an action on the connection for writing, with no transaction and no writer meanwhile.
 
         Raises:
             StoreBusy: If another process holds the file for too long.
@@ -313,7 +313,7 @@ class Database:
 
     @property
     def reading(self) -> sqlite3.Connection:
-        """This thread's connection for reading; inside `snapshot` it sees one state.
+        """This thread's connection for reading. Inside `snapshot` all reads see one state.
 
         Raises:
             StoreClosed: If the memory was closed.
@@ -332,7 +332,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
-        """Read one state in several queries; nested blocks see the outer one's."""
+        """Read one state in several queries. Nested blocks see the outer one's."""
         with self.guarded():
             connection = self.reading
             if connection.in_transaction:
@@ -349,7 +349,7 @@ class Database:
         return int(connection.execute("SELECT seq FROM clock").fetchone()[0])
 
     def backup(self, target: Path) -> None:
-        """Copy the file as it is now, while others write.
+        """Copy the file in the present state, while writers go on.
 
         Raises:
             StoreUnwritable: If `target` cannot be written.
@@ -368,7 +368,7 @@ class Database:
                 partial.unlink(missing_ok=True)
 
     def write_through(self) -> None:
-        """Move the written pages from the log into the file, for a file that is moved without it.
+        """Move the written pages from the log into the file, to be moved without the log.
 
         Raises:
             StoreUnwritable: If the disk is full, or another process reads the file.
@@ -379,7 +379,7 @@ class Database:
                 raise StoreUnwritable(f"{self.path} is not complete: another process reads it.")
 
     def close(self) -> None:
-        """Finish the present write and close every connection; safe to call again.
+        """Finish the present write and close every connection. Safe to call again.
 
         In a process that was forked since the file was opened it does nothing.
         """
@@ -428,7 +428,7 @@ def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use
 
 
 def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
-    """Make the full-text index if it is missing; return whether it is used."""
+    """Make a missing full-text index, and return whether the index is used."""
     if schema.has_search(connection):
         return use_fts != "off"
     if use_fts == "off":
@@ -441,7 +441,7 @@ def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    """Keep a write-ahead log, so that readers and writers do not wait for each other.
+    """Keep a write-ahead log, so that readers and writers do not wait.
 
     A backup is made without one. Where it cannot be had, because the file is read-only or another
     process reads it without one, the file is used without one too.

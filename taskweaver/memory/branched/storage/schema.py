@@ -8,7 +8,7 @@ view of a branch at a sequence number can be read again exactly.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
@@ -168,7 +168,21 @@ CREATE INDEX summaries_branch ON summaries (branch_id, role, seq);
 _ARCHIVAL_COLUMNS = """
 ALTER TABLE archival ADD COLUMN is_deleted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE archival ADD COLUMN place TEXT AS ('b' || branch_id) VIRTUAL;
+DROP TABLE IF EXISTS archival_fts;
 """
+"""Mark of a deleted record, and the word for its branch that the index holds.
+
+An index of the former form is dropped; `add_search` makes the new one.
+"""
+
+_WITHOUT_TRIGGERS = """
+DROP TRIGGER IF EXISTS archival_added;
+DROP TRIGGER IF EXISTS archival_removed;
+"""
+"""The index without triggers: a file that distrusts its schema may not have them run."""
+
+_WITH_RECORDS = ""
+"""No change of a table: posts may hold records of replies now, which earlier versions refuse."""
 
 _SEARCH = """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
@@ -191,38 +205,8 @@ END;
 """
 
 
-def _create(connection: sqlite3.Connection) -> None:
-    for statement in _statements(_TABLES):
-        connection.execute(statement)
-
-
-def _add_summaries(connection: sqlite3.Connection) -> None:
-    for statement in _statements(_SUMMARIES):
-        connection.execute(statement)
-
-
-def _extend_archival(connection: sqlite3.Connection) -> None:
-    """Add the mark of a deleted record, and the word for its branch that the index holds.
-
-    An index of the former form is dropped; `add_search` makes the new one.
-    """
-    for statement in _statements(_ARCHIVAL_COLUMNS):
-        connection.execute(statement)
-    connection.execute("DROP TABLE IF EXISTS archival_fts")
-
-
-def _drop_triggers(connection: sqlite3.Connection) -> None:
-    """Drop the triggers of the index: a file that distrusts its schema may not have them run."""
-    for name in ("archival_added", "archival_removed"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-
-
-def _allow_records(_connection: sqlite3.Connection) -> None:
-    """Change no table: posts may hold records of replies now, which earlier versions refuse."""
-
-
 def _statements(script: str) -> list[str]:
-    """Split a script of this package; unlike `executescript` this leaves the transaction open."""
+    """Split a script of this package. Unlike `executescript` this leaves the transaction open."""
     statements, rest = [], ""
     for part in script.split(";"):
         rest += part + ";"
@@ -232,14 +216,8 @@ def _statements(script: str) -> list[str]:
     return [statement for statement in statements if statement != ";"]
 
 
-_MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _create,
-    _add_summaries,
-    _drop_triggers,
-    _extend_archival,
-    _allow_records,
-)
-"""Steps from version n to version n + 1; a new one is added at the end."""
+_MIGRATIONS = (_TABLES, _SUMMARIES, _WITHOUT_TRIGGERS, _ARCHIVAL_COLUMNS, _WITH_RECORDS)
+"""Scripts from version n to version n + 1; a new one is added at the end."""
 
 VERSION = len(_MIGRATIONS)
 
@@ -278,14 +256,13 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     """
     if is_current(connection, path):  # another process was first
         return
-    for step in _MIGRATIONS[version_of(connection) or 0 :]:
-        step(connection)
+    _run(connection, _MIGRATIONS[version_of(connection) or 0 :])
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def add_search(connection: sqlite3.Connection) -> bool:
-    """Make the full-text index if this SQLite has FTS5; return whether there is one."""
+    """Make the full-text index if this SQLite has FTS5, and return whether there is one."""
     if has_search(connection):
         return True
     try:
@@ -305,8 +282,13 @@ def rebuild_search(connection: sqlite3.Connection) -> None:
 
 def build(connection: sqlite3.Connection, version: int) -> None:
     """Make the tables of a version in an empty database, without the full-text index."""
-    for step in _MIGRATIONS[:version]:
-        step(connection)
+    _run(connection, _MIGRATIONS[:version])
+
+
+def _run(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
+    for script in scripts:
+        for statement in _statements(script):
+            connection.execute(statement)
 
 
 def search_index(version: int = VERSION) -> dict[tuple[str, str], str]:
@@ -345,7 +327,7 @@ def index_records(connection: sqlite3.Connection, where: str, *values: object) -
 
 
 def unindex_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
-    """Remove records from the full-text index, before they are deleted; see `index_records`."""
+    """Remove records from the full-text index, before they are deleted (see `index_records`)."""
     if has_search(connection):
         connection.execute(
             "INSERT INTO archival_fts (archival_fts, rowid, text, tags, place)"
@@ -355,7 +337,7 @@ def unindex_records(connection: sqlite3.Connection, where: str, *values: object)
 
 
 def version_of(connection: sqlite3.Connection) -> int | None:
-    """Return the version of a file; None unless this program wrote it."""
+    """Return the version of a file that this program wrote."""
     version, application = _marks(connection)
     return version if application == APPLICATION_ID else None
 

@@ -64,7 +64,7 @@ _INVARIANTS = {
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
-    """Return the problems of a file, a line each; empty when all is well.
+    """Return the problems of a file, a line each. Empty when all is well.
 
     Args:
         connection: Open on the file; it only reads.
@@ -149,7 +149,7 @@ def _values(connection: sqlite3.Connection) -> list[str]:
 
 
 def check_values(table: str, row: Mapping[str, Any]) -> None:
-    """Raise unless numbers are in order, and columns of JSON hold the form that is read from them.
+    """Raise unless numbers are in order, and columns of JSON hold the expected form.
 
     Raises:
         InvalidUpdate, ValueError, TypeError, RecursionError: If they do not.
@@ -185,7 +185,7 @@ _MOST_NAMED = 5
 
 
 def schema_problems(connection: sqlite3.Connection) -> list[str]:
-    """Return how a file's schema differs from that of its version, a line each.
+    """Return how a file's schema differs from that of the version, a line each.
 
     Raises:
         sqlite3.DatabaseError: If the schema cannot be read.
@@ -200,7 +200,7 @@ def schema_problems(connection: sqlite3.Connection) -> list[str]:
 
 
 def foreign_objects(connection: sqlite3.Connection) -> list[str]:
-    """Return the objects of a file's schema that its version does not have, a line each.
+    """Return the objects of a file's schema that the version does not have, a line each.
 
     Raises:
         sqlite3.DatabaseError: If the schema cannot be read.
@@ -213,7 +213,7 @@ def foreign_objects(connection: sqlite3.Connection) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _foreign(version: int, objects: tuple[_Object, ...]) -> tuple[str, ...]:
-    """Compare a schema with that of its version, which takes longer than to read it."""
+    """Compare a schema with that of the version, which takes longer than to read a schema."""
     allowed = {**_expected(version), **schema.search_index(version)}
     if version < _WITHOUT_TRIGGERS:
         allowed |= schema.former_triggers()
@@ -239,7 +239,7 @@ def _objects(connection: sqlite3.Connection) -> tuple[_Object, ...]:
 
 
 def _explicit(objects: tuple[_Object, ...]) -> dict[_Key, str]:
-    """Return the objects of a schema, without those that SQLite itself makes."""
+    """Return the objects of a schema, without the objects of SQLite itself."""
     return {
         (kind, name): sql or "" for kind, name, sql in objects if not _is_of_sqlite(kind, name, sql)
     }

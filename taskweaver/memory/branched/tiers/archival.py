@@ -1,4 +1,4 @@
-"""Archival memory: records with tags. A new version of a record overlays it from its branch on."""
+"""Archival memory: records with tags. A new version overlays a record from its branch on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment
@@ -35,20 +35,13 @@ WHERE a.branch_id = ? AND a.text_hash = ? AND a.text = ? AND a.tags = ? AND NOT 
 class Archival:
     """The archival memory of all branches."""
 
-    def __init__(
-        self,
-        database: Database,
-        branches: Branches,
-        config: MemoryConfig,
-        compressor: Compressor,
-    ) -> None:
-        self._database = database
+    def __init__(self, branches: Branches, config: MemoryConfig, compressor: Compressor) -> None:
         self._branches = branches
         self._config = config
         self._compressor = compressor
 
     def prepare(self, text: object, context: Callable[[], str]) -> str:
-        """Check a text and bring it to the allowed length, before a transaction is open.
+        """Check and shorten a text, before a transaction is open.
 
         Args:
             text: The text.
@@ -72,7 +65,7 @@ class Archival:
         tags: object = (),
         meta: object = None,
     ) -> int:
-        """Add a record and return its id.
+        """Add a record and return the id.
 
         A text with tags that the branch itself keeps, in this form, is not added again: it stays
         one record, whose meta takes up the fields of the new one.
@@ -104,7 +97,7 @@ class Archival:
         tags: object = None,
         meta: object = None,
     ) -> int:
-        """Overlay a record a branch sees; None leaves a part. Ancestors and siblings keep theirs.
+        """Overlay a record in view of a branch. Ancestors and siblings see the former version.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -122,7 +115,7 @@ class Archival:
         return old.id
 
     def delete(self, writer: Writer, branch_id: str, record_id: object) -> int:
-        """Hide a record from a branch and its future descendants; return its id.
+        """Hide a record from a branch and the future descendants, and return the id.
 
         Ancestors and siblings keep theirs, and a look at the past finds it.
 
@@ -194,7 +187,7 @@ class Archival:
                     yield item
 
     def deleted(self, view: BranchView) -> dict[Content, int]:
-        """Return the contents that a branch sees as deleted, each with its deletion.
+        """Return the contents that a branch sees as deleted, each with the deletion.
 
         Returns:
             The number of the row that deleted a record, by the text and tags of each version.
@@ -221,7 +214,7 @@ class Archival:
         return True
 
     def _fit(self, text: str) -> str:
-        """Shorten without a model: inside a transaction none is asked."""
+        """Shorten without a model: no model is asked inside a transaction."""
         return self._compressor.cut(text, self._config.archival_max_chars)
 
     def _insert(
@@ -250,7 +243,7 @@ class Archival:
 
 
 def text_hash(text: str) -> int:
-    """Return a small number that is the same for the same text, to look for it quickly."""
+    """Return a small number that is the same for the same text, for quick lookups."""
     return zlib.crc32(text.encode())
 
 

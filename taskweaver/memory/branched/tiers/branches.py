@@ -79,7 +79,7 @@ class Countdown:
                 self._left[child] = left
 
     def is_due(self, branch_id: str) -> bool:
-        """Return whether the events of a branch have to be counted now; they are, then."""
+        """Return whether the events of a branch have to be counted now, and expect the count."""
         with self._lock:
             is_due = branch_id in self._due
             self._due.discard(branch_id)
@@ -94,7 +94,7 @@ class Countdown:
             self._left[branch.number] = left
 
     def forget(self) -> None:
-        """Forget every number, after rows were removed or undone: a digest may be among them.
+        """Forget every number, after rows were removed or undone: a digest may have gone.
 
         An undone branch leaves its number to another one.
         """
@@ -138,7 +138,7 @@ _NEVER_LIVE = ("digests", "exclusions")
 
 
 class BranchView(NamedTuple):
-    """A branch as a connection sees it, now or in its state at a row."""
+    """A branch as a connection sees it, now or in the state at a row."""
 
     connection: sqlite3.Connection
     branch: Branch
@@ -159,7 +159,7 @@ class Branches:
         self.countdown = countdown
 
     def create(self, parent: str | None, name: str, **options: Any) -> Branch:
-        """Make a branch in a transaction of its own; see `add`."""
+        """Make a branch in a transaction of its own (see `add`)."""
         return self._database.write(lambda writer: self.add(writer, parent, name, **options))
 
     def add(
@@ -172,7 +172,7 @@ class Branches:
         at: int | None = None,
         live: bool = False,
     ) -> Branch:
-        """Make a branch with the view of its parent, now or at a row.
+        """Make a branch with the view of the parent, now or at a row.
 
         Args:
             writer: The transaction.
@@ -246,6 +246,19 @@ class Branches:
             raise BranchSealed(f"Branch {branch.id!r} is {branch.state}; {advice}.")
         return branch
 
+    def insert(self, branch_id: str, table: str, **values: object) -> int:
+        """Add a row to a branch in a transaction of its own, and return the number.
+
+        Raises:
+            UnknownBranch, BranchSealed: If the branch takes no writes.
+        """
+
+        def act(writer: Writer) -> int:
+            branch = self.writable(writer, branch_id)
+            return writer.insert(table, branch_id=branch.number, **values, created_at=writer.now)
+
+        return self._database.write(act)
+
     def _found(self, writer: Writer, branch_id: str) -> Branch:
         """Return a branch as `find` does, from the file only when it may have changed."""
         is_name = isinstance(branch_id, str)
@@ -267,7 +280,7 @@ class Branches:
         return dict(connection.execute(query, (json.dumps(sorted(set(numbers))),)).fetchall())
 
     def root(self, connection: sqlite3.Connection) -> Branch | None:
-        """Return the oldest root, or None in an empty file."""
+        """Return the oldest root, if any."""
         row = connection.execute(
             f"SELECT {_COLUMNS} FROM branches WHERE parent_id IS NULL ORDER BY id LIMIT 1"
         ).fetchone()
@@ -276,12 +289,11 @@ class Branches:
     def set_state(self, writer: Writer, branch: Branch, state: BranchState) -> None:
         """Seal, prune or open a branch."""
         writer.known.forget()
-        writer.connection.execute(
-            "UPDATE branches SET state = ? WHERE id = ?", (state, branch.number)
-        )
+        query = "UPDATE branches SET state = ? WHERE id = ?"
+        writer.connection.execute(query, (state, branch.number))
 
     def set_node_uid(self, writer: Writer, branch: Branch, node_uid: str) -> None:
-        """Give a branch its other name."""
+        """Set the second name of a branch."""
         checked_name("branch_id", node_uid)
         writer.known.forget()
         writer.connection.execute(
@@ -290,7 +302,7 @@ class Branches:
 
     @contextmanager
     def view(self, branch_id: object, at: int | None = None) -> Iterator[BranchView]:
-        """Open a snapshot with a branch in it.
+        """Open a snapshot, and find a branch.
 
         Raises:
             UnknownBranch: If the branch does not exist.
@@ -315,12 +327,12 @@ class Branches:
         return tuple(Segment(number, min(up_to, newest)) for number, up_to in path)
 
     def keeps(self, number: int, tier: Tier, path: Path) -> bool:
-        """Return whether this is the very path that is kept: its branch is committed, and there."""
+        """Return whether this is the very path that is kept: the branch is committed, and there."""
         with self._lock:
             return self._paths.get((number, tier)) is path
 
     def common(self, connection: sqlite3.Connection, one: Branch, two: Branch) -> int:
-        """Return the newest row both branches inherited when they parted; 0 for strangers."""
+        """Return the newest row both branches inherited when they parted. 0 for strangers."""
         lines = [
             _segments(connection.execute(_PATH, (branch.number,)), keep_live=False)
             for branch in (one, two)
@@ -351,7 +363,7 @@ class Branches:
     def _derived(
         self, connection: sqlite3.Connection, branch: Branch, tier: Tier
     ) -> dict[Tier, Path]:
-        """Derive a path from that of a near ancestor; if none is kept, find those of all tiers."""
+        """Derive a path from a near ancestor's kept path, or find the paths of all tiers."""
         line = list(connection.execute(_NEAR, (branch.number,))) if self._paths else []
         with self._lock:
             kept = [self._paths.get((number, tier)) for number, _ in line]
@@ -366,7 +378,7 @@ class Branches:
     def _below(
         self, connection: sqlite3.Connection, child: int, fork: int, tier: Tier, above: Path
     ) -> Path:
-        """Derive a path from the parent's: its own segment ends at the fork, the rest stays."""
+        """Derive a path from the parent's path, of which the first segment ends at the fork."""
         own, *rest = above
         latest = next((end for _, end in rest if end != FOREVER), 0)  # of the nearest, see `_LINE`
         if fork < latest:  # forked from the past

@@ -20,31 +20,33 @@ from taskweaver.utils.text import unfenced
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
-class Prompts:
-    """The prompt files of the memory."""
+class PromptedModel:
+    """A language model that is asked with prompt files of the memory."""
 
-    def __init__(self, config: MemoryConfig) -> None:
-        self._folder = config.prompt_dir
+    def __init__(self, llm: TextModel, prompt_dir: Path | None) -> None:
+        self._llm = llm
+        self._folder = prompt_dir
 
-    def fill(self, name: str, values: Mapping[str, object]) -> str:
-        """Return a prompt with its placeholders filled in; other braces stay as they are.
+    def ask(self, name: str, values: Mapping[str, object]) -> str:
+        """Return the answer to a prompt with the placeholders filled in, without a fence.
+
+        Other braces of the prompt stay as they are.
 
         Raises:
             InvalidUpdate: If the project's file cannot be read.
+            Exception: Whatever the model raises.
         """
-        text = self._text(f"{name}.txt")
-        return _PLACEHOLDER.sub(
-            lambda match: str(values[match[1]]) if match[1] in values else match[0], text
-        )
-
-    def _text(self, name: str) -> str:
-        own = None if self._folder is None else self._folder / name
+        file = f"{name}.txt"
+        own = None if self._folder is None else self._folder / file
         if own is None or not own.exists():
-            return (Path(__file__).parent / "prompts" / name).read_text("utf-8")
-        try:
-            return own.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidUpdate(str(own), f"cannot be read: {error}") from error
+            text = (Path(__file__).parent / "prompts" / file).read_text("utf-8")
+        else:
+            try:
+                text = own.read_text("utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidUpdate(str(own), f"cannot be read: {error}") from error
+        prompt = _PLACEHOLDER.sub(lambda match: str(values.get(match[1], match[0])), text)
+        return unfenced(self._llm(prompt))
 
 
 class Compressor:
@@ -54,14 +56,12 @@ class Compressor:
         self,
         database: Database,
         config: MemoryConfig,
-        prompts: Prompts,
-        llm: TextModel | None,
+        model: PromptedModel | None,
         log: OperationLog,
     ) -> None:
         self._database = database
         self._config = config
-        self._prompts = prompts
-        self._llm = llm if config.use_llm_compression else None
+        self._model = model if config.use_llm_compression else None
         self._log = log
 
     @staticmethod
@@ -86,7 +86,7 @@ class Compressor:
             context: Subject of the work, for which details are weighed.
         """
         is_held = self._database.is_in_together
-        if len(text) <= max_chars or max_chars <= 0 or self._llm is None or is_held:
+        if len(text) <= max_chars or max_chars <= 0 or self._model is None or is_held:
             return self.cut(text, max_chars)
         key = hashlib.sha256("\0".join([text, str(max_chars), hint, context]).encode()).hexdigest()
         kept = self._database.reading.execute(
@@ -95,7 +95,7 @@ class Compressor:
         if kept is not None:
             return str(kept[0])
         try:
-            short = self._ask(self._llm, text, max_chars, hint, context)
+            short = self._ask(self._model, text, max_chars, hint, context)
         except Exception as error:  # noqa: BLE001 - a model may raise anything; cutting always works
             self._log.problem("a text was cut, the model did not shorten it", error)
             return self.cut(text, max_chars)
@@ -106,8 +106,8 @@ class Compressor:
         )
         return short
 
-    def _ask(self, llm: TextModel, text: str, max_chars: int, hint: str, context: str) -> str:
-        """Ask again with the shorter text while it is too long and still gets shorter."""
+    def _ask(self, model: PromptedModel, text: str, max_chars: int, hint: str, context: str) -> str:
+        """Ask again with the shorter text while the text is too long and gets shorter."""
         section = f"What the work is about:\n{context}\n" if context else ""
         for _ in range(self._config.max_compression_iterations):
             values = {
@@ -118,7 +118,7 @@ class Compressor:
                 "memory_context": context,
                 "memory_context_section": section,
             }
-            answer = unfenced(llm(self._prompts.fill("compression", values)))
+            answer = model.ask("compression", values)
             if not answer or len(answer) >= len(text):
                 break
             text = answer

@@ -1,4 +1,4 @@
-"""Core memory: keys and values a prompt always shows; the nearest branch wins."""
+"""Core memory: keys and values a prompt always shows. The nearest branch wins."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _Row = tuple[int, int, str, str | None, int, float | None, float]
 
 
 class _Inherited(NamedTuple):
-    """Final inheritance of a branch: rows of the closed parts of its path that may count."""
+    """Final inheritance of a branch: rows of the closed parts of the path that may count."""
 
     schema: int
     path: Path
@@ -146,7 +146,7 @@ class Core:
         return list(found.rows)
 
     def context(self, branch_id: str) -> str:
-        """Return the subject of a branch's work, for a model that shortens its texts."""
+        """Return the subject of a branch's work, for a model that shortens the texts."""
         with self._branches.view(branch_id) as view:
             entries = self.entries(view)
         return "\n".join(
@@ -165,7 +165,7 @@ class Core:
         importance: object = 3,
         ttl: object = None,
     ) -> int:
-        """Set a key on a branch, and evict keys that no longer fit; return the row's number.
+        """Set a key on a branch, and evict keys that no longer fit, and return the row's number.
 
         Raises:
             UnknownBranch, BranchSealed: If the branch takes no writes.
@@ -190,7 +190,7 @@ class Core:
         return seq
 
     def delete(self, writer: Writer, branch_id: str, key: object) -> bool:
-        """Hide a key from a branch and its future descendants; return whether it was in view.
+        """Hide a key from a branch and later forks, and return whether the key was in view.
 
         The ancestor that wrote it keeps it.
 
@@ -205,7 +205,7 @@ class Core:
         return True
 
     def rescore(self, writer: Writer, branch: Branch, scores: Mapping[str, int]) -> None:
-        """Write new importances, as rows of the branch; pinned keys keep theirs."""
+        """Write new importances, as rows of the branch. Pinned keys keep theirs."""
         for key, entry in self.entries(BranchView(writer.connection, branch)).items():
             score = scores.get(key, entry.importance)
             if score != entry.importance and not _is_pinned(entry):
@@ -215,7 +215,7 @@ class Core:
     def evict(
         self, writer: Writer, branch: Branch, keys: Sequence[str], *, reason: str = ""
     ) -> list[str]:
-        """Move keys to archival memory; return those that were in view and not pinned."""
+        """Move keys to archival memory, and return the moved keys: in view and not pinned."""
         view = self.entries(BranchView(writer.connection, branch))
         moved = [key for key in keys if key in view and not _is_pinned(view[key])]
         for key in moved:
@@ -231,7 +231,7 @@ class Core:
         return moved
 
     def fold(self, writer: Writer, branch: Branch, summary: str) -> list[str]:
-        """Replace all keys that are not pinned by one digest; their values go to archival memory.
+        """Replace all keys that are not pinned by one digest. Their values go to archival memory.
 
         Args:
             writer: The transaction.

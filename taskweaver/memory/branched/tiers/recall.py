@@ -44,7 +44,7 @@ class Recall:
         self._archival = archival
 
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
-        """Add an event and return its number.
+        """Add an event and return the number.
 
         ``summary``, ``content`` and ``text`` mean the same. Other fields are kept as data. An
         event with the kind, text and tags of a recent one of the branch is counted as its
@@ -111,7 +111,7 @@ class Recall:
     def visible(
         self, view: BranchView, limit: int | None = None, *, after: Digest | None = None
     ) -> list[Event]:
-        """Return the newest events in view, newest first, those a digest covers included.
+        """Return the newest events in view, newest first, events covered by a digest included.
 
         Args:
             view: The view.
@@ -145,7 +145,7 @@ class Recall:
         return [only for row in found for only in grouped(view.connection, [row])]
 
     def search(self, view: BranchView, query: object, k: int) -> list[Event]:
-        """Return the newest `k` events in view that have any word of a query; of an empty one, all.
+        """Return the newest `k` events in view that have any word of a query. Of an empty one, all.
 
         Raises:
             InvalidUpdate: If the query is no text.
@@ -169,7 +169,7 @@ class Recall:
         kind: str | None = None,
         oldest: int = 0,
     ) -> int:
-        """Move events to archival memory, word for word, and hide them from the branch.
+        """Move events to archival memory, word for word, and hide the events from the branch.
 
         Args:
             writer: The transaction.
@@ -202,7 +202,7 @@ class Recall:
         return len(chosen)
 
     def delete(self, writer: Writer, branch_id: str, event_id: object) -> int:
-        """Hide an event, with its repetitions, from a branch and its future descendants.
+        """Hide an event, with the repetitions, from a branch and the future descendants.
 
         It is not moved to archival memory; ancestors and siblings see it as before.
 
@@ -260,7 +260,7 @@ class Recall:
                 yield row
 
     def _hidden(self, view: BranchView, since: int = 0) -> dict[int, int]:
-        """Return hidden events; occurrences newer than the number beside one are seen again."""
+        """Return hidden events. Occurrences newer than the number beside one are seen again."""
         hidden: dict[int, int] = {}
         for segment in self._branches.path(view, "exclusions"):
             if segment.up_to > since:
@@ -273,7 +273,7 @@ class Recall:
         return hidden
 
     def digest(self, view: BranchView) -> Digest | None:
-        """Return the newest digest that a branch sees, or None."""
+        """Return the newest digest in view, if any."""
         for segment in self._branches.path(view, "digests"):
             row = view.connection.execute(
                 f"SELECT {_DIGEST_COLUMNS} FROM digests WHERE branch_id = ? AND subject = ?"
@@ -293,7 +293,7 @@ class Recall:
         kinds: dict[str, int],
         text: str,
     ) -> bool:
-        """Add a digest that follows on another; return False if another was faster."""
+        """Add a digest that follows on another, and return False if another was faster."""
         newest = self.digest(BranchView(writer.connection, branch))
         if (newest and newest.seq) != (before and before.seq):
             return False
@@ -311,7 +311,7 @@ class Recall:
 
 
 def _tags(rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tags of an event: marks of its fields before the given ones."""
+    """Return the tags of an event: marks of the fields before the given ones."""
     marks = [f"{name}:{rest[name]}" for name in _MARKS if rest.get(name)]
     refs = rest.get("refs")
     if refs is not None and not isinstance(refs, list | tuple):
@@ -323,7 +323,7 @@ def _tags(rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[s
 
 @lru_cache
 def _plain_tags(kind: str) -> str:
-    """Return the tags of an event that has no others, as they are stored."""
+    """Return the stored tags of an event without further tags."""
     return dump(("RECALL_EVENT", f"kind:{kind}"))
 
 
@@ -338,7 +338,7 @@ def _recent(connection: sqlite3.Connection, branch: Branch) -> list[Row]:
 
 
 def _origin(connection: sqlite3.Connection, number: int) -> Any:
-    """Return branch and first occurrence of the event with a number; None without an event."""
+    """Return branch and first occurrence of the event with a number, if any."""
     query = "SELECT branch_id, coalesce(repeats, seq) FROM events WHERE seq = ?"
     return connection.execute(query, (min(number, FOREVER),)).fetchone()
 
@@ -357,7 +357,7 @@ def grouped(
 def _gathered(
     connection: sqlite3.Connection, rows: Iterable[Row], limit: int | None = None
 ) -> Iterator[tuple[Row, int]]:
-    """Yield the newest occurrence of each event, with its text, and the number of all."""
+    """Yield the newest occurrence of each event, with the text, and the number of all."""
     newest: dict[int, Row] = {}
     counts: dict[int, int] = {}
     for row in rows:

@@ -133,7 +133,7 @@ class ArchivalSearch:
         k: int,
         tags: Sequence[str],
     ) -> list[Record]:
-        """Return the `k` best of scored rows, best first, reading no more of them than needed.
+        """Return the `k` best of scored rows, best first, reading no more rows than needed.
 
         Args:
             connection: Open on the file.
@@ -166,7 +166,7 @@ class ArchivalSearch:
         seqs: Iterable[int],
         tags: Sequence[str],
     ) -> list[Record]:
-        """Return those of some rows that are seen, not overlaid, and have all tags."""
+        """Return the given rows that are seen, not overlaid, and have all tags."""
         ends = dict(path)
         rows = connection.execute(
             f"SELECT {COLUMNS} FROM archival WHERE seq IN (SELECT value FROM json_each(?))",
@@ -207,7 +207,7 @@ class ArchivalSearch:
 
 
 def _words(query: str) -> list[str]:
-    """Return the words of a query, each once; the index folds capitals, in its own way."""
+    """Return the words of a query, each once. The index folds capitals, in its own way."""
     found: dict[str, str] = {}
     for word in (*WORD.findall(query), *_more_words(query)):
         found.setdefault(word.lower(), word)
@@ -215,7 +215,7 @@ def _words(query: str) -> list[str]:
 
 
 def _more_words(text: str) -> list[str]:
-    """Return the parts of a text that may be words, though they are not all letters."""
+    """Return the parts of a text that may be words with signs that are no letters."""
     return [part for part in _CHUNK.findall(text) if not WORD.fullmatch(part)]
 
 
@@ -368,7 +368,7 @@ def _joined(
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return an expression for words in text or tags: each quoted, any of them."""
+    """Return an expression for words in text or tags: any word, each quoted."""
     return f"{{text tags}} : ({any_of(words)})"
 
 

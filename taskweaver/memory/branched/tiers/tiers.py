@@ -1,4 +1,4 @@
-"""The file, its branches and the tiers on them: the base of the parts above."""
+"""The file, the branches and the tiers on them: the base of the parts above."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from taskweaver.memory.branched.operation_log import OperationLog
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, Countdown
-from taskweaver.memory.branched.tiers.compression import Compressor
+from taskweaver.memory.branched.tiers.compression import Compressor, PromptedModel
 from taskweaver.memory.branched.tiers.core import Core
 from taskweaver.memory.branched.tiers.recall import Recall
 from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
+from taskweaver.memory.branched.types import TextModel
 
 
 class Tiers:
-    """Each made once, in the order they stand on each other."""
+    """All tiers, each made once, the lower tiers first."""
 
     def __init__(
         self,
         database: Database,
         config: MemoryConfig,
         log: OperationLog,
-        compressor: Compressor,
+        llm: TextModel | None,
         rerank: Reranker | None,
     ) -> None:
         self.database = database
         self.config = config
         self.log = log
-        self.compressor = compressor
+        self.model = None if llm is None else PromptedModel(llm, config.prompt_dir)
+        self.compressor = Compressor(database, config, self.model, log)
         countdown = Countdown(config.consolidation_threshold)
         database.on_undone = countdown.forget
         self.branches = Branches(database, countdown)
-        self.archival = Archival(database, self.branches, config, compressor)
+        self.archival = Archival(self.branches, config, self.compressor)
         self.core = Core(database, self.branches, self.archival, config)
         self.recall = Recall(self.branches, self.archival)
         self.search = ArchivalSearch(database, self.branches, self.archival, rerank)

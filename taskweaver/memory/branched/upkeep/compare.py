@@ -198,7 +198,7 @@ class BranchComparison:
         return [MergeNote(seq, target, str(source)) for seq, target, source in rows if source]
 
     def merge_preview(self, source: str, target: str) -> MergePreview:
-        """Return the things that a merge would bring, and its conflicts; raises as `merge`."""
+        """Return the things that a merge would bring, and the conflicts. Raises as `merge`."""
         with self._database.snapshot() as connection:
             theirs, ours, base = self._sides(connection, source, target)
             given, own = self._core.entries(theirs), self._core.entries(ours)
@@ -214,7 +214,7 @@ class BranchComparison:
     def _sides(
         self, connection: sqlite3.Connection, source: str, target: str
     ) -> tuple[BranchView, BranchView, int]:
-        """Return source and target of a merge, and the last row that they have in common."""
+        """Return source and target of a merge, and the last common row."""
         theirs, ours = (self._branches.find(connection, name) for name in (source, target))
         if theirs.number == ours.number:
             raise InvalidUpdate("source", "is the target itself")
@@ -283,5 +283,5 @@ def _choose(
 
 
 def _preview(text: str) -> str:
-    """Return the beginning of a text; secrets are masked first, as a cut would leave their half."""
+    """Return the beginning of a text. Secrets are masked first, as a cut would leave their half."""
     return Compressor.cut(" ".join(redact_known(text).split()), _PREVIEW_CHARS)

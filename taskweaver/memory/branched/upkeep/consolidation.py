@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.database import Writer
 from taskweaver.memory.branched.tiers.branches import BranchView
-from taskweaver.memory.branched.tiers.compression import Compressor, Prompts
+from taskweaver.memory.branched.tiers.compression import Compressor, PromptedModel
 from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED
 from taskweaver.memory.branched.tiers.recall import grouped
 from taskweaver.memory.branched.tiers.tiers import Tiers
@@ -29,10 +29,8 @@ from taskweaver.memory.branched.types import (
     Event,
     Pressure,
     PressureLevel,
-    TextModel,
 )
 from taskweaver.memory.branched.values import whole
-from taskweaver.utils.text import unfenced
 
 DIGEST_CHARS = 1200
 _FEWEST_TEXTS = 3
@@ -51,27 +49,26 @@ class _Old(NamedTuple):
 class Consolidation:
     """Keeps the events in view within their window."""
 
-    def __init__(self, tiers: Tiers, prompts: Prompts, llm: TextModel | None) -> None:
+    def __init__(self, tiers: Tiers) -> None:
         self._database = tiers.database
         self._branches = tiers.branches
         self._recall = tiers.recall
         self._config = tiers.config
         self._log = tiers.log
-        self._prompts = prompts
-        self._llm = llm
+        self._model = tiers.model
 
     def within_append(self, writer: Writer, branch_id: str) -> None:
         """Consolidate in the transaction of an append, unless a model is to be asked."""
-        if self._llm is None and self._is_due(branch_id):
+        if self._model is None and self._is_due(branch_id):
             branch = self._branches.writable(writer, branch_id)
             threshold = self._config.consolidation_threshold
             view = BranchView(writer.connection, branch)
             old = self._old(view, self._kept, above=threshold)
             if old is not None:
-                self._add(writer, branch, old, self._extract(old), self._kept)
+                self._add(writer, branch, old, self._summary(branch, old, ()), self._kept)
 
     def after_append(self, branch_id: str) -> int:
-        """Consolidate when the events in view exceed the threshold; return how many were."""
+        """Consolidate when the events in view exceed the threshold, and return how many were."""
         if not self._is_due(branch_id):
             return 0
         return self.consolidate(branch_id, above=self._config.consolidation_threshold)
@@ -117,7 +114,7 @@ class Consolidation:
     def _old(
         self, view: BranchView, kept: int, *, inherited_only: bool = False, above: int = 0
     ) -> _Old | None:
-        """Return the events that a new digest covers; see `consolidate`."""
+        """Return the events that a new digest covers (see `consolidate`)."""
         before = self._recall.digest(view)
         rows = self._recall.beyond(view, before, inherited_only=inherited_only)
         events = grouped(view.connection, rows[kept:]) if len(rows) > above else []
@@ -134,7 +131,7 @@ class Consolidation:
         return _Old(before, events, kinds)
 
     def _add(self, writer: Writer, branch: Branch, old: _Old, text: str, left: int | None) -> bool:
-        """Add a digest of old events to a branch; return False if another one was faster.
+        """Add a digest of old events to a branch, and return False if another one was faster.
 
         `left` is the number of events it does not cover; None if that is not known.
         """
@@ -146,7 +143,7 @@ class Consolidation:
         return is_added
 
     def _summary(self, branch: Branch, old: _Old, shared: Collection[int]) -> str:
-        """Sum events up, with a model where it has enough to read.
+        """Sum events up, with a model for long texts.
 
         Events of `shared` branches, whose later writes all descendants see, are summed up there:
         here each of many descendants would ask the same. Their lines follow on the summary.
@@ -154,23 +151,18 @@ class Consolidation:
         told = [event for event in old.events if event.kind not in self._config.plain_kinds]
         own = [event for event in told if event.branch not in shared]
         is_enough = len(own) >= _FEWEST_TEXTS and sum(len(e.text) for e in own) >= _FEWEST_CHARS
-        if self._llm is not None and is_enough:
+        if self._model is not None and is_enough:
             try:
-                answer = self._ask(self._llm, branch, old.before, own)
+                answer = self._ask(self._model, branch, old.before, own)
             except Exception as error:  # noqa: BLE001 - a model may raise anything; ours never fails
                 self._log.problem("events were summed up without the model", error)
             else:
                 lines = [_line(event) for event in told if event.branch in shared]
                 return Compressor.cut("\n".join([answer, *lines]), DIGEST_CHARS)
-        return self._extract(old)
-
-    def _extract(self, old: _Old) -> str:
-        """Sum events up without a model; kinds that prompts show otherwise are only counted."""
-        told = [event for event in old.events if event.kind not in self._config.plain_kinds]
         return extract(old.before, told, old.kinds)
 
     def _ask(
-        self, llm: TextModel, branch: Branch, before: Digest | None, old: Sequence[Event]
+        self, model: PromptedModel, branch: Branch, before: Digest | None, old: Sequence[Event]
     ) -> str:
         entries = [{"kind": "earlier summary", "text": before.text}] if before else []
         entries += [{"kind": event.kind, "text": event.text} for event in reversed(old)]
@@ -179,7 +171,7 @@ class Consolidation:
             "max_chars": DIGEST_CHARS,
             "entries_json": json.dumps(entries, ensure_ascii=False, indent=1),
         }
-        answer = unfenced(llm(self._prompts.fill("consolidation", values)))
+        answer = model.ask("consolidation", values)
         if not answer:
             raise ValueError("the answer is empty")
         return Compressor.cut(answer, DIGEST_CHARS)
@@ -241,23 +233,16 @@ class Relief:
 class Pressures:
     """Measures and relieves the pressure on branches."""
 
-    def __init__(
-        self,
-        tiers: Tiers,
-        consolidation: Consolidation,
-        prompts: Prompts,
-        llm: TextModel | None,
-    ) -> None:
+    def __init__(self, tiers: Tiers, consolidation: Consolidation) -> None:
         self._database = tiers.database
         self._branches = tiers.branches
         self._core = tiers.core
         self._recall = tiers.recall
         self._consolidation = consolidation
         self._compressor = tiers.compressor
-        self._prompts = prompts
         self._config = tiers.config
         self._log = tiers.log
-        self._llm = llm
+        self._model = tiers.model
 
     def measure(self, branch_id: str) -> Pressure:
         """Return how full a branch's memory is: the level of the fuller of core and recall.
@@ -329,7 +314,7 @@ class Pressures:
         return relief
 
     def _weigh(self, branch_id: str, task_hint: str | None, relief: Relief) -> None:
-        if self._llm is None:
+        if self._model is None:
             return
         view = self._view(branch_id)
         items = [
@@ -400,16 +385,16 @@ class Pressures:
             A score for each item; 3 and no reason where the model gave none, or there is none.
         """
         given: dict[str, tuple[int, str]] = {}
-        if self._llm is not None and items:
+        if self._model is not None and items:
             try:
-                given = self._scores(self._llm, items, context, task_hint)
+                given = self._scores(self._model, items, context, task_hint)
             except Exception as error:  # noqa: BLE001 - a model may raise anything
                 self._log.problem("importances stay as they are", error)
         return [(str(item["key"]), *given.get(str(item["key"]), (3, ""))) for item in items]
 
     def _scores(
         self,
-        llm: TextModel,
+        model: PromptedModel,
         items: Sequence[Mapping[str, Any]],
         context: str,
         task_hint: str | None,
@@ -419,8 +404,7 @@ class Pressures:
             "task_hint": (task_hint or "not said").replace("_", " "),
             "items_json": json.dumps([dict(item) for item in items], ensure_ascii=False, indent=1),
         }
-        answer = unfenced(llm(self._prompts.fill("importance_evaluation", values)))
-        match = _LIST.search(answer)
+        match = _LIST.search(model.ask("importance_evaluation", values))
         if match is None:
             raise ValueError("the answer has no JSON list")
         scores = {}

@@ -64,7 +64,7 @@ class Transfer:
     def export(
         self, target: FilePath, branch_id: str | None = None, *, is_private: bool = False
     ) -> int:
-        """Write a branch with all it sees, or everything, to a file; return the number of rows.
+        """Write the view of a branch, or everything, to a file, and return the number of rows.
 
         Args:
             target: The file; it is replaced when the whole of it is written.
@@ -128,7 +128,7 @@ class Transfer:
                         yield {"table": table, "row": row}
 
     def import_(self, source: FilePath) -> list[str]:
-        """Add the branches of a file to this one, all or none; return their ids.
+        """Add the branches of a file to this one, in one transaction, and return the ids.
 
         Rows keep their order and stand after all that is here.
 
@@ -162,7 +162,7 @@ class Transfer:
 
 
 def _masked(item: dict[str, Any]) -> dict[str, Any]:
-    """Return a line with its secrets masked, also inside of the columns that hold JSON."""
+    """Return a line with the secrets masked, also inside of the columns that hold JSON."""
     columns = JSON_COLUMNS.get(item.get("table", ""), {})
     if not columns:
         return cast("dict[str, Any]", redact_secrets_in(item))
@@ -188,7 +188,7 @@ def _without_records(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
-    """Raise if code of a conversation holds a mask: it is not the code that ran.
+    """Raise if code of a conversation holds a mask, so that another code ran.
 
     The rows have been checked before.
     """
@@ -281,7 +281,7 @@ _JSON_COLUMNS = {"events": (4, 5), "archival": (4,)}
 
 
 def write_page(database: Database, target: Path, *, title: str = "Memory") -> None:
-    """Write a memory file as a page, which is replaced when the whole of it is written.
+    """Write a memory file as a page, which is replaced only by a complete page.
 
     Raises:
         StoreUnwritable: If the page cannot be written.
@@ -302,7 +302,7 @@ def write_whole(target: FilePath, text: str) -> None:
 
 
 def build_page(database: Database, *, title: str = "Memory") -> str:
-    """Return a memory file as a page; nothing in it can end the page's script."""
+    """Return a memory file as a page. No data can end the page's script."""
     with database.snapshot() as connection:
         data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
         facts = {

@@ -54,7 +54,7 @@ class Upkeep:
         self._branches = branches
 
     def set_state(self, branch_id: str, state: BranchState, *, is_whole: bool = False) -> list[str]:
-        """Seal, prune or open a branch, with `is_whole` all below it too; return the ids.
+        """Seal, prune or open a branch, with `is_whole` also the descendants, and return the ids.
 
         Raises:
             UnknownBranch: If the branch does not exist.
@@ -71,7 +71,7 @@ class Upkeep:
         return self._database.write(act)
 
     def collect(self, *, dry_run: bool = False) -> Garbage:
-        """Remove the rows that only pruned branches see, or with `dry_run` only count them.
+        """Remove the rows that only pruned branches see, or with `dry_run` only count the rows.
 
         A row that a branch in use inherits stays. A full-text index that does not fit the records
         is made anew: a process of an earlier version, which had the file open while it was
@@ -148,7 +148,7 @@ class Upkeep:
 
 
 def _count(connection: sqlite3.Connection, table: str) -> int:
-    """Return the number of rows of a table; 0 if it cannot be read."""
+    """Return the number of rows of a table, 0 for an unreadable table."""
     try:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
     except READ_ERRORS as error:
@@ -158,7 +158,7 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
 
 
 def subtree(branches: Iterable[Branch], top: Branch) -> list[Branch]:
-    """Return a branch and all below it; `branches` has parents before children."""
+    """Return a branch and the descendants. `branches` has parents before children."""
     chosen = {top.number: top}
     for branch in branches:
         if branch.parent in chosen:
