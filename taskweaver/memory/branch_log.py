@@ -178,7 +178,9 @@ class BranchSummaries:
             warn(f"stored summaries of old rounds are not used: {error}")
             return None
         for extent in extents:
-            covered = _covered(rounds, extent)
+            ends = (n for n, stored in enumerate(rounds, 1) if stored.seq == extent.up_to_seq)
+            end = next(ends, None)
+            covered = None if end is None else rounds[:end]
             left = len(rounds) - len(covered or rounds)
             if not extent.is_own and (covered is None or left < retain_recent):
                 continue
@@ -215,11 +217,3 @@ class BranchSummaries:
             raise InvalidUpdate(f"summary {extent.seq}", f"has {len(text):,} characters")
         ids = frozenset(stored.id for stored in covered)
         return CompactedMessage(1, len(ids), text, covered[-1].id, ids)
-
-
-def _covered(rounds: Sequence[RoundRow], extent: Extent) -> Sequence[RoundRow] | None:
-    """Return the rounds up to the last round of an extent, if that round exists."""
-    for number, stored in enumerate(rounds, 1):
-        if stored.seq == extent.up_to_seq:
-            return rounds[:number]
-    return None

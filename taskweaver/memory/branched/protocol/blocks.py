@@ -86,7 +86,10 @@ def read_reply(text: str, presence: Presence = "optional") -> MemoryReply:
         raise MalformedMemoryUpdateError(
             "The <memory_update> block is not closed: end it with </memory_update>."
         )
-    start, end = _with_fence(text, opening.start(), closing.end())
+    start, end = opening.start(), closing.end()
+    fences = (match.span() for match in _FENCED.finditer(text))
+    # A fence around the block goes with it.
+    start, end = next((span for span in fences if span[0] < start and end < span[1]), (start, end))
     body = f"{text[:start].rstrip()}\n{text[end:].lstrip()}".strip()
     return MemoryReply(_updates(text[opening.end() : closing.start()]), body)
 
@@ -135,14 +138,6 @@ def _file_spans(text: str) -> list[tuple[int, int]]:
         if not is_wrapper:
             spans.append(match.span())
     return spans
-
-
-def _with_fence(text: str, start: int, end: int) -> tuple[int, int]:
-    """Widen a block to a fence that only wraps the block."""
-    for match in _FENCED.finditer(text):
-        if match.start() < start and end < match.end():
-            return match.span()
-    return start, end
 
 
 def _updates(text: str) -> dict[str, Any]:

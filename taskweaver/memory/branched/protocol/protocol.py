@@ -81,18 +81,14 @@ def _entry(path: str, key: object, fields: Mapping[str, Any]) -> dict[str, Any]:
     given = fields.get("importance")
     return {
         "key": values.name(where, key),
-        "value": _value(where, value),
+        "value": values.json_text(where, value)
+        if isinstance(value, Mapping | list)
+        else values.checked_text(where, value, may_be_empty=True),
         "importance": values.importance(
             f"{where}.importance", DEFAULT_IMPORTANCE if given is None else given
         ),
         "ttl": values.ttl(f"{where}.ttl", fields.get("ttl")),
     }
-
-
-def _value(path: str, value: Any) -> str:
-    if isinstance(value, Mapping | list):
-        return values.json_text(path, value)
-    return values.checked_text(path, value, may_be_empty=True)
 
 
 def _names(path: str, value: Any) -> list[str]:

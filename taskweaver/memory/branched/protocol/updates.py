@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -70,9 +69,10 @@ class Updates:
         identity = _identity(branch_id, node_id, attempt, checked)
 
         def act(writer: Writer) -> dict[str, Any]:
-            done = _applied_before(writer.connection, identity)
+            query = "SELECT results FROM applied_blocks WHERE id = ?"
+            done = writer.connection.execute(query, (identity,)).fetchone()
             if done is not None:
-                return done
+                return {**json.loads(done[0]), "already_applied": True}
             results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
             writer.index_added()
             branch = self._branches.find(writer.connection, branch_id)
@@ -231,12 +231,6 @@ def _identity(
     tried = checked_text("attempt", attempt, may_be_empty=True)
     whole = json.dumps([branch_id, node, tried, checked], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def _applied_before(connection: sqlite3.Connection, identity: str | None) -> dict[str, Any] | None:
-    query = "SELECT results FROM applied_blocks WHERE id = ?"
-    row = connection.execute(query, (identity,)).fetchone()
-    return None if row is None else {**json.loads(row[0]), "already_applied": True}
 
 
 def format_results(results: Mapping[str, Any], *, max_chars: int) -> str:

@@ -218,7 +218,14 @@ def persist_resource_snapshot(
     """
     for item in snapshot.items:
         text = Compressor.cut(_record(item), _RECORD_CHARS)
-        keep_record(branch, text, _tags(item), {"digest": item.digest})
+        # Tags that stay the same while the item's state changes.
+        tags = [
+            RESOURCE_TAG,
+            f"resource_id:{item.id}",
+            f"resource:{item.class_}:{item.name}",
+            f"resource_path:{item.container_path}",
+        ]
+        keep_record(branch, text, tags, {"digest": item.digest})
     index = _index(snapshot, previous_digest, branch.config.core_max_chars // 4)
     listed = json.dumps({item.id: item.digest for item in snapshot.items})
     values = {INDEX_KEY: index, "resource_index_json": listed}
@@ -256,16 +263,6 @@ def _record(item: ItemState) -> str:
     parts = {"Notes": item.notes, "Tree": item.tree, "Content": item.content}
     lines += [f"{title}:\n{text}" for title, text in parts.items() if text]
     return "\n".join(lines)
-
-
-def _tags(item: ItemState) -> list[str]:
-    """Return the tags that stay the same while an item's state changes."""
-    return [
-        RESOURCE_TAG,
-        f"resource_id:{item.id}",
-        f"resource:{item.class_}:{item.name}",
-        f"resource_path:{item.container_path}",
-    ]
 
 
 def track_resource_usage(branch: BranchHandle, item_id: str, *, note: str = "") -> bool:

@@ -95,16 +95,12 @@ def _begin(connection: sqlite3.Connection) -> None:
             is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not is_busy or now - since >= _BUSY_TIMEOUT_S:
                 raise
-            time.sleep(_pause(now - since))  # noqa: TID251 - there is no event to wait on
+            waited_s = now - since
+            pause_s = max(_SHORTEST_PAUSE_S, _FIRST_PAUSE_S / (1 + waited_s / _AGED_S))
+            pause_s = _LONGEST_PAUSE_S if waited_s > _A_LONG_WRITE_S else random.random() * pause_s
+            time.sleep(pause_s)  # noqa: TID251 - there is no event to wait on
         else:
             return
-
-
-def _pause(waited_s: float) -> float:
-    """Return how long to wait before the next try, in seconds."""
-    if waited_s > _A_LONG_WRITE_S:
-        return _LONGEST_PAUSE_S
-    return random.random() * max(_SHORTEST_PAUSE_S, _FIRST_PAUSE_S / (1 + waited_s / _AGED_S))
 
 
 def finish(connection: sqlite3.Connection) -> None:

@@ -419,7 +419,14 @@ def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use
         finish(connection)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     is_current = schema.is_current(connection, path)
-    _use_log(connection)
+    try:
+        # A write-ahead log keeps readers and writers from waiting for each other. A backup is made
+        # without one. Where it cannot be had, because the file is read-only or another process
+        # reads it without one, the file is used without one too.
+        connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if not is_of_the_system(error):
+            raise
     if not is_current:
         with transaction(connection):
             schema.migrate(connection, path)
@@ -438,16 +445,3 @@ def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
     if use_fts == "on" and not has_search:
         raise StoreUnwritable("memory.use_fts is `on`, and this SQLite has no FTS5.")
     return has_search
-
-
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Keep a write-ahead log, so that readers and writers do not wait.
-
-    A backup is made without one. Where it cannot be had, because the file is read-only or another
-    process reads it without one, the file is used without one too.
-    """
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.OperationalError as error:
-        if not is_of_the_system(error):
-            raise

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -197,21 +198,17 @@ class Archival:
         for number, seq, id_ in view.connection.execute(
             "SELECT branch_id, seq, record FROM archival WHERE is_deleted = 1"
         ).fetchall():
-            if seq > ends.get(number, -1) or self._is_seen(view, id_):
+            if seq > ends.get(number, -1):
                 continue
+            with suppress(RecordNotVisible):
+                self.get(view, id_)
+                continue  # written again since
             for text, tags in view.connection.execute(
                 "SELECT text, tags FROM archival WHERE record = ? AND is_deleted = 0", (id_,)
             ):
                 content = text, tuple(json.loads(tags))
                 found[content] = max(seq, found.get(content, 0))
         return found
-
-    def _is_seen(self, view: BranchView, record_id: int) -> bool:
-        try:
-            self.get(view, record_id)
-        except RecordNotVisible:
-            return False
-        return True
 
     def _fit(self, text: str) -> str:
         """Shorten without a model: no model is asked inside a transaction."""

@@ -87,8 +87,15 @@ class BranchComparison:
         most = whole("limit", limit)
         with self._branches.view(branch_id) as view:
             rows = view.connection.execute(_HISTORY, {"b": view.branch.number, "limit": most})
+            # Secrets are masked before the cut, which would leave parts of them.
             return [
-                HistoryStep(seq, tier, _preview(text), created) for seq, tier, text, created in rows
+                HistoryStep(
+                    seq,
+                    tier,
+                    Compressor.cut(" ".join(redact_known(text).split()), _PREVIEW_CHARS),
+                    created,
+                )
+                for seq, tier, text, created in rows
             ]
 
     def diff(self, first: str, second: str) -> MemoryDifference:
@@ -280,8 +287,3 @@ def _choose(
         ):
             taken.append(entry)
     return taken, conflicts
-
-
-def _preview(text: str) -> str:
-    """Return the beginning of a text. Secrets are masked first, as a cut would leave their half."""
-    return Compressor.cut(" ".join(redact_known(text).split()), _PREVIEW_CHARS)

@@ -152,7 +152,11 @@ class Transfer:
             index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
             writer.advance(offset + items[0]["seq"])
-            _check_whole(writer.connection, source)
+            problems = invariants(writer.connection)
+            if writer.connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
+                problems.append("a row refers to one that is not there")
+            if problems:
+                raise InvalidUpdate(str(source), f"does not fit: {problems[0]}")
             return names
 
         try:
@@ -258,14 +262,6 @@ def _add_row(
     if set(values) != set(column_names(connection, table)):
         raise InvalidUpdate(table, "a row has other columns than its table")
     insert_row(connection, table, values)
-
-
-def _check_whole(connection: sqlite3.Connection, source: FilePath) -> None:
-    problems = invariants(connection)
-    if connection.execute("PRAGMA foreign_key_check").fetchone() is not None:
-        problems.append("a row refers to one that is not there")
-    if problems:
-        raise InvalidUpdate(str(source), f"does not fit: {problems[0]}")
 
 
 _QUERIES = {
