@@ -21,7 +21,7 @@ ORDER_KEY = "order"
 
 @dataclass(frozen=True, slots=True)
 class RecordedCell:
-    """A cell that ran, in a post after which the files were named, by the role of an alias."""
+    """A cell that ran, the post that names the cell's files, and the alias of the role."""
 
     post_id: str
     code: str

@@ -117,7 +117,7 @@ def as_logger(logger: Logger | Callable[[str], object]) -> Logger:
 
 
 def as_rounds(rounds: Sequence[Any]) -> list[Round]:
-    """Return rounds of any class. One without an id is known by the place."""
+    """Return rounds of any class, named by place where an id is missing."""
     return [
         item if isinstance(item, Round) else _round(item, number)
         for number, item in enumerate(rounds, 1)

@@ -75,7 +75,7 @@ class Evidence:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Build one from the wire form.
+        """Build an evidence from the wire form.
 
         Raises:
             KeyError, TypeError, ValueError: If the form is not that of an evidence.
@@ -148,7 +148,7 @@ class RoundDict(TypedDict):
 
 @dataclass(slots=True)
 class Round:
-    """A user query, the state, and the posts.
+    """A user query, a state, and posts.
 
     Attributes:
         id: Unique; kept when a round is loaded.

@@ -129,7 +129,7 @@ _REPEATED = frozenset({AttachmentType.execution_result, AttachmentType.session_v
 
 
 def transcript_of(round_: Round, number: int) -> str:
-    """Return a round with the number, counted from 1, as text."""
+    """Return a round as text, with a number counted from 1."""
     lines = [f"### Round {number}", f"The user asked: {_bounded(round_.user_query, MESSAGE_CHARS)}"]
     if round_.state == "failed":
         lines.append("This round failed.")

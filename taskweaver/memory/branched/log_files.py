@@ -133,7 +133,7 @@ def _masked(value: Any) -> Any:
 
 
 def without_secret_value(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an entry of a key and the value with the value masked as a field of that name is."""
+    """Return an entry of a key and a value, with the value of a secret's key masked."""
     key = entry.get("key")
     given = [name for name in _VALUES if isinstance(entry.get(name), str)]
     if not isinstance(key, str) or not given:

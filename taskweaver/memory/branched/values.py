@@ -1,4 +1,4 @@
-"""Checks values on their way into the store. A value that is wrong is named by the path."""
+"""Checks values on their way into the store. A wrong value is named by a path."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class MemoryOperation:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The name, and the name of the function."""
+        """Name of the operation, and name of the function."""
         return self.name, _FUNCTIONS.get(self.name, f"mem_{self.name}")
 
 

@@ -49,7 +49,7 @@ def ingest_idea_md(
     """
     path = file_path("idea_path", idea_path)
     content = read_text(path)
-    digest = hashlib.sha256(content.encode()).hexdigest()
+    digest = sha256(content)
     if branch.core.get(_IDEA_HASH) == digest:
         return False
     summary = summarize_idea(content, branch.config.section_budgets)
@@ -114,7 +114,7 @@ def ingest_phase0_internal_info(
         raise InvalidUpdate("payload", f"must be plain data: {error}") from error
     quotes = [(path, read_text(path)) for path in paths("artifact_paths", artifact_paths)]
     whole = "\0".join([data, command, *(text for _, text in quotes)])
-    digest = hashlib.sha256(whole.encode()).hexdigest()
+    digest = sha256(whole)
     if branch.core.get(_PHASE0_HASH) == digest:
         return False
     facts = [f"{key}={value}" for key, value in _flat(payload)]
@@ -153,7 +153,7 @@ def ingest_environment(branch: BranchHandle, facts: Mapping[str, Any]) -> bool:
     """
     facts = {name: value for name, value in facts.items() if name not in _PASSING_FACTS}
     text = json.dumps(facts, ensure_ascii=False, indent=2, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = sha256(text)
     if branch.core.get(_ENVIRONMENT_HASH) == digest:
         return False
     keep_record(branch, text, [ENVIRONMENT_TAG], {})
@@ -186,6 +186,11 @@ def keep_record(branch: BranchHandle, text: str, tags: list[str], meta: Mapping[
         branch.update(found[0].id, text=text, meta=meta)
         return found[0].id
     return branch.remember(text, tags=tags, meta=meta)
+
+
+def sha256(text: str) -> str:
+    """Return the SHA-256 of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_text(path: Path) -> str:

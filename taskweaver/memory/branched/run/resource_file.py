@@ -157,7 +157,7 @@ def _source(path: str, kind: str, entry: object) -> ResourceSource:
 
 
 def _check_apart(sources: Iterable[ResourceSource]) -> None:
-    """Refuse a source that stands in another, or in the place."""
+    """Refuse sources with equal or nested places."""
     passed: list[ResourceSource] = []
     for source in sources:
         for other in passed:

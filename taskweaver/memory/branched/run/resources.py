@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.handle import BranchHandle
-from taskweaver.memory.branched.run.ingest import keep_record, read_text
+from taskweaver.memory.branched.run.ingest import keep_record, read_text, sha256
 from taskweaver.memory.branched.run.resource_file import WORKSPACE, Item, read_resource_file
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.core import INDEX_KEY
@@ -83,7 +82,7 @@ def build_resource_snapshot(
     path = file_path("resource_file", resource_file)
     workspace = folder_path("workspace_root", workspace_root)
     items = tuple(_state(item, workspace) for item in read_resource_file(path))
-    sha = hashlib.sha256(read_text(path).encode()).hexdigest()
+    sha = sha256(read_text(path))
     digest = _digest([sha, *(item.digest for item in items)])
     return ResourceSnapshot(str(path), sha, items, digest)
 
@@ -176,8 +175,7 @@ def _quoted(path: Path, max_chars: int) -> str:
 
 
 def _digest(data: object) -> str:
-    text = json.dumps(data, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(json.dumps(data, sort_keys=True))
 
 
 def update_resource_snapshot_if_changed(

@@ -49,7 +49,7 @@ _MOST_AT_ONCE = 256
 
 
 class _Command(Generic[R]):
-    """A write that waits for the turn."""
+    """A waiting write."""
 
     def __init__(self, action: Callable[[Writer], R]) -> None:
         self.action = action

@@ -185,7 +185,7 @@ _MOST_NAMED = 5
 
 
 def schema_problems(connection: sqlite3.Connection) -> list[str]:
-    """Return how a file's schema differs from that of the version, a line each.
+    """Return the differences between a file's schema and the schema of its version, a line each.
 
     Raises:
         sqlite3.DatabaseError: If the schema cannot be read.
@@ -213,7 +213,7 @@ def foreign_objects(connection: sqlite3.Connection) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _foreign(version: int, objects: tuple[_Object, ...]) -> tuple[str, ...]:
-    """Compare a schema with that of the version, which takes longer than to read a schema."""
+    """Compare objects with the schema of a version, which takes longer than reading a schema."""
     allowed = {**_expected(version), **schema.search_index(version)}
     if version < _WITHOUT_TRIGGERS:
         allowed |= schema.former_triggers()
