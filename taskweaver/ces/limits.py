@@ -110,7 +110,7 @@ class KernelLimits:
         return (owner, self.output_limit_bytes, *self.of_process(processes))
 
     def of_process(self, processes: int) -> tuple[int, ...]:
-        """Return a process's limits, see `inkernel.process.rlimits`; `processes` 0 sets none."""
+        """Return a process's limits, see `inkernel.process`; `processes` 0 sets none."""
         return (processes, self.file_limit_bytes, self.cpu_limit_s, self.open_file_limit)
 
 

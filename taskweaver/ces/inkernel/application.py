@@ -14,7 +14,7 @@ from typing import Any
 from ipykernel.kernelapp import IPKernelApp  # noqa: TID253 - this module runs inside the kernel
 from traitlets.config import Config
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS
 from taskweaver.ces.inkernel.cell.output import BUDGET
 from taskweaver.ces.inkernel.cell.shell import CellShell
 from taskweaver.ces.inkernel.kernel import CellKernel

@@ -34,21 +34,20 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
+from ipykernel import ipkernel  # noqa: TID253 - this module runs inside the kernel
 from ipykernel.ipkernel import IPythonKernel  # noqa: TID253 - this module runs inside the kernel
 
 from taskweaver.ces.inkernel import template
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN
 from taskweaver.ces.inkernel.cell.display import set_formats
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
-from taskweaver.ces.inkernel.cell.frames import table_text
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
-from taskweaver.ces.inkernel.cell.report import make_report, take_figures, to_json
-from taskweaver.ces.inkernel.cell.scripts import add_script_magics
-from taskweaver.ces.inkernel.cell.shell import CellShell
+from taskweaver.ces.inkernel.cell.report import make_report, table_text, take_figures, to_json
+from taskweaver.ces.inkernel.cell.shell import CellShell, add_script_magics
 from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
@@ -58,16 +57,35 @@ from taskweaver.ces.inkernel.namespace import (
     kernel_names,
     table_reads,
 )
-from taskweaver.ces.inkernel.plugins.context import PluginSession
-from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
-from taskweaver.ces.inkernel.process.base import BASE
-from taskweaver.ces.inkernel.process.debugger import modules_unlisted
-from taskweaver.ces.inkernel.process.forked import ForkRequest, announce
+from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload, PluginSession
+from taskweaver.ces.inkernel.process import BASE, ForkRequest, announce
 from taskweaver.ces.inkernel.timelimit import TooSlow
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 from taskweaver.utils.text import shorten
 
 _RAISED = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError, TooSlow)
+
+
+class _SysWithoutModules:
+    modules: Mapping[str, Any] = MappingProxyType({})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
+@contextmanager
+def _modules_unlisted() -> Iterator[None]:
+    """Keep ipykernel from listing the files of all modules for the debugger.
+
+    To look at each module takes a tenth of a start, and copies 4 MiB that are shared with the
+    template.
+    """
+    names: Any = ipkernel
+    names.sys = _SysWithoutModules()
+    try:
+        yield
+    finally:
+        names.sys = sys
 
 
 class CellKernel(IPythonKernel):
@@ -76,7 +94,7 @@ class CellKernel(IPythonKernel):
     shell_class = CellShell
 
     def __init__(self, **kwargs: Any) -> None:
-        with modules_unlisted():
+        with _modules_unlisted():
             super().__init__(**kwargs)
         shell: Any = self.shell
         self._plugin_session = PluginSession()
@@ -318,7 +336,7 @@ class CellKernel(IPythonKernel):
 
     def _view(self, payload: Payload) -> Payload:
         # Not needed to start a kernel.
-        from taskweaver.ces.inkernel.viewing.view import view
+        from taskweaver.ces.inkernel.view import view
 
         shell: Any = self.shell
         return view(payload, shell.user_ns, kernel_names(shell) | self._plugins.names)

@@ -23,9 +23,15 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.forking.rest import close_log_files
-from taskweaver.ces.inkernel.process.forked import ForkRequest, announce, die_with, fork
-from taskweaver.ces.inkernel.process.memory_guard import close_memory, open_memory
-from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.process import (
+    ForkRequest,
+    announce,
+    close_memory,
+    die_with,
+    fork,
+    open_memory,
+    readable,
+)
 from taskweaver.ces.inkernel.sandbox.entry import Entry, adopt_orphans, enter
 
 _LINE_BYTES = 1 << 16

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+STATE_FORMAT = 1
+"""Format of the stored states that this version writes and reads."""
 CHUNK_BYTES = 1 << 20
 """Size of the largest chunk of a stored state."""
 _LENGTH = struct.Struct("!I")

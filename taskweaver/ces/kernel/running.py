@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from taskweaver.ces.claims import texts
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
-from taskweaver.ces.inkernel.process.forked import ForkRequest
+from taskweaver.ces.inkernel.process import ForkRequest
 from taskweaver.ces.kernel.channel import KernelChannel
 from taskweaver.ces.kernel.interrupts import Interrupts
 from taskweaver.ces.kernel.operations import Operations

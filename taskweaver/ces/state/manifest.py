@@ -14,7 +14,7 @@ from typing import Any
 
 from taskweaver.ces.claims import text
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.inkernel.state.manifest import FORMAT
+from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
 CHUNK_NAME = re.compile(r"[0-9a-f]{32}")
 """Name of a chunk: the XXH3-128 hash of its bytes."""
@@ -84,7 +84,7 @@ def read_manifest(data: bytes) -> StateManifest:
         _lost(found.get("lost")),
         frozenset(chunk_names([found["islands"], found.get("process")])),
         _together(found["islands"]),
-        found.get("format") == FORMAT,
+        found.get("format") == STATE_FORMAT,
         _sizes(found.get("variables")),
         _contents(found["islands"]),
     )

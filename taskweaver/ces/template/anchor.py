@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from taskweaver.ces.errors import ForkRefused
-from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.process import readable
 
 PROGRAM = ["/bin/cat"]
 _SLICE_S = 0.1

@@ -20,8 +20,7 @@ from typing import Any
 
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
-from taskweaver.ces.inkernel.process.forked import ForkRequest
-from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.process import ForkRequest, readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import footprint

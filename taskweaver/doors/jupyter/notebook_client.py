@@ -120,7 +120,7 @@ class NotebookClient:
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a view of the notebook's variables; see `Client`."""
-        from taskweaver.ces.inkernel.viewing.view import view
+        from taskweaver.ces.inkernel.view import view
 
         return view(wanted, self._cells.shell.user_ns, self._cells.hidden_names)
 

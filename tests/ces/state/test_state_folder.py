@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 import xxhash
 
-from taskweaver.ces.inkernel.state.manifest import FORMAT
-from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES, STATE_FORMAT, Wire, WireError
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import StateDamaged, read_manifest
 from taskweaver.ces.state.transfer import Stored, receive_state, send_state
@@ -34,7 +33,7 @@ def name_of(data: bytes) -> str:
 
 def manifest(*chunks: bytes, **fields: Any) -> bytes:
     islands = [{"names": ["x"], "stream": [name_of(chunk) for chunk in chunks]}]
-    known = {"format": FORMAT, "islands": islands, "variables": {}, "lost": []}
+    known = {"format": STATE_FORMAT, "islands": islands, "variables": {}, "lost": []}
     return json.dumps(known | fields).encode()
 
 

@@ -15,9 +15,8 @@ from typing import Any
 from ipykernel.displayhook import ZMQShellDisplayHook  # noqa: TID253 - runs inside the kernel
 from ipykernel.zmqshell import ZMQDisplayPublisher  # noqa: TID253
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
-from taskweaver.ces.inkernel.cell.bounded import SEQUENCES, bounded_repr
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN, free_name
+from taskweaver.ces.inkernel.cell.values import SEQUENCES, bounded_repr
 
 MAX_DISPLAYS = 100
 MAX_VALUE_CHARS = 64_000

@@ -16,7 +16,7 @@ from typing import Any
 
 from ipykernel.iostream import OutStream  # noqa: TID253 - this module runs inside the kernel
 
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
+from taskweaver.ces.inkernel.cell.current import FOREIGN
 
 _PIPE_BYTES = 1 << 16
 _MOST_READS = 64

@@ -1,22 +1,197 @@
-"""The IPython shell of kernels: what it shows becomes files and text, whatever fails on the way."""
+"""The IPython shell of kernels: what it shows becomes files and text, whatever fails on the way.
+
+Its ``%%bash`` and ``%%sh`` run a script in its own process. IPython's own magics keep a thread and
+a socket for the rest of the session, which rules out a fork of the kernel; they pass the script on
+the shell's standard input, so a command that reads input consumes the rest of the script; and
+their errors are tracebacks through IPython. They are still used for a magic with options.
+"""
 
 from __future__ import annotations
 
+import builtins
+import codecs
+import os
+import pkgutil
+import selectors
+import signal
+import subprocess
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 from ipykernel.zmqshell import ZMQInteractiveShell  # noqa: TID253 - runs inside the kernel
 from IPython.core.error import TryNext, UsageError
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN
 from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
-from taskweaver.ces.inkernel.cell.near_names import near_names, with_hint
+from taskweaver.utils.system.signals import signal_name
 from taskweaver.utils.text import shorten
 
+_MOST_NAMES, _MOST_SHOWN = 5_000, 5
+_NAME_CHARS = 60
+_LIKENESS = 0.7
+_PART_CHARS = 4
+_PIPE_BYTES = 1 << 16
+_QUIET_S = 0.2
+"""How long nothing may come from what a script left running, before it is left alone."""
 _MOST_CHARS = 1 << 20
 """Of a traceback: the message of an exception may have megabytes."""
+
+
+def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path) -> str:
+    """Return a line with the names that an error may be about; empty for none.
+
+    Args:
+        error: The error of a cell.
+        namespace: The variables.
+        folder: The working directory.
+    """
+    wanted, candidates = _question(error, namespace, folder)
+    if not wanted:
+        return ""
+    places: dict[str, str] = {}
+    for name, place in islice(candidates, _MOST_NAMES):
+        places.setdefault(name, place)
+    found = [name for name in places if name.lower() == wanted.lower() and name != wanted]
+    if len(wanted) >= _PART_CHARS:
+        found += [name for name in places if wanted.lower() in name.lower()]
+    found += get_close_matches(wanted, places, _MOST_SHOWN, _LIKENESS)
+    shown = [f"{name!r}{places[name]}" for name in dict.fromkeys(found) if name != wanted]
+    return f"names like it: {', '.join(shown[:_MOST_SHOWN])}" if shown else ""
+
+
+def with_hint(trace: list[str], hint: str) -> list[str]:
+    """Return the pieces of a traceback whose last line, that of the error, ends with a hint."""
+    if not (hint and trace):
+        return trace
+    return [*trace[:-1], f"{trace[-1].rstrip()} ({hint})\n"]
+
+
+def _question(
+    error: BaseException, namespace: Mapping[str, Any], folder: Path
+) -> tuple[str, Iterator[tuple[str, str]]]:
+    """Return the name that was not found, and the names there are, each with its place."""
+    if isinstance(error, ModuleNotFoundError):
+        name = error.name or ""
+        return name.rpartition(".")[2], _plain(_modules(name))
+    if isinstance(error, FileNotFoundError):
+        return Path(str(error.filename or "")).name, _plain(_files(folder))
+    if isinstance(error, NameError):
+        visible = [name for name in namespace if not name.startswith("_")]
+        name = error.name or str(error).partition("'")[2].partition("'")[0]
+        return name, chain(_plain([*visible, *dir(builtins)]), _keys(namespace))
+    if isinstance(error, AttributeError) and error.name:
+        columns = getattr(error.obj, "columns", ())
+        return error.name, _plain([*map(str, columns), *dir(error.obj)])
+    if isinstance(error, KeyError) and error.args:
+        key = error.args[0]
+        return (key if isinstance(key, str) else "")[:_NAME_CHARS], _keys(namespace)
+    return "", iter(())
+
+
+def _keys(namespace: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the columns of tables and the keys of dictionaries among the variables."""
+    for name, value in list(namespace.items()):
+        if name.startswith("_"):
+            continue
+        columns = getattr(value, "columns", None) if "DataFrame" in type(value).__name__ else None
+        keys = value if type(value) is dict else columns
+        for key in islice(keys if keys is not None else (), _MOST_NAMES):
+            if isinstance(key, str):
+                yield key, f" in {name}"
+
+
+def _modules(name: str) -> Iterable[str]:
+    package, _, _ = name.rpartition(".")
+    if not package:
+        return [*sys.stdlib_module_names, *(found.name for found in pkgutil.iter_modules())]
+    paths = getattr(sys.modules.get(package), "__path__", [])
+    return [found.name for found in pkgutil.iter_modules(paths)]
+
+
+def _files(folder: Path) -> Iterator[str]:
+    return (path.name for path in islice(folder.iterdir(), _MOST_NAMES) if path.is_file())
+
+
+def _plain(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    return ((name, "") for name in names)
+
+
+class ScriptFailed(Exception):
+    """A script ended with an exit status other than 0."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return the message alone: the Python stack says nothing about the script."""
+        return [str(self)]
+
+
+def add_script_magics(shell: Any) -> None:
+    """Register the magics with an IPython shell."""
+    for program in ("bash", "sh"):
+        shell.register_magic_function(_magic(shell, program), "cell", program)
+
+
+def _magic(shell: Any, program: str) -> Callable[[str, str], None]:
+    def script(line: str, cell: str) -> None:
+        if line.strip():
+            shell.run_cell_magic("script", f"{program} {line}", cell)
+        else:
+            run_script(program, cell)
+
+    return script
+
+
+def run_script(program: str, script: str) -> None:
+    """Run a script, and pass its output on while it runs.
+
+    Raises:
+        ScriptFailed: If its exit status is not 0.
+        OSError: If it cannot be started.
+    """
+    with subprocess.Popen(
+        [program, "-c", script],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        process_group=0,
+    ) as process:
+        try:
+            _print(process)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise ScriptFailed(_ending(process.returncode))
+
+
+def _print(process: subprocess.Popen[bytes]) -> None:
+    """Pass output on until the script ends."""
+    with selectors.DefaultSelector() as selector:
+        for pipe, stream in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+            decoder = codecs.getincrementaldecoder("utf-8")("replace")
+            selector.register(pipe, selectors.EVENT_READ, (stream, decoder))  # type: ignore[arg-type]
+        while selector.get_map():
+            ready = selector.select(_QUIET_S)
+            if not ready and process.poll() is not None:
+                return
+            for key, _ in ready:
+                stream, decoder = key.data
+                data = os.read(key.fd, _PIPE_BYTES)
+                stream.write(decoder.decode(data, final=not data))
+                stream.flush()
+                if not data:
+                    selector.unregister(key.fd)
+    process.wait()
+
+
+def _ending(status: int) -> str:
+    if status > 0:
+        return f"exit status {status}"
+    return f"ended by {signal_name(-status)}"
 
 
 class CellShell(ZMQInteractiveShell):

@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.process.forked import announce, open_files
-from taskweaver.ces.inkernel.process.memory_guard import close_memory
-from taskweaver.ces.inkernel.process.rlimits import set_limits
+from taskweaver.ces.inkernel.process import announce, close_memory, open_files, set_limits
 from taskweaver.ces.inkernel.sandbox.confine import Confinement, give_up_rights
 from taskweaver.ces.inkernel.sandbox.probe import attempted
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.inkernel.state.chunks import ChunkSource
-from taskweaver.ces.inkernel.state.manifest import FORMAT, version_problems
-from taskweaver.ces.inkernel.state.pickling.scope import clip, reason_of, type_name
+from taskweaver.ces.inkernel.state.chunks import (
+    ChunkSource,
+    DamagedChunk,
+    no_collection,
+    read_entry,
+)
+from taskweaver.ces.inkernel.state.pickling.scope import clip, library_version, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
-from taskweaver.ces.inkernel.state.reading import DamagedChunk, no_collection, read_entry
+from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
 __all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
 
@@ -39,7 +44,7 @@ def load_state(
     Raises:
         ValueError: If the manifest has another format.
     """
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != STATE_FORMAT:
         raise ValueError(f"a stored state of format {manifest.get('format')!r} cannot be read")
     with warnings.catch_warnings(), no_collection():
         warnings.simplefilter("ignore")
@@ -64,7 +69,7 @@ class _Loading:
         self._namespace = namespace
         self._source = source
         self._loaded: dict[str, Any] = {}
-        self.problems = [Problem("", text) for text in version_problems(manifest)]
+        self.problems = [Problem("", text) for text in _version_problems(manifest)]
 
     def run(self) -> None:
         """Load the islands, and put all variables in order."""
@@ -140,6 +145,27 @@ class _Loading:
             if lost["name"] not in self._loaded and lost["name"] in self._manifest["order"]:
                 placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
                 self._loaded[lost["name"]] = placeholder
+
+
+def _version_problems(manifest: Mapping[str, Any]) -> list[str]:
+    """Return a phrase for each version that differs too much to rely on."""
+    problems = []
+    versions = {"python": manifest["python"], **manifest["versions"]}
+    for name in ("python", "numpy", "pandas"):
+        stored = versions.get(name)
+        if stored:
+            present = platform.python_version() if name == "python" else _present(name)
+            if stored.split(".")[:2] != present.split(".")[:2]:
+                problems.append(f"stored with {name} {stored}, read with {present or 'none'}")
+    return problems
+
+
+def _present(name: str) -> str:
+    try:
+        __import__(name)
+    except ImportError:
+        return ""
+    return library_version(name)
 
 
 def _reason(error: BaseException) -> str:

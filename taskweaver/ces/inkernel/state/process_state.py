@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS, configure_libraries
-from taskweaver.ces.inkernel.process.base import BASE, OWN_VARIABLES
+from taskweaver.ces.inkernel.process import BASE, OWN_VARIABLES
 from taskweaver.utils.redact import names_a_secret, redact_known
 
 

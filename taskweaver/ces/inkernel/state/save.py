@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import platform
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
-from taskweaver.ces.inkernel.state.chunks import ChunkSink
-from taskweaver.ces.inkernel.state.islands import Island, find_islands
-from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, python_version
+from taskweaver.ces.inkernel.state.chunks import ChunkSink, no_collection, unpickle
+from taskweaver.ces.inkernel.state.islands import ChunkTable, Entry, Island, chunks_of, find_islands
 from taskweaver.ces.inkernel.state.pickling import frames
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
 from taskweaver.ces.inkernel.state.pickling.scope import (
@@ -20,13 +20,13 @@ from taskweaver.ces.inkernel.state.pickling.scope import (
     Loss,
     SaveScope,
     clip,
+    library_version,
     reason_of,
     standard_tokens,
     type_name,
 )
 from taskweaver.ces.inkernel.state.process_state import process_state, withheld_variables
-from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
-from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
+from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
 __all__ = ["ChunkSink", "Subject", "save_state"]
 
@@ -97,9 +97,9 @@ class _Save:
         kept = {name: own for island in islands for name, own in island.own.items()}
         process = self._process(parts)
         return {
-            "format": FORMAT,
-            "python": python_version(),
-            "versions": library_versions(self._scope.handlers),
+            "format": STATE_FORMAT,
+            "python": platform.python_version(),
+            "versions": _library_versions(self._scope.handlers),
             "order": [name for name in variables if len(name) <= MAX_TEXT],
             "islands": entries,
             "variables": {
@@ -272,6 +272,12 @@ class _Save:
             entries[name] = self._table.pickled(pickled)
             self._write(entries[name])
         return entries
+
+
+def _library_versions(kinds: Iterable[type]) -> dict[str, str]:
+    """Return the versions of the libraries that define some types, by name of the library."""
+    tops = {str(getattr(kind, "__module__", "")).partition(".")[0] for kind in kinds}
+    return {top: version for top in sorted(tops) if (version := library_version(top))}
 
 
 def _loses_no_more(joint: Pickled, apart: list[Pickled]) -> bool:

@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taskweaver.ces.inkernel.process.forked import ForkRequest, fork
-from taskweaver.ces.inkernel.state.classes import note_classes
+from taskweaver.ces.inkernel.process import ForkRequest, fork
 from taskweaver.ces.inkernel.state.load import Problem, load_state, mark_missing
+from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 from taskweaver.ces.inkernel.wire import Wire, WireError
 

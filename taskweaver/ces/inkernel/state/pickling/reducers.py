@@ -1,21 +1,103 @@
-"""Reduction of functions, classes, modules and of objects of the standard library."""
+"""Reduction of functions, classes, modules, files and objects of the standard library.
+
+cloudpickle gives a class of a cell a random id the first time it is pickled. In a forked child that
+id would differ in each round, and the class would be written again each round. Here the id comes
+from the process and the address of the class, which all children share.
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import stat
 import sys
 import types
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from cloudpickle import cloudpickle
 
 from taskweaver.ces.inkernel.namespace import LazyModule
-from taskweaver.ces.inkernel.state.classes import track
 from taskweaver.ces.inkernel.state.pickling import rebuild
-from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes, type_name
+from taskweaver.ces.inkernel.state.placeholder import ClosedFile
 
+_origin: list[str] = []
 _SLOTS = (
     "__name__ __qualname__ __annotations__ __kwdefaults__ __defaults__ __module__ __doc__"
 ).split()
+
+
+def note_classes(namespace: Mapping[str, Any]) -> None:
+    """Give the classes of a namespace ids that all forked children share.
+
+    Call it in the kernel before the fork; classes found later get their ids from their addresses.
+    """
+    if not _origin:
+        _origin.append(uuid.uuid4().hex)
+    for value in list(namespace.values()):
+        found = value if issubclass(type(value), type) else type(value)
+        with suppress(Exception):  # a metaclass may raise anything; the save lists its class
+            if found.__module__ == "__main__":
+                track(found)
+
+
+def track(found: Any) -> None:
+    """Give a class or type variable its id, unless it has one."""
+    if not _origin:
+        _origin.append(uuid.uuid4().hex)
+    with cloudpickle._DYNAMIC_CLASS_TRACKER_LOCK:  # noqa: SLF001 - guarded by a test
+        by_class = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS  # noqa: SLF001
+        if found not in by_class:
+            id_ = uuid.uuid5(uuid.UUID(_origin[0]), f"{found.__name__} {id(found):x}").hex
+            by_class[found] = id_
+            cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID[id_] = found  # noqa: SLF001
+
+
+def reduce_file(notes: Notes, file: Any) -> Any:
+    """Reduce a file: closed ones stay closed, those open for reading are opened again.
+
+    Raises:
+        CannotStore: If the file is open for writing, or is no file with a path.
+    """
+    if file.closed:
+        return ClosedFile, (_name(file), str(getattr(file, "mode", "")))
+    mode = str(getattr(file, "mode", ""))
+    if file.writable():
+        raise CannotStore("the file is open for writing")
+    path = _name(file)
+    if not isinstance(path, str) or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        raise CannotStore("it is no file with a path")
+    try:
+        position = file.tell()
+    except OSError as error:
+        raise CannotStore(f"its position is unknown: {error}") from None
+    options: dict[str, Any] = {"mode": mode}
+    if isinstance(file, io.TextIOWrapper):
+        options |= {"encoding": file.encoding, "errors": file.errors}
+    elif isinstance(file, io.FileIO):
+        options["buffering"] = 0
+    facts = (type_name(type(file)), notes.cell)
+    return rebuild.reopened, (local_path(path), options, position, *facts)
+
+
+def local_path(path: str) -> str:
+    """Return a path relative to the working directory if it lies there.
+
+    A branch of a session has a copy of the directory, and must not open its parent's files.
+    """
+    with suppress(ValueError, OSError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return path
+
+
+def _name(file: Any) -> Any:
+    """Return the path of a file, or its number."""
+    name = getattr(file, "name", "")
+    return os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name
 
 
 def refuse(reason: str) -> Handler:

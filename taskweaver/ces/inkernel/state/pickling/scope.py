@@ -115,6 +115,12 @@ def type_name(kind: type) -> str:
     return clip(name if module in {"builtins", "__main__"} else f"{module}.{name}")
 
 
+def library_version(name: str) -> str:
+    """Return the version of a loaded library; empty when unknown."""
+    version = getattr(sys.modules.get(name), "__version__", "")
+    return version[:100] if isinstance(version, str) else ""
+
+
 def clip(text: object) -> str:
     """Return a text of at most 500 characters."""
     shown = str(text)

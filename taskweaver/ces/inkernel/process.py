@@ -1,23 +1,129 @@
-"""Fork of a process: the child drops its parent's files and announces itself to its owner.
+"""The process of a kernel or template: its fork, its limits, its first environment.
 
 A forked process has its parent's open files, sockets and event queues, and writes to an inherited
-event queue reach the parent too. So all of them are replaced before anything else runs.
+event queue reach the parent too. So all of them are replaced before anything else runs. The child
+announces itself to its owner.
 """
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import json
 import os
+import resource
+import select
 import signal
 import socket
 import stat
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
 
-from taskweaver.ces.inkernel.process.memory_guard import close_memory
+OWN_VARIABLES = frozenset({"TASKWEAVER_KERNEL_ID"})
+"""Variables of the environment that mark the process itself."""
+_SET_DUMPABLE, _GET_NO_NEW_PRIVILEGES = 4, 39
+_WHOLE_RANGE = ["0", "0", "4294967295"]
+_GRACE_S = 2
+_KINDS = (
+    resource.RLIMIT_NPROC,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_CPU,
+    resource.RLIMIT_NOFILE,
+)
+
+
+@dataclass(slots=True)
+class ProcessBase:
+    """Environment and import path as they were before the first cell.
+
+    Only differences from them belong to the stored state, so that the paths and the mark of one
+    process do not enter another.
+    """
+
+    environment: dict[str, str] = field(default_factory=dict)
+    path: list[str] = field(default_factory=list)
+
+    def note(self) -> None:
+        """Remember both as they are now."""
+        self.environment, self.path = dict(os.environ), list(sys.path)
+
+    def move(self, before: str, after: str) -> None:
+        """Follow a process that was forked into another working directory."""
+        self.path = [after if entry == before else entry for entry in self.path]
+
+
+BASE = ProcessBase()
+
+
+def close_memory() -> None:
+    """Close this process's memory to other processes, if it is in a sandbox with namespaces.
+
+    A template and the kernels in its sandbox have the same user, so a kernel may open
+    ``/proc/PID/mem`` of the template and rewrite it; every later kernel would start from that. A
+    process that is not dumpable is closed to others. Its owner outside reads how much memory it
+    uses from a file that the process hands over, see `ces.process.footprint`. Without a namespace
+    for users the protection is left out: the owner finds the processes of a sandbox by their
+    environment, which an ordinary user could not read then, and no namespace ends them.
+    """
+    libc = ctypes.CDLL(None)
+    if libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) == 1 and _has_own_users():
+        libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def open_memory() -> None:
+    """Undo `close_memory` in a forked process, which inherits it and becomes a kernel."""
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def _has_own_users() -> bool:
+    """Return whether this process is in a user namespace that is not the machine's."""
+    try:
+        return Path("/proc/self/uid_map").read_text("ascii").split() != _WHOLE_RANGE
+    except OSError:
+        return False
+
+
+def set_limits(*limits: int) -> None:
+    """Limit this process and all that it starts, see ``setrlimit(2)``; it leaves no core file.
+
+    They are the number of processes, bytes of a file, seconds of processor time and open files, or
+    the first of these; 0 sets no limit, and a lower one that is set already stays.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for kind, limit in zip(_KINDS, limits, strict=False):
+        if limit:
+            # Over the first limit on processor time, the system says why; over the second, no more.
+            most = limit + _GRACE_S if kind == resource.RLIMIT_CPU else limit
+            before = resource.getrlimit(kind)[1]
+            if before != resource.RLIM_INFINITY:
+                limit, most = min(limit, before), min(most, before)
+            resource.setrlimit(kind, (limit, most))
+
+
+class HasFileNumber(Protocol):
+    """A socket, a file, or anything else with a file number."""
+
+    def fileno(self) -> int:
+        """Return the file number."""
+
+
+Source = HasFileNumber | int
+
+
+def readable(sources: Sequence[Source], timeout_s: float | None = None) -> set[int]:
+    """Return the file numbers that can be read, or whose other end is closed; None waits for ever.
+
+    ``select`` refuses numbers from 1,024 on, which an owner of many kernels has.
+    """
+    poll = select.poll()
+    for source in sources:
+        poll.register(source, select.POLLIN)
+    timeout_ms = None if timeout_s is None else 1000 * timeout_s
+    return {fd for fd, _ in poll.poll(timeout_ms)}
 
 
 @dataclass(frozen=True, slots=True)

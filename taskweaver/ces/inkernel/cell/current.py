@@ -1,9 +1,14 @@
-"""Artifacts of the current cell: displayed results, and the files it made."""
+"""The cell that runs now: its displayed results, the files that it makes, and its sender.
+
+Results of a cell of another Jupyter client are messages, as in any kernel, and no files.
+"""
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,3 +141,35 @@ def _size(size_bytes: float) -> str:
             return f"{size_bytes:.0f} {unit}"
         size_bytes /= 1024
     return f"{size_bytes:.1f} GiB"
+
+
+class ForeignCell:
+    """The cell of another client that runs now, if any.
+
+    Attributes:
+        is_running: Whether the cell that runs is one of another client.
+    """
+
+    is_running = False
+
+    @contextmanager
+    def running(self, shell: Any) -> Iterator[None]:
+        """Show results and figures of the code in a block to the client that sent it."""
+        before = shell.ast_node_interactivity
+        shell.ast_node_interactivity = "last_expr"  # the value of an assignment is not shown
+        self.is_running = True
+        try:
+            yield
+        finally:
+            self.is_running = False
+            shell.ast_node_interactivity = before
+
+
+FOREIGN = ForeignCell()
+
+
+def show_picture(png: bytes, text: str) -> None:
+    """Send a picture, and a text in its place, to the client whose cell runs."""
+    from IPython.display import display
+
+    display({"image/png": base64.b64encode(png).decode(), "text/plain": text}, raw=True)
