@@ -13,8 +13,7 @@ from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.state.transfer import Stored
+from taskweaver.ces.state.transfer import Origin, Stored
 from taskweaver.tables.plans.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]

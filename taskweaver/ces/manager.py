@@ -15,20 +15,18 @@ from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
-from taskweaver.ces.kernel.idle_output import IdleOutput
 from taskweaver.ces.kernel.kernel import Kernel
+from taskweaver.ces.kernel.operations import IdleOutput
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
 from taskweaver.ces.process.marked import sweep_marked
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
+from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, sandbox_template
 from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
-from taskweaver.ces.sandbox.warmth import sandbox_template
-from taskweaver.ces.template.snapshot import KernelSnapshot
-from taskweaver.ces.template.template import warm_template
-from taskweaver.ces.template.zygote import Zygote, start_warm
+from taskweaver.ces.template import KernelSnapshot, warm_template
+from taskweaver.ces.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.forks import bind_to_process
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS

@@ -13,10 +13,10 @@ import pytest
 from patience import PATIENCE_S
 from races import SECRET, TRIES, state_of, swapping
 
-from taskweaver.ces.kernel.artifacts import contained
+from taskweaver.ces.kernel.reported import contained
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelHome
-from taskweaver.ces.template.template import Rendezvous
+from taskweaver.ces.template import Rendezvous
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.image_reader.images import find_image
 from taskweaver.session.storage.clone import clone_into

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
-from taskweaver.ces.bounds.log_file import trim_log
 from taskweaver.ces.bounds.processes import (
     Process,
     end,
@@ -25,6 +25,9 @@ from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import is_owned
 
+_OPEN = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_OPEN |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_KEPT_BYTES = 1 << 20
 SLICE_S = 0.25
 """Time between two looks at a cell that runs."""
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
@@ -32,6 +35,34 @@ _MEBIBYTE = 1 << 20
 _FREE_PROCESSES = 4
 _PAUSE_S = 0.5
 """Time between two looks at processes that cells left behind."""
+
+
+def trim_log(path: Path, limit_bytes: int) -> int:
+    """Remove the beginning of a log that is too large; a limit of 0 sets none.
+
+    Returns:
+        The bytes it had; 0 when it is within its size, or no file that can be cut.
+    """
+    if not limit_bytes:
+        return 0
+    try:
+        if path.lstat().st_size <= limit_bytes:
+            return 0
+        file = os.open(path, _OPEN)
+    except OSError:
+        return 0
+    try:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size <= limit_bytes:
+            return 0
+        kept = min(limit_bytes // 2, _KEPT_BYTES)
+        tail = os.pread(file, kept, facts.st_size - kept)
+        os.ftruncate(file, 0)
+        left_out = facts.st_size - len(tail)
+        os.write(file, f"[{left_out:,} bytes were removed here]\n".encode() + tail)
+        return facts.st_size
+    finally:
+        os.close(file)
 
 
 class CellWatch:

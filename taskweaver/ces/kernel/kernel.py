@@ -31,22 +31,18 @@ from taskweaver.ces.errors import (
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.kernel.channel import KernelReply
-from taskweaver.ces.kernel.interrupts import Interrupts
-from taskweaver.ces.kernel.operations import Operations
+from taskweaver.ces.kernel.operations import Interrupts, Operations
 from taskweaver.ces.kernel.outcome import Ended, result_of
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.kernel.plugins import KernelPlugins
 from taskweaver.ces.kernel.reported import answer
-from taskweaver.ces.kernel.running import RunningKernel
-from taskweaver.ces.kernel.waiting import RequestWait
+from taskweaver.ces.kernel.running import RequestWait, RunningKernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.state.transfer import RESTORE_S
-from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
-from taskweaver.ces.template.template import Handshake, Template
+from taskweaver.ces.state.transfer import RESTORE_S, Origin
+from taskweaver.ces.template import Handshake, KernelSnapshot, StateWriter, Template
 
 _SHUT_DOWN_S, _OVERVIEW_S, _MOST_TESTS = 2.0, 60.0, 100
 _STOPPED = ("The kernel was stopped.", "Start another session.")

@@ -8,14 +8,12 @@ from typing import Self
 from taskweaver.ces.bounds.bound import explanations
 from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.common import CellStatus, ExecutionResult
-from taskweaver.ces.kernel.artifacts import accept
 from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.paths import KernelPaths
-from taskweaver.ces.kernel.reported import Report, read_report, trace
-from taskweaver.ces.kernel.traces import readable_warnings
+from taskweaver.ces.kernel.reported import Report, accept, read_report, readable_warnings, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.transfer import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
-from taskweaver.ces.kernel.idle_output import IdleOutput
+from taskweaver.ces.kernel.operations import IdleOutput
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 _CONNECTIONS = "kernels"

@@ -1,26 +1,155 @@
 """A kernel's report of a cell, as the host accepts it.
 
 Code can forge everything its kernel sends, so each field is a claim: of its type or left out,
-bounded, and never a path or a name that is used as it is.
+bounded, and never a path or a name that is used as it is. Tracebacks are shown as an author of
+cells reads them: frames of libraries are left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import mimetypes
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.claims import items, rows, text
-from taskweaver.ces.common import PluginCall
+from taskweaver.ces.common import ExecutionArtifact, PluginCall
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.kernel.traces import readable_trace
 from taskweaver.tables.plans.plan import TableRead, reads_of
+from taskweaver.utils.file_system.safe_fs import Folder
 
+_LINK = re.compile(
+    r"(\n*(?:The above exception was the direct cause of the following exception:"
+    r"|During handling of the above exception, another exception occurred:)\n+)"
+)
+_FRAME = re.compile(
+    r"^  (?:File (?P<file>[^\n]+?):\d+(?: in [^\n]*)?|Cell [^\n]*)\n(?:    [^\n]*(?:\n|\Z))*",
+    re.MULTILINE,
+)
+_PACKAGE = re.compile(r"/(?:site|dist)-packages/([^/]+)|([\w.]+)/[^\n]*\.(?:pyx|pxi)$")
+_STANDARD = re.compile(r"/lib/python3\.\d+/|^<frozen ")
+_CELL_FILE = re.compile(r"\S*ipykernel_\d+/\d+\.py:(\d+): ")
+_TYPES = ("chart", "df", "file", "txt", "svg", "html", "image")
+_MAX_ARTIFACTS = 200
+_MAX_NAME_CHARS = 200
+_MAX_PREVIEW_CHARS = 2_000
 MAX_REPORT_CHARS = 16 << 20
 _MAX_DEPTH = 64
 _MAX_TRACE_CHARS = 1 << 20
 _MAX_SECONDS = 1e7
+
+
+def readable_trace(trace: str) -> str:
+    """Return a traceback with the frames of libraries counted, not shown.
+
+    Causes that never passed through a cell are left out. A traceback without any frame of a cell
+    stays as it is.
+    """
+    if "  Cell " not in trace:
+        return trace
+    pieces = _LINK.split(trace)
+    parts, links = pieces[::2], pieces[1::2]
+    shown = parts[-1:]
+    for part, link in zip(reversed(parts[:-1]), reversed(links), strict=True):
+        if "  Cell " in part:
+            shown = [part, link, *shown]
+    return "".join(_shortened(part) if at % 2 == 0 else part for at, part in enumerate(shown))
+
+
+def readable_warnings(text: str) -> str:
+    """Return the warnings of a cell with its line in place of a temporary file's name."""
+    return _CELL_FILE.sub(r"Cell, line \1: ", text)
+
+
+def _shortened(part: str) -> str:
+    frames = list(_FRAME.finditer(part))
+    if not frames:
+        return part
+    body = "".join(_lines(frames))
+    return part[: frames[0].start()] + body + part[frames[-1].end() :]
+
+
+def _lines(frames: list[re.Match[str]]) -> Iterator[str]:
+    for package, run in groupby(frames, lambda frame: _package(frame["file"] or "")):
+        kept = list(run)
+        if package:
+            noun = "frame" if len(kept) == 1 else "frames"
+            yield f"  ... {len(kept)} {noun} inside {package}\n"
+        else:
+            yield from (frame[0] for frame in kept)
+
+
+def _package(file: str) -> str:
+    """Return the package that a file belongs to; empty for a cell and the user's own files."""
+    match = _PACKAGE.search(file)
+    if match:
+        return (match[1] or match[2]).removesuffix(".py")
+    return "Python's own library" if _STANDARD.search(file) else ""
+
+
+def accept(
+    reported: Iterable[Mapping[str, Any]], cwd: Path, limit_bytes: int
+) -> tuple[list[ExecutionArtifact], list[str]]:
+    """Return those of the first 200 reported artifacts that are files in the working directory.
+
+    Returns:
+        The artifacts, and a sentence for each file that is too large.
+    """
+    artifacts, too_large = [], []
+    for item in islice(reported, _MAX_ARTIFACTS):
+        found = contained(cwd, text(item.get("file_name")))
+        if found is None:
+            continue
+        name, size_bytes = found
+        if size_bytes > limit_bytes:
+            too_large.append(_too_large(name, _line(item.get("origin")), size_bytes, limit_bytes))
+            continue
+        artifacts.append(
+            ExecutionArtifact(
+                name=_line(item.get("name")),
+                type=kind if (kind := item.get("type")) in _TYPES else "file",
+                mime_type=mimetypes.guess_type(name)[0] or "",
+                original_name=_line(item.get("original_name")),
+                file_name=name,
+                preview=text(item.get("preview"), _MAX_PREVIEW_CHARS),
+            )
+        )
+    return artifacts, too_large
+
+
+def _too_large(name: str, origin: str, size_bytes: int, limit_bytes: int) -> str:
+    by = f" of {origin}" if origin else ""
+    return (
+        f"{name}{by} is left out of the artifacts: it has {size_bytes / (1 << 20):,.1f} MiB, and "
+        f"execution.artifact_limit_mb allows {limit_bytes / (1 << 20):g}."
+    )
+
+
+def contained(cwd: Path, file_name: str) -> tuple[str, int] | None:
+    """Return a file's name relative to `cwd`, and its size in bytes, or None.
+
+    None if it is elsewhere, is reached by a link, is no ordinary file, or has a name that would not
+    stay in one line.
+    """
+    name = os.path.relpath(os.path.normpath(cwd / file_name), cwd)
+    if not name.isprintable():
+        return None
+    try:
+        with Folder.at(cwd) as folder:
+            facts = folder.stat(name)
+    except OSError:
+        return None
+    return (name, facts.st_size) if facts and stat.S_ISREG(facts.st_mode) else None
+
+
+def _line(value: Any) -> str:
+    return " ".join(text(value, _MAX_NAME_CHARS).split())
 
 
 @dataclass(frozen=True, slots=True)

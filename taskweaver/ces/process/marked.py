@@ -10,14 +10,14 @@ from contextlib import ExitStack
 import psutil
 
 from taskweaver.ces.environment import KERNEL_MARK
-from taskweaver.ces.process import watch
-from taskweaver.ces.process.handles import OWNED, has_ended, wait_for_ends
+from taskweaver.ces.process.handles import HAS_HANDLES, OWNED, has_ended, wait_for_ends
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.owners import has_ended as owner_has_ended
 from taskweaver.utils.system.owners import pid_namespace
 
 _LOOKS, _QUIET_LOOKS, _WARY_LOOKS = 20, 2, 5
 _ENVIRONMENT_BYTES = 32 << 10
+_KILL_WAIT_S = 5.0
 
 
 def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
@@ -78,10 +78,29 @@ def _owned_prefix() -> str:
 
 def _search(value: str, variable: str) -> Callable[[bool], bool]:
     """Return a function that kills what carries a mark; see `_Search.kill`."""
-    if not watch.HAS_HANDLES:
-        return lambda _: watch.kill_by_environment(variable, value, OWNED)
+    if not HAS_HANDLES:
+        return lambda _: _kill_by_environment(variable, value)
     entry = f"{variable}={value}".encode()
     return _Search(entry, lambda entries: entry in entries).kill
+
+
+def _kill_by_environment(variable: str, value: str) -> bool:
+    """Kill this user's processes that were started with a variable of a value, unless owned here.
+
+    Returns:
+        Whether there was any.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            is_marked = process.environ().get(variable) == value
+            if is_marked and process.pid not in OWNED and process.is_running():
+                process.kill()  # it compares the time of the start: never another process
+                found.append(process)
+        except psutil.Error:
+            continue  # gone, or of another user
+    psutil.wait_procs(found, timeout=_KILL_WAIT_S)
+    return bool(found)
 
 
 class _Search:

@@ -20,8 +20,7 @@ from typing import Any
 
 from taskweaver.ces.environment import kernel_environment, python_command
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import watch
-from taskweaver.ces.process.handles import ProcessHandle
+from taskweaver.ces.process.handles import ProcessHandle, death_fd
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.marked import kill_marked
 from taskweaver.utils.ids import create_id
@@ -153,7 +152,7 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
     except BaseException:
         home.remove()
         raise
-    handle = ProcessHandle(process.pid, watch.death_fd(process))
+    handle = ProcessHandle(process.pid, death_fd(process))
     return KernelProcess(home, log_path, handle, process.poll)
 
 

@@ -8,11 +8,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from taskweaver.ces.bounds.bound import ResourceBound
-from taskweaver.ces.claims import text
+from taskweaver.ces.claims import items, mapping, text, texts
 from taskweaver.ces.common import (
+    CellStatus,
+    ExecutionArtifact,
     ExecutionResult,
     ForkedWriter,
     OutputHandler,
@@ -29,20 +31,81 @@ from taskweaver.ces.errors import (
     PluginLoadFailed,
 )
 from taskweaver.ces.hostcalls import HostFunctions
-from taskweaver.ces.kernel.interrupts import Interrupts
+from taskweaver.ces.kernel.operations import Interrupts
+from taskweaver.ces.kernel.reported import report_of
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.remote.answers import result_from
-from taskweaver.ces.remote.connection import KernelServer, ServerRefused, ServerUnreachable, quoted
+from taskweaver.ces.remote.connection import (
+    ExecutionReader,
+    KernelServer,
+    ServerRefused,
+    ServerUnreachable,
+    quoted,
+)
 from taskweaver.ces.remote.files import RemoteFiles
-from taskweaver.ces.remote.reading import ExecutionReader
-from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state.transfer import Origin
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 from taskweaver.utils.system.forks import bind_to_process
 
+_OUTPUT_CHARS = 1 << 20
 _NOT_FOUND, _CONFLICT = 404, 409
 NO_FORK = "it runs on another machine"
 _RUN_HERE = "Remove execution.server from the project to run code here."
 _LOST = "The server of the kernels has lost the session: it was restarted, or ended the session."
+
+
+def result_from(exec_id: str, code: str, answer: Any, details: Any) -> ExecutionResult:
+    """Return the result in an answer.
+
+    Args:
+        exec_id: Id of the cell.
+        code: Its code.
+        answer: The result, in the shape of the original.
+        details: The facts for which that has no place.
+    """
+    found, more = mapping(answer), mapping(details)
+    is_success = found.get("is_success") is True
+    error = text(found.get("error"), _OUTPUT_CHARS)
+    status = next((name for name in get_args(CellStatus) if name == more.get("status")), None)
+    report = report_of({**found, "calls": more.get("calls"), "tables": more.get("tables")})
+    return ExecutionResult(
+        execution_id=exec_id,
+        code=code,
+        is_success=is_success,
+        error=None if is_success else error or "The server gave no result.",
+        output="" if report.output is None else report.output,
+        stdout=_output(found.get("stdout")),
+        stderr=_output(found.get("stderr")),
+        log=report.log,
+        artifact=[_artifact(item) for item in items(found.get("artifact"))],
+        variables=report.variables,
+        status=status or ("ok" if is_success else "error"),
+        is_state_lost=more.get("is_state_lost") is True,
+        is_truncated=more.get("is_truncated") is True,
+        duration_s=_number(more.get("duration_s")),
+        calls=report.calls,
+        tables=report.tables,
+    )
+
+
+def _output(value: Any) -> list[str]:
+    whole = "".join(piece for piece in items(value) if isinstance(piece, str))
+    return [text(whole, _OUTPUT_CHARS)] if whole else []
+
+
+def _artifact(item: Any) -> ExecutionArtifact:
+    found = mapping(item)
+    names = ("name", "type", "mime_type", "original_name", "file_name", "preview")
+    facts = dict(zip(names, texts([found.get(name) for name in names]), strict=True))
+    content = found.get("file_content")
+    return ExecutionArtifact(
+        **facts,
+        file_content=content if isinstance(content, str) else "",
+        file_content_encoding=text(found.get("file_content_encoding")) or "str",
+    )
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 class RemoteKernel:

@@ -1,20 +1,29 @@
-"""Starts of sandboxes, with and without a warm process to fork from."""
+"""Starts of sandboxes, and the warm process that their templates are forked from.
+
+The warm process starts outside, and is tried before it is used. It has imported the usual libraries
+and runs no code of a session. Its program is opened on the read-only mounts of a sandbox: a process
+that it forks could otherwise change the interpreter of this machine through ``/proc/self/exe``,
+wherever it has moved since.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from taskweaver.ces.anchor import PROGRAM, Anchor
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.environment import (
+    KERNEL_MARK,
     bridge_environment,
     bridged,
     kernel_environment,
@@ -23,14 +32,22 @@ from taskweaver.ces.environment import (
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.process.homes import Homes, temporary_folder
+from taskweaver.ces.process.marked import kill_marked, owned_mark
 from taskweaver.ces.sandbox.egress import EgressProxy
-from taskweaver.ces.sandbox.sandbox import Confined, confined, confinement
-from taskweaver.ces.template.anchor import PROGRAM, Anchor
-from taskweaver.ces.template.template import Rendezvous
+from taskweaver.ces.sandbox.sandbox import (
+    Confined,
+    confined,
+    confinement,
+    facts_of_outside,
+    refuse_escapes,
+)
+from taskweaver.ces.template import Rendezvous, Template, warm_template
 
 _FONT_LISTS = "fontlist-*.json"
 _PROXY = "/run/egress"
 _FONTS_LOCK = threading.Lock()
+_END_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,3 +207,77 @@ class SandboxStart:
             confinement=asdict(confinement(self.plan.policy, self.writable)),
             facts=dict(facts or {}),
         )
+
+
+def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
+    """Start a warm process, and try a sandbox that one of its children enters.
+
+    Raises:
+        ForkRefused: If it does not come up.
+        SandboxUnavailable: If a process that enters a sandbox can do more than it may.
+        OSError: If a process cannot be started.
+    """
+    # Below `/tmp`, of which every sandbox has its own: matplotlib remembers the path.
+    with temporary_folder() as folder, temporary_folder(Path("/tmp")) as settings:
+        for path in plan.font_lists():
+            shutil.copy(path, settings)
+        trial = _trial(plan, folder)
+        with ExitStack() as stack, (folder / "trial.log").open("ab") as log:
+            stack.callback(kill_marked, trial.mark)  # a sandbox that did not come up
+            anchor = trial.anchor(log, is_wanted)
+            program = None
+            if anchor is not None:
+                stack.callback(anchor.close)
+                program = anchor.path(Path(sys.executable).resolve())
+            own = _environment(settings)
+            template = warm_template(
+                plan.limits, log_path, is_wanted, executable=program, environment=own
+            )
+            try:
+                _attempt(template, trial, anchor, is_wanted)
+            except BaseException:
+                template.close()
+                raise
+    return template
+
+
+def _attempt(
+    template: Template, trial: SandboxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
+) -> None:
+    """Have a fork enter a sandbox and attempt things there that must fail.
+
+    Raises:
+        SandboxUnavailable: If something can be done that the sandbox must prevent.
+    """
+    tier, log_path = trial.plan.policy.tier, trial.homes / "log"
+    with (
+        facts_of_outside(trial.homes.parent) as facts,
+        Homes(trial.homes).new() as home,
+        Rendezvous(home) as expected,
+    ):
+        entry = trial.entry(expected, log_path, anchor, facts | {"is_entered": True})
+        arrival = template.enter(entry, anchor, expected, is_wanted)
+    try:
+        refuse_escapes(tier, json.loads((trial.cwd / "here").read_text()))
+        if anchor is not None:
+            anchor.close()
+            if not arrival.handle.has_ended(_END_WAIT_S):
+                refuse_escapes(tier, ["outlive its owner"])
+    finally:
+        arrival.handle.close()
+        arrival.connection.close()
+
+
+def _trial(plan: SandboxPlan, folder: Path) -> SandboxStart:
+    """Return the start of a sandbox that grants nothing."""
+    inside, homes, calls = (folder / name for name in ("inside", "homes", "calls"))
+    for path in (inside, homes, calls):
+        path.mkdir()
+    bare = replace(plan, policy=SandboxPolicy(tier=plan.policy.tier))
+    return SandboxStart(bare, owned_mark(), [inside, homes], inside, homes, calls, ControlGroup(0))
+
+
+def _environment(settings: Path) -> dict[str, str]:
+    """Return the variables that lead to no place of this user: code inside can read them."""
+    mark = {KERNEL_MARK: owned_mark()}  # a sandbox's mark takes its place
+    return {"HOME": "/", "TMPDIR": "/tmp", "MPLCONFIGDIR": str(settings), **mark}

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from taskweaver.ces.anchor import Anchor
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.process.handles import wait_for_ends
@@ -22,9 +23,8 @@ from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.sandbox.egress import EgressProxy
 from taskweaver.ces.sandbox.sandbox import require
 from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
-from taskweaver.ces.template.anchor import Anchor
-from taskweaver.ces.template.template import Handshake, Rendezvous, Template
-from taskweaver.ces.template.zygote import Zygote
+from taskweaver.ces.template import Handshake, Rendezvous, Template
+from taskweaver.ces.zygote import Zygote
 
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""

@@ -23,12 +23,11 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.hostcalls import HostFunctions
-from taskweaver.ces.kernel.artifacts import accept
-from taskweaver.ces.kernel.reported import read_report, trace
+from taskweaver.ces.kernel.reported import accept, read_report, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.template.snapshot import StateWriter
+from taskweaver.ces.state.transfer import Origin
+from taskweaver.ces.template import StateWriter
 from taskweaver.doors.jupyter.notebook_cells import NotebookCells
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 

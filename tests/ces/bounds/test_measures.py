@@ -14,7 +14,7 @@ from taskweaver.ces import cgroup_tree
 from taskweaver.ces.bounds.bound import Held, bounds_of, held_here
 from taskweaver.ces.bounds.cgroup import ControlGroup, sweep_groups
 from taskweaver.ces.bounds.folder_size import FolderSize
-from taskweaver.ces.bounds.log_file import trim_log
+from taskweaver.ces.bounds.guard import trim_log
 from taskweaver.ces.limits import LIMIT_KEYS, KernelLimits, half_of_memory
 from taskweaver.config.config_mgt import AppConfigSource
 

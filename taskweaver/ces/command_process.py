@@ -1,4 +1,4 @@
-"""The processes of one command: how they are started, and how all of them end.
+"""The processes of one command: started, kept within their bounds, and ended.
 
 In bubblewrap the namespace of process ids ends with its first process, and everything in it.
 Without one, processes that a command started are found by its process group, its control group
@@ -15,16 +15,16 @@ import resource
 import select
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import limits_own_processes
+from taskweaver.ces.bounds.bound import KEYS, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
-from taskweaver.ces.bounds.command_guard import CommandGuard
-from taskweaver.ces.bounds.processes import room_for_processes
-from taskweaver.ces.bounds.watcher import WatchedLimits
+from taskweaver.ces.bounds.processes import family, room_for_processes, running_processes
+from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder
@@ -32,6 +32,7 @@ from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.ces.sandbox.sandbox import confined, require
 from taskweaver.utils.ids import create_id
 
+_SLICE_S = 0.25
 WORKSPACE = "/workspace"
 """What the workspace is called inside of bubblewrap, beside its own path."""
 
@@ -46,6 +47,62 @@ _LIMITS = (
     (resource.RLIMIT_NPROC, "u", 1),
     (resource.RLIMIT_NOFILE, "n", 1),
 )
+
+
+class CommandGuard:
+    """Keeps a command within its bounds, in the thread that waits for it. Close it.
+
+    Attributes:
+        slice_s: Longest time between two looks; None where nothing needs to be looked at.
+    """
+
+    def __init__(
+        self, group: ControlGroup, pid: int, limits: WatchedLimits, workspace: Path
+    ) -> None:
+        self._group = group
+        self._pid = pid
+        self._watcher = Watcher(limits)
+        self._watcher.add_folder(workspace)
+        self._watcher.begin()
+        self._breaches: list[Breach] = []
+        self.slice_s = _SLICE_S if limits != WatchedLimits() else None
+        # What has just begun has no size yet, and many commands end before it is time.
+        self._due = time.monotonic() + _SLICE_S
+
+    @property
+    def is_exceeded(self) -> bool:
+        """True if the command must end, and must not count as done."""
+        return any(breach.stops for breach in self._breaches)
+
+    def look(self) -> bool:
+        """Measure if it is time; return whether the command has to end."""
+        now = time.monotonic()
+        if self.slice_s is None or now < self._due:
+            return False
+        self._due = now + self.slice_s
+        self._breaches += self._watcher.look(family(running_processes(), {self._pid}), ())
+        return self.is_exceeded
+
+    def finish(self) -> str:
+        """Return a sentence for each bound that was exceeded. Call it before the end.
+
+        A command that is over has filled its workspace already: it is measured once more.
+        """
+        if self.slice_s is not None:
+            self._breaches += self._watcher.look({}, (), is_last=True)
+        events = self._group.events()
+        texts = [breach.text for breach in self._breaches]
+        if events.killed:
+            key = KEYS["memory"]
+            texts.append(f"Memory reached all that {key} allows. The system ended a process.")
+        if events.refused:
+            key = KEYS["processes"]
+            texts.append(f"Processes and threads reached all that {key} allows.")
+        return " ".join(dict.fromkeys(texts))
+
+    def close(self) -> None:
+        """Break the measuring off."""
+        self._watcher.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.template.template import Template
+from taskweaver.ces.template import Template
 
 Stamp = tuple[tuple[str, int], ...]
 

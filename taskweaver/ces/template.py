@@ -1,4 +1,7 @@
-"""Templates as their owner sees them: met when they are born, asked for kernels, closed."""
+"""Templates as their owner sees them: met when they are born, asked for kernels, closed.
+
+A template, or a child that holds a kernel's variables, is the state of the kernel at one moment.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,31 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces.anchor import Anchor
+from taskweaver.ces.common import PluginCode
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.process import ForkRequest, readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import footprint
-from taskweaver.ces.process.handles import ProcessHandle
+from taskweaver.ces.process.footprint import Footprint
+from taskweaver.ces.process.handles import ProcessHandle, descends, peer_of
 from taskweaver.ces.process.homes import Home, Homes
-from taskweaver.ces.process.peers import descends, peer_of
 from taskweaver.ces.process.process import (
     KernelHome,
     KernelProcess,
     launcher_command,
     start,
 )
-from taskweaver.ces.template.anchor import Anchor
+from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state.transfer import Stored, receive_state
 
 _LINE_BYTES = 1 << 16
 _SOCKET_FILE = "socket"
@@ -347,3 +353,43 @@ def warm_template(
         finally:
             os.close(death_fd)
     return Template(arrival, limits.start_timeout_s, process)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSnapshot:
+    """The state of a kernel at one moment, from which others start. Close it."""
+
+    template: Template
+    plugins: dict[str, PluginCode]
+    session_vars: dict[str, str]
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory it takes up."""
+        return footprint.footprint(self.template.pid)
+
+    def close(self) -> None:
+        """Discard it; kernels that started from it live on."""
+        self.template.close()
+
+
+class StateWriter:
+    """A child of a kernel that holds the kernel's state and writes it when asked. Close it."""
+
+    def __init__(self, arrival: Handshake) -> None:
+        self._arrival = arrival
+
+    def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
+        """Store the state as that of a round's end; returns when it is on disk."""
+        return receive_state(self._arrival.connection, folder, branch, round_id)
+
+    def cancel(self) -> None:
+        """Break a `write` off, from another thread."""
+        with suppress(OSError):  # the child has ended
+            self._arrival.connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the child, whether or not it has written."""
+        self._arrival.connection.close()
+        self._arrival.handle.send(signal.SIGKILL)
+        self._arrival.handle.close()
