@@ -330,8 +330,8 @@ class _Start:
         limits, sandbox = self.command.limits, self.command.sandbox
         is_counted = limits_own_processes("none" if sandbox is None else sandbox.tier)
         return WatchedLimits(
-            0 if self.group.holds_memory else limits.memory_bytes,
-            0 if self.group.holds_processes or is_counted else limits.process_limit,
+            0 if "memory" in self.group.held else limits.memory_bytes,
+            0 if "pids" in self.group.held or is_counted else limits.process_limit,
             limits.folder_bytes,
         )
 

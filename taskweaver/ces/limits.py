@@ -26,6 +26,7 @@ LIMIT_KEYS = (
     "cpu_limit_s",
 )
 """Keys under ``execution.`` that `KernelLimits.read` asks for."""
+_UNIT_BITS = {"kb": 10, "mb": 20}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +63,16 @@ class KernelLimits:
     @classmethod
     def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
         """Return a configuration's limits; `value_of` gives one of `LIMIT_KEYS`, None for unset."""
-        values = {name: value_of(name) for name in LIMIT_KEYS}
-        memory_mb = values["memory_limit_mb"]
-        return cls(
-            start_timeout_s=values["start_timeout_s"],
-            cell_timeout_s=values["cell_timeout_s"],
-            memory_limit_bytes=half_of_memory() if memory_mb is None else memory_mb << 20,
-            output_limit_bytes=values["output_limit_kb"] << 10,
-            artifact_limit_bytes=values["artifact_limit_mb"] << 20,
-            process_limit=values["process_limit"],
-            file_limit_bytes=values["file_limit_mb"] << 20,
-            cpu_limit_s=values["cpu_limit_s"],
-            open_file_limit=values["open_file_limit"],
-            folder_limit_bytes=values["folder_limit_mb"] << 20,
-            log_limit_bytes=values["log_limit_mb"] << 20,
-        )
+        fields: dict[str, Any] = {}
+        for name in LIMIT_KEYS:
+            value, (field, _, unit) = value_of(name), name.rpartition("_")
+            if unit in _UNIT_BITS:
+                is_unset = value is None  # only the memory's has no default
+                value = half_of_memory() if is_unset else value << _UNIT_BITS[unit]
+                fields[f"{field}_bytes"] = value
+            else:
+                fields[name] = value
+        return cls(**fields)
 
     @classmethod
     def from_source(cls, src: AppConfigSource) -> KernelLimits:

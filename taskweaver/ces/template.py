@@ -120,6 +120,16 @@ class Rendezvous:
             elif ready:
                 raise ForkRefused(["the process to fork has ended"])
 
+    def arrive_started(
+        self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]
+    ) -> Handshake:
+        """Wait until a started process, or one that it starts, announces itself; see `arrive`."""
+        death_fd = os.pidfd_open(process.pid)
+        try:
+            return self.arrive(death_fd, timeout_s, is_wanted, process.pid)
+        finally:
+            os.close(death_fd)
+
     def _meet(self, timeout_s: float, started: int) -> Handshake | None:
         """Return the process that has come; None where it is a stranger."""
         connection, _ = self._socket.accept()
@@ -342,16 +352,12 @@ def warm_template(
         own = kernel_environment(home.id) | dict(environment or {})
         cwd = log_path.parent
         process = start(command, own, cwd=cwd, log_path=log_path, executable=executable)
-        death_fd = os.pidfd_open(process.pid)
         try:
-            timeout_s = limits.start_timeout_s
-            arrival = expected.arrive(death_fd, timeout_s, is_wanted, process.pid)
+            arrival = expected.arrive_started(process, limits.start_timeout_s, is_wanted)
         except BaseException:
             process.kill()
             process.wait()
             raise
-        finally:
-            os.close(death_fd)
     return Template(arrival, limits.start_timeout_s, process)
 
 

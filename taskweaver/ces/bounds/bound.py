@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass
 from functools import cache
 
@@ -49,47 +49,41 @@ class ResourceBound:
         return f"{self.name} {self.figure}{how} ({self.key})"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Which bounds the system keeps by a control group."""
-
-    memory: bool = False
-    processes: bool = False
-
-
 @cache
-def held_here() -> Held:
-    """Return the bounds a control group can enforce here; one is made to find out."""
+def held_here() -> Set[str]:
+    """Return what a control group can limit here, as `ControlGroup.held`; one is made for it."""
     group = ControlGroup(_PROBE_PROCESSES, _PROBE_BYTES)
     try:
-        return Held(group.holds_memory, group.holds_processes)
+        return group.held
     finally:
         group.remove()
 
 
 def bounds_of(
-    limits: KernelLimits, tier: str, held: Held | None = None
+    limits: KernelLimits, tier: str, held: Set[str] | None = None
 ) -> tuple[ResourceBound, ...]:
     """Return the bounds on a session's resources.
 
-    `held` are those its control group enforces; None asks the machine.
+    `held` is the `ControlGroup.held` of their group, or None to ask the machine.
     """
     by_group = held_here() if held is None else held
-    memory = _GROUP if by_group.memory else _WATCHER
-    mebibyte = 1 << 20
-    return (
-        _bound("memory", limits.memory_limit_bytes // mebibyte, "MiB", memory),
-        _bound("processes", limits.process_limit, "", _of_processes(tier, by_group)),
-        _bound("open files", limits.open_file_limit, "", _RLIMIT),
-        _bound("one file", limits.file_limit_bytes // mebibyte, "MiB", _RLIMIT),
-        _bound("working folder", limits.folder_limit_bytes // mebibyte, "MiB", _WATCHER),
-        _bound("kernel.log", limits.log_limit_bytes // mebibyte, "MiB", _WATCHER),
-        _bound("processor time", limits.cpu_limit_s, "s", _RLIMIT),
+    memory = processes = _WATCHER
+    if "memory" in by_group:
+        memory = _GROUP
+    if "pids" in by_group:
+        processes = _GROUP
+    elif limits_own_processes(tier):
+        processes = "limit of the sandbox's user namespace"
+    rows = (
+        ("memory", limits.memory_limit_bytes >> 20, "MiB", memory),
+        ("processes", limits.process_limit, "", processes),
+        ("open files", limits.open_file_limit, "", _RLIMIT),
+        ("one file", limits.file_limit_bytes >> 20, "MiB", _RLIMIT),
+        ("working folder", limits.folder_limit_bytes >> 20, "MiB", _WATCHER),
+        ("kernel.log", limits.log_limit_bytes >> 20, "MiB", _WATCHER),
+        ("processor time", limits.cpu_limit_s, "s", _RLIMIT),
     )
-
-
-def _bound(name: str, limit: int, unit: str, mechanism: str) -> ResourceBound:
-    return ResourceBound(name, limit, unit, KEYS[name], mechanism)
+    return tuple(ResourceBound(*row[:3], KEYS[row[0]], row[3]) for row in rows)
 
 
 KEYS: Mapping[str, str] = {
@@ -102,14 +96,6 @@ KEYS: Mapping[str, str] = {
     "processor time": "execution.cpu_limit_s",
 }
 """Configuration key of each bound."""
-
-
-def _of_processes(tier: str, held: Held) -> str:
-    if held.processes:
-        return _GROUP
-    if limits_own_processes(tier):
-        return "limit of the sandbox's user namespace"
-    return _WATCHER
 
 
 def limits_own_processes(tier: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,14 +69,9 @@ class ControlGroup:
             return
 
     @property
-    def holds_memory(self) -> bool:
-        """True if the system limits the memory of its processes."""
-        return "memory" in self._folders
-
-    @property
-    def holds_processes(self) -> bool:
-        """True if the system limits the number of its processes."""
-        return "pids" in self._folders
+    def held(self) -> Set[str]:
+        """Names of the controllers whose limits the system keeps: ``memory``, ``pids``."""
+        return frozenset(self._folders)
 
     @property
     def _places(self) -> list[Path]:
@@ -131,7 +126,7 @@ class ControlGroup:
         """Kill everything in it; nothing new can start in it until `reopen`."""
         if not self._folders:
             return
-        if self.holds_processes:
+        if "pids" in self._folders:
             (self._folders["pids"] / "pids.max").write_text("0")
         with ExitStack() as handles:
             found = []
@@ -144,7 +139,7 @@ class ControlGroup:
 
     def reopen(self) -> None:
         """Let processes start in it again, after `kill`."""
-        if self.holds_processes:
+        if "pids" in self._folders:
             (self._folders["pids"] / "pids.max").write_text(str(self._process_limit))
 
     def remove(self) -> None:

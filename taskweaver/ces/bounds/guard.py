@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
+from taskweaver.ces.bounds.bound import KEYS, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.processes import (
     Process,
@@ -142,10 +142,8 @@ class SessionGuard:
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds, and the mechanism that enforces each."""
-        held = None  # before the first kernel: whatever the machine allows
-        if self._has_group:
-            held = Held(self.group.holds_memory, self.group.holds_processes)
-        return bounds_of(self.limits, self._tier, held)
+        # Before the first kernel: whatever the machine allows.
+        return bounds_of(self.limits, self._tier, self.group.held if self._has_group else None)
 
     def other_bounds(self, breaches: Sequence[Breach]) -> tuple[ResourceBound, ...]:
         """Return the bounds that were not exceeded."""
@@ -164,12 +162,12 @@ class SessionGuard:
     def _renew(self) -> None:
         """Watch the bounds that the control group does not hold."""
         limits, group = self.limits, self.group
-        has_own_limit = group.holds_processes or limits_own_processes(self._tier)
+        has_own_limit = "pids" in group.held or limits_own_processes(self._tier)
         self._events = GroupEvents()
         self._watcher.close()
         self._watcher = Watcher(
             WatchedLimits(
-                0 if group.holds_memory else limits.memory_limit_bytes,
+                0 if "memory" in group.held else limits.memory_limit_bytes,
                 0 if has_own_limit else limits.process_limit,
                 limits.folder_limit_bytes,
             )

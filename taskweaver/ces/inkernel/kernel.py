@@ -227,6 +227,10 @@ class CellKernel(IPythonKernel):
         if self._numbers is not None:
             random.setstate(self._numbers)
 
+    @property
+    def _hidden_names(self) -> frozenset[str]:
+        return kernel_names(self.shell) | self._plugins.names
+
     def _keep_value(self, result: Any) -> None:
         self._value = getattr(result, "result", None)
 
@@ -259,7 +263,7 @@ class CellKernel(IPythonKernel):
         shell: Any = self.shell
         try:
             session = self._plugin_session
-            report = make_report(shell, self._value, self._plugins.names, session.lines)
+            report = make_report(shell, self._value, self._hidden_names, session.lines)
             table = table_text(self._value, table_chars) if table_chars else ""
             own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
             shell.print_traceback()
@@ -313,9 +317,8 @@ class CellKernel(IPythonKernel):
         from taskweaver.ces.inkernel.state.transport import fork_writer
 
         shell: Any = self.shell
-        hidden = kernel_names(shell) | self._plugins.names
         limits = payload["skip"], payload["limit_bytes"]
-        subject = Subject(shell.user_ns, hidden, self._made.cells, *limits)
+        subject = Subject(shell.user_ns, self._hidden_names, self._made.cells, *limits)
         try:
             self._templates.append(fork_writer(ForkRequest(**payload["request"]), subject))
         except OSError as error:
@@ -339,7 +342,7 @@ class CellKernel(IPythonKernel):
         from taskweaver.ces.inkernel.view import view
 
         shell: Any = self.shell
-        return view(payload, shell.user_ns, kernel_names(shell) | self._plugins.names)
+        return view(payload, shell.user_ns, self._hidden_names)
 
     def _fork_template(self, request: ForkRequest) -> None:
         try:

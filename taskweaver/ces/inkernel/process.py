@@ -21,12 +21,14 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any
 
 OWN_VARIABLES = frozenset({"TASKWEAVER_KERNEL_ID"})
 """Variables of the environment that mark the process itself."""
+Source = socket.socket | IO[bytes] | int
 _SET_DUMPABLE, _GET_NO_NEW_PRIVILEGES = 4, 39
 _WHOLE_RANGE = ["0", "0", "4294967295"]
+"""Ids of users in the machine's own namespace."""
 _GRACE_S = 2
 _KINDS = (
     resource.RLIMIT_NPROC,
@@ -70,21 +72,15 @@ def close_memory() -> None:
     environment, which an ordinary user could not read then, and no namespace ends them.
     """
     libc = ctypes.CDLL(None)
-    if libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) == 1 and _has_own_users():
-        libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    with suppress(OSError):  # the ids of users are not shown
+        users = Path("/proc/self/uid_map").read_text("ascii").split()
+        if users != _WHOLE_RANGE and libc.prctl(_GET_NO_NEW_PRIVILEGES, 0, 0, 0, 0) == 1:
+            libc.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def open_memory() -> None:
     """Undo `close_memory` in a forked process, which inherits it and becomes a kernel."""
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
-
-
-def _has_own_users() -> bool:
-    """Return whether this process is in a user namespace that is not the machine's."""
-    try:
-        return Path("/proc/self/uid_map").read_text("ascii").split() != _WHOLE_RANGE
-    except OSError:
-        return False
 
 
 def set_limits(*limits: int) -> None:
@@ -104,17 +100,9 @@ def set_limits(*limits: int) -> None:
             resource.setrlimit(kind, (limit, most))
 
 
-class HasFileNumber(Protocol):
-    """A socket, a file, or anything else with a file number."""
-
-    def fileno(self) -> int:
-        """Return the file number."""
-
-
-Source = HasFileNumber | int
-
-
-def readable(sources: Sequence[Source], timeout_s: float | None = None) -> set[int]:
+def readable(
+    sources: Sequence[socket.socket | IO[bytes] | int], timeout_s: float | None = None
+) -> set[int]:
     """Return the file numbers that can be read, or whose other end is closed; None waits for ever.
 
     ``select`` refuses numbers from 1,024 on, which an owner of many kernels has.
@@ -218,19 +206,15 @@ def _cut_loose(log: str, inherited: Mapping[int, str]) -> None:
         if fd in {1, 2}:
             os.dup2(output, fd)
         elif inherited.get(fd) == link:
-            _replace(fd, nowhere)
+            with suppress(
+                OSError
+            ):  # one that may not be opened again is only read: it stays shared
+                if is_only_read(fd):
+                    _reopen(fd)
+                else:
+                    os.dup2(nowhere, fd, inheritable=fd == 0)
     os.close(nowhere)
     os.close(output)
-
-
-def _replace(fd: int, nowhere: int) -> None:
-    try:
-        if is_only_read(fd):
-            _reopen(fd)
-        else:
-            os.dup2(nowhere, fd, inheritable=fd == 0)
-    except OSError:
-        return  # a file that may not be opened again: it is only read, and stays shared
 
 
 def open_files() -> dict[int, str]:

@@ -126,16 +126,13 @@ def serve(connection: socket.socket) -> Forked:
             handles += received
             while b"\n" in request:
                 line, _, request = request.partition(b"\n")
-                forked = _answer(json.loads(line), handles, kernels)
+                asked = json.loads(line)
+                if "enter" in asked:
+                    forked = _admit(Entry(**asked["enter"]), handles)
+                else:
+                    forked = _fork_kernel(ForkRequest(**asked), kernels)
                 if forked is not None:
                     return forked
-
-
-def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Forked | None:
-    """Answer a request; returns something in the forked kernels only."""
-    if "enter" in request:
-        return _admit(Entry(**request["enter"]), handles)
-    return _fork_kernel(ForkRequest(**request), kernels)
 
 
 def _admit(entry: Entry, handles: list[int]) -> Forked | None:
@@ -182,11 +179,8 @@ def _tell_ended(connection: socket.socket, kernels: set[int]) -> None:
             return
         if pid in kernels:
             kernels.remove(pid)
-            _send(connection, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
-
-
-def _send(connection: socket.socket, message: dict[str, Any]) -> None:
-    try:
-        connection.sendall(json.dumps(message).encode() + b"\n")
-    except OSError:
-        os._exit(0)  # the owner is gone
+            message = json.dumps({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+            try:
+                connection.sendall(message.encode() + b"\n")
+            except OSError:
+                os._exit(0)  # the owner is gone

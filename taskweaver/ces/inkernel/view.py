@@ -21,7 +21,8 @@ from taskweaver.ces.inkernel.viewed_tables import ViewProblem, is_table, select,
 MOST_CHARS = 500
 """Most characters of a value; of a longer text its beginning and its length are given."""
 
-_EXACT = 1 << 53
+_LARGEST = 1 << 53
+"""Larger integers are no exact numbers in JavaScript."""
 _MISSING = {"NaTType", "NAType"}
 _MOST_BITS = 10_000
 _TIMES = (datetime.datetime, datetime.date, datetime.time)
@@ -45,10 +46,9 @@ def cell_value(value: Any, kind: str, *, is_nan_missing: bool) -> Any:
     """
     if value is None or type(value).__name__ in _MISSING:
         return None
-    found = _plain(getattr(value, "item", None), value)
-    form = _PLAIN.get(type(found))
-    if form is not None:
-        return form(found, is_nan_missing)
+    found = _plain(value)
+    if type(found) in _EXACT:
+        return _EXACT[type(found)](found, is_nan_missing)
     if isinstance(found, _TIMES):
         return _of_kind("time", _said(found.isoformat), kind)
     if isinstance(found, datetime.timedelta):
@@ -57,19 +57,13 @@ def cell_value(value: Any, kind: str, *, is_nan_missing: bool) -> Any:
     return _tagged(name[:MOST_CHARS], _said(lambda: _other(found)))
 
 
-def _plain(item: Any, value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return the plain value of one of NumPy."""
     is_numpy = type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0
-    if not is_numpy or type(value).__name__ in {"datetime64", "timedelta64"}:
-        return value
-    return item() if callable(item) else value
+    return value.item() if is_numpy and value.dtype.kind not in "mM" else value
 
 
-def _integer(value: int) -> Any:
-    return value if abs(value) <= _EXACT else _tagged("integer", _digits(value))
-
-
-def _number(value: float, is_nan_missing: bool) -> Any:  # noqa: FBT001 - one of `_PLAIN`
+def _number(value: float, is_nan_missing: bool) -> Any:  # noqa: FBT001 - one of `_EXACT`
     if math.isfinite(value):
         return value
     return None if math.isnan(value) and is_nan_missing else _tagged("number", repr(value))
@@ -80,12 +74,6 @@ def _digits(value: int) -> str:
         return f"an integer of {value.bit_length():,} bits"
     text = hex(value) if value.bit_length() > _MOST_BITS // 4 else str(value)
     return text[:MOST_CHARS]
-
-
-def _text(value: str) -> Any:
-    if len(value) <= MOST_CHARS:
-        return value
-    return {"type": "text", "text": value[:MOST_CHARS], "length": len(value)}
 
 
 def _other(value: Any) -> str:
@@ -109,11 +97,15 @@ def _said(say: Callable[[], str]) -> str:
         return f"<cannot be shown: {type(error).__name__}>"
 
 
-_PLAIN: dict[type, Callable[[Any, bool], Any]] = {
+_EXACT: dict[type, Callable[[Any, bool], Any]] = {
     bool: lambda value, _: value,
-    int: lambda value, _: _integer(value),
+    int: lambda value, _: value if abs(value) <= _LARGEST else _tagged("integer", _digits(value)),
     float: _number,
-    str: lambda value, _: _text(value),
+    str: lambda value, _: (
+        value
+        if len(value) <= MOST_CHARS
+        else {"type": "text", "text": value[:MOST_CHARS], "length": len(value)}
+    ),
 }
 """Forms of plain values: functions of a value, and whether a float that is no number is missing."""
 

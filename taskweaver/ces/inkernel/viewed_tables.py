@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 _KINDS = {
     "b": "boolean",
@@ -50,34 +50,6 @@ class ViewedColumn:
     name: str
     dtype: str
     kind: str
-
-
-class ViewedTable(Protocol):
-    """A table.
-
-    Attributes:
-        is_nan_missing: Whether a float that is no number is a missing value in it.
-        label_names: Names of the labels of rows, as text.
-    """
-
-    is_nan_missing: bool
-    label_names: list[str]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns."""
-
-    def column(self, number: int) -> ViewedColumn:
-        """Return a column by its number."""
-
-    def series(self, number: int) -> Any:
-        """Return a column as a pandas series with the positions of rows as its index."""
-
-    def values(self, number: int, positions: Any) -> list[Any]:
-        """Return the values of a column at positions."""
-
-    def labels(self, positions: Any) -> list[list[Any]]:
-        """Return the labels of the rows at positions, a list for each level."""
 
 
 def table_of(value: Any) -> ViewedTable:
@@ -132,7 +104,12 @@ def is_table(value: Any) -> bool:
 
 
 class PandasTable:
-    """A frame of pandas."""
+    """A frame of pandas.
+
+    Attributes:
+        is_nan_missing: Whether a float that is no number is a missing value in it.
+        label_names: Names of the labels of rows, as text.
+    """
 
     is_nan_missing = True
 
@@ -206,6 +183,9 @@ class ArrowTable:
         """Return nothing: rows have no labels."""
         del positions
         return []
+
+
+ViewedTable = PandasTable | ArrowTable
 
 
 def _arrow_kind(dtype: str) -> str:

@@ -33,7 +33,7 @@ from taskweaver.ces.hostcalls import HostCalls, HostFunctions
 from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.operations import Interrupts, Operations
 from taskweaver.ces.kernel.outcome import Ended, result_of
-from taskweaver.ces.kernel.paths import KernelPaths
+from taskweaver.ces.kernel.paths import KernelPaths, write_file
 from taskweaver.ces.kernel.plugins import KernelPlugins
 from taskweaver.ces.kernel.reported import answer
 from taskweaver.ces.kernel.running import RequestWait, RunningKernel
@@ -275,7 +275,7 @@ class Kernel:
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; return its name there."""
-        return self.place.write_file(filename, content)
+        return write_file(self.place.cwd, filename, content)
 
     def interrupt(self) -> None:
         """Interrupt the running cell, or the start of the kernel that a cell waits for."""

@@ -10,7 +10,14 @@ from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.common import CellStatus, ExecutionResult
 from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.paths import KernelPaths
-from taskweaver.ces.kernel.reported import Report, accept, read_report, readable_warnings, trace
+from taskweaver.ces.kernel.reported import (
+    Report,
+    accept,
+    fields,
+    readable_warnings,
+    report_of,
+    trace,
+)
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.transfer import Origin
@@ -49,14 +56,6 @@ class Ended:
         )
 
 
-def status_of(exchange: KernelReply, *, was_interrupted: bool) -> CellStatus:
-    """Return how a request that was answered ended."""
-    # A shell command that was interrupted is reported as a success; our own note decides.
-    if was_interrupted:
-        return "interrupted"
-    return "ok" if exchange.reply.get("status") == "ok" else "error"
-
-
 def result_of(
     exec_id: str,
     code: str,
@@ -70,7 +69,7 @@ def result_of(
     (status, exchange), limits = outcome, place.guard.limits
     if any(breach.stops for breach in watch.breaches) and status in {"ok", "interrupted"}:
         status = "error" if ended is None else "died"  # no person has interrupted it
-    report = Report() if ended is not None else read_report(exchange.reply)
+    report = Report() if ended is not None else report_of(fields(exchange.reply))
     place.tables.add(exec_id, report.table)
     artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
     breaches = [*watch.late, *watch.breaches]

@@ -25,6 +25,19 @@ def connection_file(folder: Path, client_id: str) -> Path:
     return folder / _CONNECTIONS / f"{name}.json"
 
 
+def write_file(cwd: Path, name: str, content: bytes) -> str:
+    """Write a file into a working directory; return its name there.
+
+    Raises:
+        ValueError: If the name leaves the directory.
+    """
+    if not is_plain_name(name):
+        raise ValueError(f"{name!r} is not the name of a file without folders")
+    with Folder.at(cwd) as folder, folder.replacing(name) as target:
+        target.write(content)
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class KernelPaths:
     """Folders and files of a kernel.
@@ -63,15 +76,3 @@ class KernelPaths:
     def connection_file(self) -> Path:
         """File by which other programs reach the kernel; see `connection_file`."""
         return connection_file(self.folder, self.session_id)
-
-    def write_file(self, name: str, content: bytes) -> str:
-        """Write a file into the working directory; return its name there.
-
-        Raises:
-            ValueError: If the name leaves the directory.
-        """
-        if not is_plain_name(name):
-            raise ValueError(f"{name!r} is not the name of a file without folders")
-        with Folder.at(self.cwd) as folder, folder.replacing(name) as target:
-            target.write(content)
-        return name

@@ -12,7 +12,7 @@ import mimetypes
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
@@ -71,18 +71,14 @@ def _shortened(part: str) -> str:
     frames = list(_FRAME.finditer(part))
     if not frames:
         return part
-    body = "".join(_lines(frames))
-    return part[: frames[0].start()] + body + part[frames[-1].end() :]
-
-
-def _lines(frames: list[re.Match[str]]) -> Iterator[str]:
+    lines = []
     for package, run in groupby(frames, lambda frame: _package(frame["file"] or "")):
-        kept = list(run)
+        kept = [frame[0] for frame in run]
         if package:
             noun = "frame" if len(kept) == 1 else "frames"
-            yield f"  ... {len(kept)} {noun} inside {package}\n"
-        else:
-            yield from (frame[0] for frame in kept)
+            kept = [f"  ... {len(kept)} {noun} inside {package}\n"]
+        lines += kept
+    return part[: frames[0].start()] + "".join(lines) + part[frames[-1].end() :]
 
 
 def _package(file: str) -> str:
@@ -202,11 +198,6 @@ def answer(operation: str, reply: Mapping[str, Any]) -> dict[str, Any]:
         reason = trace(reply).rpartition("\n")[2]
         raise KernelError(f"The kernel could not do `{operation}`: {reason}")
     return fields(reply)
-
-
-def read_report(reply: Mapping[str, Any]) -> Report:
-    """Return the report on a cell in a reply."""
-    return report_of(fields(reply))
 
 
 def report_of(found: Mapping[str, Any]) -> Report:

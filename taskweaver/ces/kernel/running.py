@@ -19,7 +19,6 @@ from taskweaver.ces.hostcalls import HostCalls
 from taskweaver.ces.inkernel.process import ForkRequest
 from taskweaver.ces.kernel.channel import KernelChannel, KernelReply, Request
 from taskweaver.ces.kernel.operations import Interrupts, Operations
-from taskweaver.ces.kernel.outcome import status_of
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state.transfer import Origin
 from taskweaver.ces.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
@@ -186,6 +185,14 @@ class RequestWait:
         if status in {"died", "timeout"} or not self.running.process.is_alive:
             discard()
 
+    def _status(self, exchange: KernelReply) -> CellStatus:
+        # A shell command that was interrupted is reported as a success: our own note decides.
+        if self.interrupts.sent_at is not None:
+            return "interrupted"
+        if exchange.ending == "died":
+            return "died"
+        return "ok" if exchange.reply.get("status") == "ok" else "error"
+
     def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
         """Await a request's end; past the deadline interrupt it, then kill the kernel.
 
@@ -204,12 +211,8 @@ class RequestWait:
             if self.calls is not None and exchange.ending == "deadline":
                 is_open = interrupts.sent_at is None
                 deadline += self.calls.settle(is_open=is_open)  # a person's time is free
-            if exchange.ending == "died":
-                was_asked = interrupts.sent_at is not None
-                return ("timeout" if is_late else "interrupted" if was_asked else "died"), exchange
-            if exchange.ending == "reply":
-                status = status_of(exchange, was_interrupted=interrupts.sent_at is not None)
-                return ("timeout" if is_late else status), exchange
+            if exchange.ending != "deadline":
+                return ("timeout" if is_late else self._status(exchange)), exchange
             now = time.monotonic()
             is_over = self.watch is not None and self.watch.look()
             is_requested = self.is_closed() or interrupts.is_requested

@@ -53,17 +53,13 @@ def footprint(pid: int) -> Footprint:
     Where there is no file of this kind, as on macOS, no part of it counts as shared.
     """
     if not HAS_LIVE_FORKS:
-        return _resident(pid)
+        try:
+            return Footprint(psutil.Process(pid).memory_info().rss)
+        except psutil.Error:
+            return Footprint()
     sizes = read_rollup(pid)
     shared = sizes.get("Shared_Clean", 0) + sizes.get("Shared_Dirty", 0)
     return Footprint(sizes.get("Rss", 0), shared)
-
-
-def _resident(pid: int) -> Footprint:
-    try:
-        return Footprint(psutil.Process(pid).memory_info().rss)
-    except psutil.Error:
-        return Footprint()
 
 
 def read_rollup(pid: int) -> dict[str, int]:

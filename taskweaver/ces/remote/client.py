@@ -32,6 +32,7 @@ from taskweaver.ces.errors import (
 )
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel.operations import Interrupts
+from taskweaver.ces.kernel.paths import write_file
 from taskweaver.ces.kernel.reported import report_of
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.remote.connection import (
@@ -43,7 +44,6 @@ from taskweaver.ces.remote.connection import (
 )
 from taskweaver.ces.remote.files import RemoteFiles
 from taskweaver.ces.state.transfer import Origin
-from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 from taskweaver.utils.system.forks import bind_to_process
 
 _OUTPUT_CHARS = 1 << 20
@@ -64,7 +64,7 @@ def result_from(exec_id: str, code: str, answer: Any, details: Any) -> Execution
     """
     found, more = mapping(answer), mapping(details)
     is_success = found.get("is_success") is True
-    error = text(found.get("error"), _OUTPUT_CHARS)
+    error, seconds = text(found.get("error"), _OUTPUT_CHARS), more.get("duration_s")
     status = next((name for name in get_args(CellStatus) if name == more.get("status")), None)
     report = report_of({**found, "calls": more.get("calls"), "tables": more.get("tables")})
     return ExecutionResult(
@@ -81,7 +81,7 @@ def result_from(exec_id: str, code: str, answer: Any, details: Any) -> Execution
         status=status or ("ok" if is_success else "error"),
         is_state_lost=more.get("is_state_lost") is True,
         is_truncated=more.get("is_truncated") is True,
-        duration_s=_number(more.get("duration_s")),
+        duration_s=float(seconds) if isinstance(seconds, int | float) else 0.0,
         calls=report.calls,
         tables=report.tables,
     )
@@ -102,10 +102,6 @@ def _artifact(item: Any) -> ExecutionArtifact:
         file_content=content if isinstance(content, str) else "",
         file_content_encoding=text(found.get("file_content_encoding")) or "str",
     )
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
 
 
 class RemoteKernel:
@@ -367,8 +363,7 @@ class RemoteKernel:
             self._ready()
             body = {"files": [dict(item) for item in files]}
             answer = self._server.ask("POST", f"{self.path}/overview", json=body)
-            found = answer.get("files") if isinstance(answer, dict) else None
-            return found if isinstance(found, dict) else {}
+            return mapping(mapping(answer).get("files"))
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Refuse: variables of remote kernels are not shown."""
@@ -386,8 +381,4 @@ class RemoteKernel:
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; the next cell finds it."""
-        if not is_plain_name(filename):
-            raise ValueError(f"{filename!r} is not the name of a file without folders")
-        with Folder.at(self._cwd) as folder, folder.replacing(filename) as target:
-            target.write(content)
-        return filename
+        return write_file(self._cwd, filename, content)

@@ -25,7 +25,7 @@ from taskweaver.ces.sandbox.seccomp import system_call_filter
 from taskweaver.utils.system.platform import SYSTEM, system_name
 
 __all__ = [
-    "Confined", "SandboxChoice", "SandboxPolicy", "SandboxRequest", "choose", "confined",
+    "Confined", "SandboxChoice", "SandboxPolicy", "SandboxRequest", "confined",
     "confinement", "facts_of_outside", "refuse_escapes", "require",
 ]  # fmt: skip
 
@@ -213,7 +213,8 @@ class SandboxRequest:
     """The sandbox that a configuration asks for, on whatever machine.
 
     Attributes:
-        wanted: See `choose`.
+        wanted: ``bwrap`` or ``landlock``: this, or not at all. ``auto``: the first of them that
+            works, or none. ``none``: without.
         policy: Policy for the code in it, of any tier.
     """
 
@@ -221,48 +222,34 @@ class SandboxRequest:
     policy: SandboxPolicy
 
     def choose(self) -> SandboxChoice:
-        """Return the choice on this machine.
+        """Return whether kernels run in a sandbox on this machine, and in which.
 
         Raises:
             SandboxUnavailable: If the one that is wanted does not work here.
         """
-        return choose(self.wanted, self.policy)
-
-
-def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
-    """Return whether kernels run in a sandbox, and in which.
-
-    Args:
-        wanted: ``bwrap`` or ``landlock``: this, or not at all. ``auto``: the first of them that
-            works, or none. ``none``: without.
-        policy: Policy for the code in it.
-
-    Raises:
-        SandboxUnavailable: If the one that is wanted does not work here.
-    """
-    if wanted == "none":
-        return SandboxChoice(None)
-    tiers: tuple[Tier, ...] = ("bwrap", "landlock")
-    reasons = []
-    for tier in tiers:
-        if wanted not in {"auto", tier}:
-            continue
-        try:
-            require(tier)
-        except SandboxUnavailable as error:
-            if wanted != "auto":
-                raise
-            reasons.append(error.reason)
-        else:
-            return _chosen(replace(policy, tier=tier), reasons)
-    why = "; ".join(reasons) if SYSTEM == "linux" else f"there is none for {system_name()}"
-    return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
+        if self.wanted == "none":
+            return SandboxChoice(None)
+        tiers: tuple[Tier, ...] = ("bwrap", "landlock")
+        reasons = []
+        for tier in tiers:
+            if self.wanted not in {"auto", tier}:
+                continue
+            try:
+                require(tier)
+            except SandboxUnavailable as error:
+                if self.wanted != "auto":
+                    raise
+                reasons.append(error.reason)
+            else:
+                return _chosen(replace(self.policy, tier=tier), reasons)
+        why = "; ".join(reasons) if SYSTEM == "linux" else f"there is none for {system_name()}"
+        return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
 
 
 def is_confined(wanted: str) -> bool:
     """Return whether code runs in a sandbox here; where it cannot run, that counts as one."""
     try:
-        return choose(wanted, SandboxPolicy()).policy is not None
+        return SandboxRequest(wanted, SandboxPolicy()).choose().policy is not None
     except SandboxUnavailable:
         return True
 

@@ -121,12 +121,8 @@ class SessionSandbox:
             log_path.open("ab") as log,
         ):
             self._process = start.cold(expected.path, log)
-            death_fd = os.pidfd_open(self._process.pid)
-            try:
-                timeout_s = start.plan.limits.start_timeout_s
-                return expected.arrive(death_fd, timeout_s, is_wanted, self._process.pid)
-            finally:
-                os.close(death_fd)
+            timeout_s = start.plan.limits.start_timeout_s
+            return expected.arrive_started(self._process, timeout_s, is_wanted)
 
     def start(self, cwd: Path, log_path: Path) -> KernelProcess:
         """Start a kernel in it; it is not ready yet.

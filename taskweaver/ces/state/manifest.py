@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from taskweaver.ces.claims import text
+from taskweaver.ces.claims import items, mapping, text
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
@@ -78,32 +78,22 @@ def read_manifest(data: bytes) -> StateManifest:
         raise StateDamaged("The stored variables cannot be read: no valid manifest.") from error
     if not isinstance(found, dict) or not isinstance(found.get("islands"), list):
         raise StateDamaged("The stored variables cannot be read: the manifest names no islands.")
+    variables = {
+        name: facts
+        for name, facts in mapping(found.get("variables")).items()
+        if isinstance(facts, dict) and len(name) <= _NAME_CHARS
+    }
+    sizes = {name: facts.get("bytes") for name, facts in variables.items()}
     return StateManifest(
         data,
-        _types(found.get("variables")),
+        {name: text(facts.get("type"), _NAME_CHARS) for name, facts in variables.items()},
         _lost(found.get("lost")),
         frozenset(chunk_names([found["islands"], found.get("process")])),
         _together(found["islands"]),
         found.get("format") == STATE_FORMAT,
-        _sizes(found.get("variables")),
+        {name: size for name, size in sizes.items() if type(size) is int and size >= 0},
         _contents(found["islands"]),
     )
-
-
-def _types(variables: Any) -> dict[str, str]:
-    if not isinstance(variables, dict):
-        return {}
-    return {
-        name: text(facts.get("type"), _NAME_CHARS)
-        for name, facts in variables.items()
-        if isinstance(facts, dict) and len(name) <= _NAME_CHARS
-    }
-
-
-def _sizes(variables: Any) -> dict[str, int]:
-    facts = variables if isinstance(variables, dict) else {}
-    sizes = {name: one.get("bytes") for name, one in facts.items() if isinstance(one, dict)}
-    return {name: size for name, size in sizes.items() if type(size) is int and size >= 0}
 
 
 def _contents(islands: list[Any]) -> dict[str, tuple[str, ...]]:
@@ -118,11 +108,10 @@ def _contents(islands: list[Any]) -> dict[str, tuple[str, ...]]:
 
 
 def _lost(rows: Any) -> tuple[LostVariable, ...]:
-    rows = rows[:_MOST_LOST] if isinstance(rows, list) else []
     fields = ("name", "type", "reason", "cell")
     return tuple(
         LostVariable(*(text(row.get(field), _NAME_CHARS) for field in fields))
-        for row in rows
+        for row in items(rows)[:_MOST_LOST]
         if isinstance(row, dict)
     )
 

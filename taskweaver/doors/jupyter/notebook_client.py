@@ -23,7 +23,7 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.hostcalls import HostFunctions
-from taskweaver.ces.kernel.reported import accept, read_report, trace
+from taskweaver.ces.kernel.reported import accept, fields, report_of, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.transfer import Origin
@@ -64,7 +64,7 @@ class NotebookClient:
             raise KernelStartFailed("A notebook runs one cell at a time, in its own thread.")
         began = time.monotonic()
         done = self._cells.run(exec_id, code, self._cwd, self._tables.limit_chars)
-        report = read_report(done.reply)
+        report = report_of(fields(done.reply))
         self._tables.add(exec_id, report.table)
         limit_bytes = KernelLimits.default().artifact_limit_bytes
         artifacts, refused = accept(report.artifacts, self._cwd, limit_bytes)

@@ -47,15 +47,11 @@ def table_text(value: Any, limit_chars: int) -> str:
         return ""
     try:
         with time_limit(_ENCODE_S):
-            return _bounded(_frame(value, pandas), limit_chars)
+            if isinstance(value, pandas.Series):
+                value = value.to_frame("value" if value.name is None else value.name)
+            return _bounded(value, limit_chars)
     except (TooSlow, Exception):  # noqa: BLE001 - a table may hold any object; its text is reported
         return ""
-
-
-def _frame(value: Any, pandas: Any) -> Any:
-    if isinstance(value, pandas.Series):
-        return value.to_frame("value" if value.name is None else value.name)
-    return value
 
 
 def _bounded(frame: Any, limit_chars: int) -> str:
@@ -179,17 +175,13 @@ def _rendered(shell: Any, value: Any) -> Any:
         value = value.item()
     if _is_plain(value):
         return value
-    include = {"text/plain"} if _is_table(value) else None
-    data, _ = shell.display_formatter.format(value, include=include)
+    kind = type(value)
+    is_table = kind.__module__.partition(".")[0] in _TABLES and kind.__name__ != "Styler"
+    data, _ = shell.display_formatter.format(value, include={"text/plain"} if is_table else None)
     if "text/plain" not in data:  # it has displayed itself, or its text could not be made
         return "" if hasattr(value, "_ipython_display_") else repr(value)
     save_rich(data)
     return shorten(text_of(data), MAX_VALUE_CHARS)
-
-
-def _is_table(value: Any) -> bool:
-    kind = type(value)
-    return kind.__module__.partition(".")[0] in _TABLES and kind.__name__ != "Styler"
 
 
 def _is_plain(value: Any) -> bool:

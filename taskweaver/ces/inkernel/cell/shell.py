@@ -17,8 +17,9 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -62,13 +63,6 @@ def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path)
     found += get_close_matches(wanted, places, _MOST_SHOWN, _LIKENESS)
     shown = [f"{name!r}{places[name]}" for name in dict.fromkeys(found) if name != wanted]
     return f"names like it: {', '.join(shown[:_MOST_SHOWN])}" if shown else ""
-
-
-def with_hint(trace: list[str], hint: str) -> list[str]:
-    """Return the pieces of a traceback whose last line, that of the error, ends with a hint."""
-    if not (hint and trace):
-        return trace
-    return [*trace[:-1], f"{trace[-1].rstrip()} ({hint})\n"]
 
 
 def _question(
@@ -132,17 +126,14 @@ class ScriptFailed(Exception):
 def add_script_magics(shell: Any) -> None:
     """Register the magics with an IPython shell."""
     for program in ("bash", "sh"):
-        shell.register_magic_function(_magic(shell, program), "cell", program)
+        shell.register_magic_function(partial(_magic, shell, program), "cell", program)
 
 
-def _magic(shell: Any, program: str) -> Callable[[str, str], None]:
-    def script(line: str, cell: str) -> None:
-        if line.strip():
-            shell.run_cell_magic("script", f"{program} {line}", cell)
-        else:
-            run_script(program, cell)
-
-    return script
+def _magic(shell: Any, program: str, line: str, cell: str) -> None:
+    if line.strip():
+        shell.run_cell_magic("script", f"{program} {line}", cell)
+    else:
+        run_script(program, cell)
 
 
 def run_script(program: str, script: str) -> None:
@@ -164,8 +155,10 @@ def run_script(program: str, script: str) -> None:
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    if process.returncode:
-        raise ScriptFailed(_ending(process.returncode))
+    status = process.returncode
+    if status:
+        failure = f"exit status {status}" if status > 0 else f"ended by {signal_name(-status)}"
+        raise ScriptFailed(failure)
 
 
 def _print(process: subprocess.Popen[bytes]) -> None:
@@ -186,12 +179,6 @@ def _print(process: subprocess.Popen[bytes]) -> None:
                 if not data:
                     selector.unregister(key.fd)
     process.wait()
-
-
-def _ending(status: int) -> str:
-    if status > 0:
-        return f"exit status {status}"
-    return f"ended by {signal_name(-status)}"
 
 
 class CellShell(ZMQInteractiveShell):
@@ -270,7 +257,9 @@ class CellShell(ZMQInteractiveShell):
             hint = near_names(evalue, self.user_ns, ARTIFACTS.folder)
         except Exception as error:  # noqa: BLE001 - looks at objects of the user
             hint = f"looking for names like it failed: {type(error).__name__}"
-        whole = "\n".join(line.rstrip("\n") for line in with_hint(stb, hint))
+        whole = "\n".join(line.rstrip("\n") for line in stb)
+        if hint and whole:
+            whole = f"{whole.rstrip()} ({hint})"
         text = shorten(whole, _MOST_CHARS).encode("utf-8", "replace").decode()
         self.print_traceback()
         if FOREIGN.is_running:

@@ -30,7 +30,6 @@ _LEAST_CHARS = 4
 MAX_VARIABLES = 40
 MAX_CHARS = 500
 _MAX_COLUMNS = 60
-_HIDDEN = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open", "pd", "np", "plt"})
 
 
 def bounded_repr(value: Any, limit_chars: int, other: Callable[[Any], str] = repr) -> str:
@@ -105,7 +104,6 @@ def shown_variables(namespace: Mapping[str, Any], hidden: frozenset[str]) -> lis
         (name, value)
         for name, value in list(namespace.items())
         if not name.startswith("_")
-        and name not in _HIDDEN
         and name not in hidden
         and not isinstance(value, types.ModuleType | types.FunctionType | type | io.IOBase)
     ]

@@ -53,9 +53,11 @@ class Mappings:
     def __init__(self) -> None:
         self._text = Path("/proc/self/maps").read_bytes()
 
-    def shared_for_writing(self) -> set[str]:
-        """Return the files mapped so that a fork would share writes to them."""
-        return set(map(_decoded, _SHARED.findall(self._text)))
+    def reasons(self) -> Iterator[str]:
+        """Yield the files whose mappings both sides of a fork would write to."""
+        for path in sorted(set(map(_decoded, _SHARED.findall(self._text)))):
+            if not path.startswith(_PASSING_MAPPINGS):
+                yield f"the file {path} is mapped for writing"
 
     def libraries(self) -> set[str]:
         """Return the paths of the loaded shared libraries."""
@@ -190,19 +192,8 @@ def own_pipe(fd: int) -> str | None:
     link = files.get(fd, "")
     if not link.startswith("pipe:"):
         return None
-    ends = {_access(other) for other, its_link in files.items() if its_link == link}
-    return link if {os.O_RDONLY, os.O_WRONLY} <= ends else None
-
-
-def mapping_reasons(mappings: Mappings) -> Iterator[str]:
-    """Yield the files whose mappings both sides of a fork would write to."""
-    for path in sorted(mappings.shared_for_writing()):
-        if not path.startswith(_PASSING_MAPPINGS):
-            yield f"the file {path} is mapped for writing"
-
-
-def _access(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    ends = [fcntl.fcntl(end, fcntl.F_GETFL) for end, its_link in files.items() if its_link == link]
+    return link if {os.O_RDONLY, os.O_WRONLY} <= {end & os.O_ACCMODE for end in ends} else None
 
 
 def _is_open_at(file: Any, fd: int) -> bool:

@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_READ, _FUTEX, _EPOLL_WAIT = 0, 202, 232
+READ_CALL, _FUTEX, _EPOLL_WAIT = 0, 202, 232
 """Numbers of system calls on x86-64, the only machine on which threads are attributed."""
-READ_CALL = _READ
 _JEMALLOC = "jemalloc_bg_thd"
 
 
@@ -70,7 +69,7 @@ FORKING = (
         "pyarrow",
         re.compile(r"pyarrow/libarrow\.so[.\d]*"),
         (26, 0),
-        frozenset({_FUTEX, _READ}),
+        frozenset({_FUTEX, READ_CALL}),
     ),
     ForkingLibrary(
         "OpenBLAS", "numpy", re.compile(r"numpy\.libs/libscipy_openblas[^/]*\.so"), (2, 4)

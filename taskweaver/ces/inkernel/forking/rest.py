@@ -72,7 +72,10 @@ def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
     for thread in threading.enumerate():
         if type(thread).__module__ == "tqdm._monitor":
             with _attempt("tqdm's monitor"):
-                _end_monitor(thread)
+                monitor: Any = thread
+                monitor.exit()
+                if monitor.tqdm_cls.monitor is monitor:
+                    monitor.tqdm_cls.monitor = None  # the next progress bar starts another
     for name, engine in holders(namespace, "sqlalchemy.engine", "Engine"):
         with _attempt(f"the engine {name}"):
             _dispose(engine)
@@ -98,13 +101,6 @@ def _attempt(subject: str) -> Iterator[None]:
         yield
     except Exception as error:  # noqa: BLE001 - the code of a library may raise anything
         _log.debug("%s cannot be put to rest: %s", subject, error)
-
-
-def _end_monitor(thread: Any) -> None:
-    """End the thread; the next progress bar starts another."""
-    thread.exit()
-    if thread.tqdm_cls.monitor is thread:
-        thread.tqdm_cls.monitor = None
 
 
 def _dispose(engine: Any) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
-from taskweaver.ces.inkernel.forking.files import Mappings, OpenFiles, mapping_reasons, own_pipe
+from taskweaver.ces.inkernel.forking.files import Mappings, OpenFiles, own_pipe
 from taskweaver.ces.inkernel.forking.libraries import (
     READ_CALL,
     ForkingLibrary,
@@ -252,4 +252,4 @@ class ForkSafety:
             rest_native_pools(mappings.libraries())
             threads = self._threads.reasons(mappings)
         files = self._files.reasons(self._threads.read_pipes)
-        return [*threads, *files, *mapping_reasons(mappings)]
+        return [*threads, *files, *mappings.reasons()]

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from taskweaver.ces.inkernel.forking.files import Mappings
 
@@ -216,10 +215,14 @@ def calibrated(mappings: Mappings) -> Layout | None:
         return None
     with ProcessMemory() as memory, _sleeping_threads() as ids:
         found = [(id_, _waited_descriptor(memory, id_)) for id_ in ids]
-    numbers = _common({n for n, w in enumerate(ws) if w & 0xFFFFFFFF == id_} for id_, ws in found)
-    routines = _common(
-        {(n, w) for n, w in enumerate(ws) if _code_at(w, mappings) == interpreter}
-        for _, ws in found
+    numbers = set.intersection(
+        *({n for n, w in enumerate(ws) if w & 0xFFFFFFFF == id_} for id_, ws in found)
+    )
+    routines = set.intersection(
+        *(
+            {(n, w) for n, w in enumerate(ws) if _code_at(w, mappings) == interpreter}
+            for _, ws in found
+        )
     )
     if not numbers or len(routines) != 1:
         return None
@@ -263,10 +266,6 @@ def _code_at(address: int, mappings: Mappings) -> str | None:
 def _file_at(address: int, mappings: Mappings) -> str | None:
     mapping = mappings.at(address)
     return mapping.path if mapping and mapping.path.startswith("/") else None
-
-
-def _common(sets: Iterator[set[Any]]) -> set[Any]:
-    return set.intersection(*sets)
 
 
 def _waited_descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:

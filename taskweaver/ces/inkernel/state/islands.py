@@ -13,7 +13,7 @@ import sys
 import types
 import uuid
 import zoneinfo
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,29 +113,27 @@ def _is_value(obj: Any, depth: int = 0) -> bool:
 
 
 class ChunkTable:
-    """Names of chunks, with the memory each is written from."""
+    """Chunks of a save.
+
+    Attributes:
+        data: Memory that each chunk is written from, by name.
+    """
 
     def __init__(self) -> None:
-        self._data: dict[str, memoryview] = {}
-
-    def data(self, name: str) -> memoryview:
-        """Return the bytes of a chunk."""
-        return self._data[name]
-
-    def stream(self, stream: bytes) -> list[Any]:
-        """Return the entry of a stream: its length and chunks."""
-        return [len(stream), self._cut(memoryview(stream))]
-
-    def buffer(self, buffer: memoryview) -> list[Any]:
-        """Return the entry of a buffer: length, offset of the cuts, chunks, read only."""
-        return [buffer.nbytes, 0, self._cut(buffer), buffer.readonly]
+        self.data: dict[str, memoryview] = {}
 
     def pickled(self, pickled: Pickled | None) -> Entry:
-        """Return the entry of a pickling; without a stream if there is none."""
+        """Return the entry of a pickling, without a stream if there is none.
+
+        A stream has its length and chunks. A buffer has its length, the offset of the cuts, chunks,
+        and whether it is read only.
+        """
         if pickled is None:
             return {"stream": None, "buffers": []}
-        buffers = [self.buffer(buffer) for buffer in pickled.buffers]
-        return {"stream": self.stream(pickled.stream), "buffers": buffers}
+        return {
+            "stream": [len(pickled.stream), self._cut(memoryview(pickled.stream))],
+            "buffers": [[one.nbytes, 0, self._cut(one), one.readonly] for one in pickled.buffers],
+        }
 
     def island(self, island: Island) -> Entry:
         """Return the entry of an island."""
@@ -148,19 +146,16 @@ class ChunkTable:
         names = []
         for begin, end in spans(data.nbytes):
             name = chunk_name(data[begin:end])
-            self._data.setdefault(name, data[begin:end])
+            self.data.setdefault(name, data[begin:end])
             names.append(name)
         return names
 
 
 def chunks_of(entry: Entry) -> list[str]:
     """Return the names of all chunks of an entry, each once, in order."""
-    parts = [entry, *entry.get("own", {}).values()]
-    return list(dict.fromkeys(name for part in parts for name in _chunks_of_pickled(part)))
-
-
-def _chunks_of_pickled(part: Entry) -> Iterable[str]:
-    if part["stream"] is not None:
-        yield from part["stream"][1]
-    for _, _, names, _ in part["buffers"]:
-        yield from names
+    found = dict[str, None]()
+    for part in (entry, *entry.get("own", {}).values()):
+        streams = [] if part["stream"] is None else [part["stream"][1]]
+        for names in (*streams, *(buffer[2] for buffer in part["buffers"])):
+            found |= dict.fromkeys(names)
+    return list(found)

@@ -20,8 +20,6 @@ from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
 from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
-__all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -82,7 +80,10 @@ class _Loading:
             waiting = failed
         for island in waiting:
             self._read_apart(island)
-        self._add_placeholders()
+        for lost in self._manifest["lost"]:
+            if lost["name"] not in self._loaded:
+                placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
+                self._loaded[lost["name"]] = placeholder
         for name in self._manifest["order"]:
             if name in self._loaded:
                 self._namespace.pop(name, None)
@@ -109,14 +110,11 @@ class _Loading:
             raise
         except BaseException as error:  # noqa: BLE001 - objects are the user's code
             return error
-        self._enter(found, entry["names"], remarks)
-        return None
-
-    def _enter(self, found: Mapping[str, Any], names: list[str], remarks: list[str]) -> None:
-        self.problems += [Problem(names[0], remark) for remark in remarks]
-        for name in names:
+        self.problems += [Problem(entry["names"][0], remark) for remark in remarks]
+        for name in entry["names"]:
             if name in found:
                 self._loaded[name] = self._namespace[name] = found[name]
+        return None
 
     def _read_apart(self, island: Mapping[str, Any]) -> None:
         """Read the variables of an island from their own streams."""
@@ -139,12 +137,6 @@ class _Loading:
         kind = self._manifest["variables"].get(name, {}).get("type", "the variable")
         self.problems.append(Problem(name, clip(reason)))
         self._loaded[name] = LostObject(kind, clip(reason))
-
-    def _add_placeholders(self) -> None:
-        for lost in self._manifest["lost"]:
-            if lost["name"] not in self._loaded and lost["name"] in self._manifest["order"]:
-                placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
-                self._loaded[lost["name"]] = placeholder
 
 
 def _version_problems(manifest: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import sys
@@ -103,37 +104,16 @@ def _set_import_path(difference: tuple[list[str], list[str], list[str]]) -> None
     sys.path[:] = [*before, *kept, *after]
 
 
-def _numpy_numbers() -> Any:
-    numpy = sys.modules.get("numpy.random")
-    return None if numpy is None else numpy.get_state(legacy=False)
+def _of_library(
+    name: str, read: Callable[[Any], Any], restore: Callable[[Any, Any], None]
+) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """Return the functions of a part: its state in a loaded module, and the way back."""
 
+    def present() -> Any:
+        module = sys.modules.get(name)
+        return None if module is None else read(module)
 
-def _set_numpy_numbers(state: Any) -> None:
-    import numpy as np
-
-    np.random.set_state(state)
-
-
-def _numpy_errors() -> Any:
-    numpy: Any = sys.modules.get("numpy")
-    return None if numpy is None else numpy.geterr()
-
-
-def _set_numpy_errors(kinds: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    np.seterr(**kinds)
-
-
-def _numpy_printing() -> Any:
-    numpy: Any = sys.modules.get("numpy")
-    return None if numpy is None else numpy.get_printoptions()
-
-
-def _set_numpy_printing(options: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    np.set_printoptions(**options)
+    return present, lambda value: restore(importlib.import_module(name), value)
 
 
 def _pandas_options() -> Any:
@@ -162,25 +142,28 @@ def _set_pandas_options(options: Mapping[str, Any]) -> None:
             pd.set_option(key, value)
 
 
-def _known_files() -> Any:
-    """Return the files whose tables were reported; see `taskweaver.tables.session.Reads`."""
-    tables: Any = sys.modules.get("taskweaver.tables.session")
-    return None if tables is None else tables.READS.known()
-
-
-def _set_known_files(known: Any) -> None:
-    from taskweaver.tables.session import READS
-
-    READS.restore(known)
-
-
 _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "environment": (_environment, _set_environment),
     "import path": (_import_path, _set_import_path),
     "random": (_numbers.read, random.setstate),
-    "numpy.random": (_numpy_numbers, _set_numpy_numbers),
-    "numpy errors": (_numpy_errors, _set_numpy_errors),
-    "numpy print options": (_numpy_printing, _set_numpy_printing),
+    "numpy.random": _of_library(
+        "numpy.random",
+        lambda numbers: numbers.get_state(legacy=False),
+        lambda numbers, state: numbers.set_state(state),
+    ),
+    "numpy errors": _of_library(
+        "numpy", lambda numpy: numpy.geterr(), lambda numpy, kinds: numpy.seterr(**kinds)
+    ),
+    "numpy print options": _of_library(
+        "numpy",
+        lambda numpy: numpy.get_printoptions(),
+        lambda numpy, options: numpy.set_printoptions(**options),
+    ),
     "pandas options": (_pandas_options, _set_pandas_options),
-    "files of tables": (_known_files, _set_known_files),
+    # The files whose tables were reported; see `Reads` there.
+    "files of tables": _of_library(
+        "taskweaver.tables.session",
+        lambda tables: tables.READS.known(),
+        lambda tables, known: tables.READS.restore(known),
+    ),
 }

@@ -6,7 +6,7 @@ import builtins
 import platform
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
@@ -27,8 +27,6 @@ from taskweaver.ces.inkernel.state.pickling.scope import (
 )
 from taskweaver.ces.inkernel.state.process_state import process_state, withheld_variables
 from taskweaver.ces.inkernel.wire import STATE_FORMAT
-
-__all__ = ["ChunkSink", "Subject", "save_state"]
 
 MAX_VARIABLES = 10_000
 MAX_LOSSES = 20
@@ -90,7 +88,8 @@ class _Save:
         if len(variables) < len(found):
             reason = f"{len(found) - len(variables)} older variables are not stored"
             self._lost["..."] = [Loss("...", reason, "")]
-        islands = find_islands(self._pickle_each(variables))
+        each = {name: self._pickle_one(name, value) for name, value in variables.items()}
+        islands = find_islands({name: one for name, one in each.items() if one is not None})
         for island in islands:
             self._join(island, variables)
         islands, entries = self._store(islands, variables)
@@ -138,14 +137,6 @@ class _Save:
             is_unused = issubclass(type(value), LazyModule) and name in USUAL_NAMES
             if not is_own and not is_unused:
                 yield str(name), value
-
-    def _pickle_each(self, variables: dict[str, Any]) -> dict[str, Pickled]:
-        found = {}
-        for name, value in variables.items():
-            pickled = self._pickle_one(name, value)
-            if pickled is not None:
-                found[name] = pickled
-        return found
 
     def _pickle_one(self, name: str, value: Any) -> Pickled | None:
         """Pickle one variable; list it and return nothing if that fails."""
@@ -242,7 +233,7 @@ class _Save:
         missing = self._sink.missing(names)
         for name in names:
             if name in missing:
-                self._sink.write(name, self._table.data(name))
+                self._sink.write(name, self._table.data[name])
 
     def _losses(self, variables: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return the list of losses, in the order of the variables."""
@@ -291,9 +282,4 @@ def _loses_no_more(joint: Pickled, apart: list[Pickled]) -> bool:
 
 
 def _loss_entry(name: str, loss: Loss) -> dict[str, str]:
-    return {
-        "name": clip(name),
-        "type": clip(loss.type),
-        "reason": clip(loss.reason),
-        "cell": clip(loss.cell),
-    }
+    return {field: clip(text) for field, text in {"name": name, **asdict(loss)}.items()}

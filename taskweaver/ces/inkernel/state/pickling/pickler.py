@@ -36,8 +36,8 @@ _EXACT: dict[type, Handler] = {
     types.FunctionType: reducers.reduce_any_function,
     types.CellType: reducers.reduce_cell,
     functools._lru_cache_wrapper: reducers.reduce_cached,  # noqa: SLF001 - the type has no other name
-    type(threading.Lock()): reducers.reduce_lock,
-    type(threading.RLock()): reducers.reduce_recursive_lock,
+    type(threading.Lock()): lambda _notes, _lock: (rebuild.lock, ()),
+    type(threading.RLock()): lambda _notes, _lock: (rebuild.recursive_lock, ()),
     typing.TypeVar: reducers.reduce_type_variable,
     memoryview: reducers.reduce_memoryview,
     weakref.WeakKeyDictionary: reducers.reduce_weak_mapping,

@@ -25,6 +25,7 @@ from taskweaver.ces.inkernel.state.pickling import rebuild
 from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes, type_name
 from taskweaver.ces.inkernel.state.placeholder import ClosedFile
 
+_SINGLETONS = {type(None), type(Ellipsis), type(NotImplemented)}
 _origin: list[str] = []
 _SLOTS = (
     "__name__ __qualname__ __annotations__ __kwdefaults__ __defaults__ __module__ __doc__"
@@ -144,24 +145,13 @@ def reduce_neutral(notes: Notes, obj: Any) -> Any:
 
 def reduce_class(notes: Notes, found: Any) -> Any:
     """Reduce a class by name, or with its contents if a cell defined it."""
-    reduction = _by_name_or_none(found)
-    if reduction is not None:
-        return reduction
+    if found in cloudpickle._BUILTIN_TYPE_NAMES or found in _SINGLETONS:  # noqa: SLF001
+        return cloudpickle._class_reduce(found)  # noqa: SLF001
+    if cloudpickle._should_pickle_by_reference(found):  # noqa: SLF001
+        return NotImplemented
     track(found)
     notes.by_value.add(id(found))
     return cloudpickle._class_reduce(found)  # noqa: SLF001
-
-
-def _by_name_or_none(found: Any) -> Any:
-    special = found in cloudpickle._BUILTIN_TYPE_NAMES or found in {  # noqa: SLF001
-        type(None),
-        type(Ellipsis),
-        type(NotImplemented),
-    }
-    if special:
-        return cloudpickle._class_reduce(found)  # noqa: SLF001
-    is_known = cloudpickle._should_pickle_by_reference(found)  # noqa: SLF001
-    return NotImplemented if is_known else None
 
 
 def reduce_type_variable(notes: Notes, variable: Any) -> Any:
@@ -238,16 +228,6 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
         other for other in list(sys.modules) if other.startswith(prefix) and "._" not in other
     )
     return rebuild.module, (name, submodules)
-
-
-def reduce_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a lock to a new and open one."""
-    return rebuild.lock, ()
-
-
-def reduce_recursive_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a reentrant lock to a new and open one."""
-    return rebuild.recursive_lock, ()
 
 
 def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
