@@ -23,8 +23,14 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
-from taskweaver.ces.bounds.processes import family, room_for_processes, running_processes
-from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
+from taskweaver.ces.bounds.watcher import (
+    Breach,
+    WatchedLimits,
+    Watcher,
+    family,
+    room_for_processes,
+    running_processes,
+)
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder

@@ -13,8 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -25,8 +23,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from taskweaver.ces.local_server import LocalServer
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.system.relay import Stream
 
 MOST_BYTES = 8 << 20
 """Longest request and longest reply; more is refused, never cut."""
@@ -67,12 +67,11 @@ class _Question:
     answer: Future[str] = field(default_factory=Future)
 
 
-class HostCalls:
+class HostCalls(LocalServer):
     """Answers the calls of one kernel, in a thread of its own. Close it.
 
     Attributes:
         functions: Functions that may be called; changed between cells only.
-        path: The socket it listens on.
         waiting_fd: Can be read when a call waits for `settle`.
     """
 
@@ -82,25 +81,15 @@ class HostCalls:
         Raises:
             OSError: If the socket cannot be made.
         """
+        path = folder / create_id("call")
+        super().__init__(path, "host-calls", backlog=_MOST_CALLS, limit_bytes=MOST_BYTES)
         self.functions = functions
         self._questions: SimpleQueue[_Question] = SimpleQueue()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._is_answered = False
         self._context = copy_context()
-        self.path = folder / create_id("call")
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._socket.bind(str(self.path))
-            self._socket.listen(_MOST_CALLS)
-        except BaseException:
-            self._socket.close()
-            raise
         self.waiting_fd, self._waiting_end = os.pipe()
         for end in (self.waiting_fd, self._waiting_end):
             os.set_blocking(end, False)
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="host-calls", daemon=True)
         self._thread.start()
 
     @contextmanager
@@ -149,45 +138,16 @@ class HostCalls:
         """End it and every call; safe to call again."""
         if not self._thread.is_alive():
             return
-        with suppress(RuntimeError):  # the loop ended by itself in between
-            self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        super().close()
         self._refuse_waiting()
         os.close(self.waiting_fd)
         os.close(self._waiting_end)
-        self._socket.close()
         self.path.unlink(missing_ok=True)
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        server = await asyncio.start_unix_server(self._meet, sock=self._socket, limit=MOST_BYTES)
-        await self._stopping.wait()
-        server.close()
-        self._break_off()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _break_off(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _attend(self, client: Stream) -> None:
         try:
-            with suppress(OSError):  # the caller is gone: nobody is left to tell
-                await self._attend(reader, writer)
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
-
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            name, arguments = await self._request(reader)
-            reply = {"value": await self._until_gone(reader, name, arguments)}
+            name, arguments = await self._request(client.reader)
+            reply = {"value": await self._until_gone(client.reader, name, arguments)}
             text = json.dumps(reply).encode()
             if len(text) > MOST_BYTES:
                 raise _Refused(
@@ -198,12 +158,11 @@ class HostCalls:
             text = json.dumps({"error": str(error)}).encode()
         except Exception as error:  # noqa: BLE001 - whatever a function raises, its caller is told
             text = json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
-        writer.write(text)
-        await writer.drain()
-        writer.write_eof()
+        await client.send(text)
+        client.writer.write_eof()
         # Ending a connection that has bytes unread would take the reply back.
         async with asyncio.timeout(_LINGER_S):
-            while await reader.read(MOST_BYTES):
+            while await client.reader.read(MOST_BYTES):
                 continue
 
     async def _request(self, reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:

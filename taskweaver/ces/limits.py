@@ -84,12 +84,9 @@ class KernelLimits:
 
         def value_of(name: str) -> float | int | None:
             key = BY_NAME[f"execution.{name}"]
-            number: float | int | None
             if key.type == "float":
-                number = src.get_float(key.name)
-            else:
-                number = src.get_int(key.name, key.default)
-            return number
+                return src.get_float(key.name)
+            return src.get_int(key.name, key.default)
 
         return cls.read(value_of)
 

@@ -237,7 +237,7 @@ class Template:
         home = KernelHome(self._homes)
         child_paths = (str(log_path), home.id, str(home.file), str(cwd))
         try:
-            with self._lock, Rendezvous(home.place) as expected:
+            with self._lock, Rendezvous(home) as expected:
                 self._ask(asdict(ForkRequest(str(expected.path), expected.secret, *child_paths)))
                 timeout_s = min(self._start_timeout_s, FORK_WAIT_S)
                 runs = partial(require_running, self._process)
@@ -347,7 +347,7 @@ def warm_template(
         ForkRefused: If it does not come up.
         OSError: If the process cannot be started.
     """
-    with KernelHome() as home, Rendezvous(home.place) as expected:
+    with KernelHome() as home, Rendezvous(home) as expected:
         command = launcher_command("warm", expected.path, limits)
         own = kernel_environment(home.id) | dict(environment or {})
         cwd = log_path.parent

@@ -13,7 +13,7 @@ import pytest
 from patience import PATIENCE_S
 from races import SECRET, TRIES, state_of, swapping
 
-from taskweaver.ces.kernel.reported import contained
+from taskweaver.ces.kernel.outcome import contained
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelHome
 from taskweaver.ces.template import Rendezvous
@@ -119,7 +119,7 @@ def accept(inside: Path, clean: Path, n: int) -> object:
 
 
 def start_kernel(inside: Path, clean: Path, n: int) -> None:
-    with KernelHome(Homes(inside, clean)) as home, Rendezvous(home.place):
+    with KernelHome(Homes(inside, clean)) as home, Rendezvous(home):
         assert home.file.name == "c.json"
 
 

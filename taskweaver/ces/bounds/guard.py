@@ -12,8 +12,11 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.bound import KEYS, ResourceBound, bounds_of, limits_own_processes
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
-from taskweaver.ces.bounds.processes import (
+from taskweaver.ces.bounds.watcher import (
+    Breach,
     Process,
+    WatchedLimits,
+    Watcher,
     end,
     family,
     names_of,
@@ -21,7 +24,6 @@ from taskweaver.ces.bounds.processes import (
     room_for_processes,
     running_processes,
 )
-from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import is_owned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -169,7 +170,8 @@ class ArrowTable:
     def column(self, number: int) -> ViewedColumn:
         """Return a column by its number."""
         field = self._table.schema.field(number)
-        return ViewedColumn(field.name, str(field.type), _arrow_kind(str(field.type)))
+        kind = re.match(r"[a-z_]*", dtype := str(field.type))
+        return ViewedColumn(field.name, dtype, _ARROW.get(kind[0] if kind else "", "object"))
 
     def series(self, number: int) -> Any:
         """Return a column as a pandas series with the positions of rows as its index."""
@@ -186,11 +188,6 @@ class ArrowTable:
 
 
 ViewedTable = PandasTable | ArrowTable
-
-
-def _arrow_kind(dtype: str) -> str:
-    head = dtype.partition("(")[0].partition("[")[0].partition("<")[0].rstrip("0123456789")
-    return _ARROW.get(head, "object")
 
 
 def select(table: ViewedTable, filters: Sequence[Filter], order: Sequence[Key]) -> Any:

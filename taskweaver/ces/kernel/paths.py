@@ -68,11 +68,6 @@ class KernelPaths:
     output: IdleOutput = field(default_factory=IdleOutput)
 
     @property
-    def ids(self) -> dict[str, str]:
-        """Ids of the environment and the session, as its plugins see them."""
-        return {"env_id": self.env_id, "session_id": self.session_id}
-
-    @property
     def connection_file(self) -> Path:
         """File by which other programs reach the kernel; see `connection_file`."""
         return connection_file(self.folder, self.session_id)

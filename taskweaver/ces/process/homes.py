@@ -83,6 +83,7 @@ class Homes:
 
     Attributes:
         folder: Folder that holds them when they are complete.
+        staging: Folder in which they are prepared.
     """
 
     def __init__(self, folder: Path | None = None, staging: Path | None = None) -> None:
@@ -94,7 +95,7 @@ class Homes:
                 where they need no hiding.
         """
         self.folder = folder or _temporary_files()
-        self._staging = staging or self.folder
+        self.staging = staging or self.folder
 
     @classmethod
     def sandboxed(cls) -> Self:
@@ -102,12 +103,12 @@ class Homes:
         root = private_folder()
         homes = cls(root / _INNER, root / _STAGING)
         homes.folder.mkdir(mode=0o700)
-        homes._staging.mkdir(mode=0o700)
+        homes.staging.mkdir(mode=0o700)
         return homes
 
     def new(self) -> Home:
         """Prepare a folder. Remove it when it is not needed any more."""
-        return Home(self.folder, self._staging)
+        return Home(self)
 
     def remove(self) -> None:
         """Remove the place that `sandboxed` made."""
@@ -122,9 +123,9 @@ class Home:
         path: Where it is once it is published.
     """
 
-    def __init__(self, place: Path, staging: Path) -> None:
-        self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=staging))
-        self.path = place / self.draft.name
+    def __init__(self, homes: Homes) -> None:
+        self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=homes.staging))
+        self.path = homes.folder / self.draft.name
         self._is_published = self.draft == self.path
 
     def publish(self) -> None:

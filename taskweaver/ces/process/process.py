@@ -109,34 +109,27 @@ class KernelProcess:
             self._home.remove()
 
 
-class KernelHome:
-    """The private folder of a kernel, with its connection file.
+class KernelHome(Home):
+    """The private folder of a kernel, with its connection file. No other user can look into it.
 
-    `id` marks the processes started by the one that lives here. No other user can look into
-    `place`.
+    Attributes:
+        id: Marks the processes started by the one that lives here.
+        homes: Place of the folder.
+        file: The connection file, once the folder is published.
+        connection: Contents of that file.
     """
 
     def __init__(self, homes: Homes | None = None) -> None:
         """Prepare it in `homes`; None takes the place for temporary files."""
-        self.id = create_id("kernel")
         self.homes = homes or Homes()
-        self.place = self.homes.new()
+        super().__init__(self.homes)
+        self.id = create_id("kernel")
+        self.file = self.path / _CONNECTION_FILE
         try:
-            self.connection = _write_connection(self.place)
-            self.file = self.place.path / _CONNECTION_FILE
+            self.connection = _write_connection(self)
         except BaseException:
             self.remove()
             raise
-
-    def remove(self) -> None:
-        """Remove the folder."""
-        self.place.remove()
-
-    def __enter__(self) -> KernelHome:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProcess:

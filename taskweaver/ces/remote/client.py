@@ -32,17 +32,17 @@ from taskweaver.ces.errors import (
 )
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel.operations import Interrupts
+from taskweaver.ces.kernel.outcome import report_of
 from taskweaver.ces.kernel.paths import write_file
-from taskweaver.ces.kernel.reported import report_of
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.remote.connection import (
     ExecutionReader,
     KernelServer,
+    RemoteFiles,
     ServerRefused,
     ServerUnreachable,
     quoted,
 )
-from taskweaver.ces.remote.files import RemoteFiles
 from taskweaver.ces.state.transfer import Origin
 from taskweaver.utils.system.forks import bind_to_process
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +16,7 @@ from functools import partial
 
 import h11
 
+from taskweaver.ces.local_server import LocalServer
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
 from taskweaver.ces.sandbox.http_messages import (
@@ -49,12 +49,8 @@ class _Refused(Exception):
         self.page = "\r\n".join(lines).encode("latin-1") + END + body
 
 
-class EgressProxy:
-    """A proxy for one sandbox, in a thread of its own. Close it.
-
-    Attributes:
-        path: The socket it listens on; no other user can look into the folder.
-    """
+class EgressProxy(LocalServer):
+    """A proxy for one sandbox. Close it. No other user can look into the folder of its socket."""
 
     def __init__(
         self,
@@ -76,60 +72,30 @@ class EgressProxy:
         self._hosts = AllowedHosts(hosts)
         self._is_permitted = is_permitted
         self._idle_s = idle_s
-        self._tasks: set[asyncio.Task[None]] = set()
         self._folder = private_folder()
-        self.path = self._folder / "egress"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        limits = {"backlog": _MOST_CONNECTIONS, "limit_bytes": _HEAD_BYTES}
         try:
-            self._socket.bind(str(self.path))
-            self._socket.listen(_MOST_CONNECTIONS)
+            super().__init__(self._folder / "egress", "egress-proxy", **limits)
         except BaseException:
-            self._socket.close()
             remove_folder(self._folder)
             raise
         self._lookups = ThreadPoolExecutor(_MOST_LOOKUPS, thread_name_prefix="egress-lookup")
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="egress-proxy", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """End it and every connection through it; safe to call again."""
-        if self._thread.is_alive():
-            with suppress(RuntimeError):  # the loop ended by itself in between
-                self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join()
+        super().close()
         # A look-up cannot be broken off: its thread ends when the resolver gives up.
         self._lookups.shutdown(wait=False, cancel_futures=True)
-        self._socket.close()
         remove_folder(self._folder)
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        server = await asyncio.start_unix_server(self._meet, sock=self._socket, limit=_HEAD_BYTES)
-        await self._stopping.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client, task = Stream(reader, writer), asyncio.current_task()
-        if task is None or len(self._tasks) >= _MOST_CONNECTIONS:
+        if len(self._tasks) >= _MOST_CONNECTIONS:
             text = f"there are {_MOST_CONNECTIONS} connections already; close some and try again"
             writer.write(_Refused(503, "Too many connections", text).page)
             writer.close()
             return
-        self._tasks.add(task)
-        try:
-            with suppress(OSError):  # the client is gone or idle: nobody is left to tell
-                await self._attend(client)
-        finally:
-            self._tasks.discard(task)
-            client.abort()
+        await super()._meet(reader, writer)
 
     async def _attend(self, client: Stream) -> None:
         own = ClientSide(client)

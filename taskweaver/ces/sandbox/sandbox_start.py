@@ -229,7 +229,9 @@ def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], 
             if anchor is not None:
                 stack.callback(anchor.close)
                 program = anchor.path(Path(sys.executable).resolve())
-            own = _environment(settings)
+            # No place of this user: code inside can read it. A sandbox's mark replaces this one.
+            own = {"HOME": "/", "TMPDIR": "/tmp", "MPLCONFIGDIR": str(settings)}
+            own |= {KERNEL_MARK: owned_mark()}
             template = warm_template(
                 plan.limits, log_path, is_wanted, executable=program, environment=own
             )
@@ -275,9 +277,3 @@ def _trial(plan: SandboxPlan, folder: Path) -> SandboxStart:
         path.mkdir()
     bare = replace(plan, policy=SandboxPolicy(tier=plan.policy.tier))
     return SandboxStart(bare, owned_mark(), [inside, homes], inside, homes, calls, ControlGroup(0))
-
-
-def _environment(settings: Path) -> dict[str, str]:
-    """Return the variables that lead to no place of this user: code inside can read them."""
-    mark = {KERNEL_MARK: owned_mark()}  # a sandbox's mark takes its place
-    return {"HOME": "/", "TMPDIR": "/tmp", "MPLCONFIGDIR": str(settings), **mark}

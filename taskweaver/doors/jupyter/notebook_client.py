@@ -23,7 +23,7 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.hostcalls import HostFunctions
-from taskweaver.ces.kernel.reported import accept, fields, report_of, trace
+from taskweaver.ces.kernel.outcome import accept, fields, report_of, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state.transfer import Origin

@@ -14,7 +14,7 @@ from kernels import LIMITS, answers, limited, run, warmed
 from sizes import some, spread
 
 from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
-from taskweaver.ces.kernel.reported import fields, report_of
+from taskweaver.ces.kernel.outcome import fields, report_of
 from taskweaver.code_interpreter.report import sections
 from taskweaver.role.situation import variables_text
 

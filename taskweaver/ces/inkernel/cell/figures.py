@@ -97,16 +97,12 @@ def _range(axis: Any, low: float, high: float) -> str:
         return f"{low:.6g} to {high:.6g}"
     freq = getattr(formatter, "freq", None)
     if freq is not None:  # the axis of pandas for periods labels few of its ticks
-        return _periods(freq, low, high)
+        from pandas import Period
+
+        return " to ".join(str(Period(ordinal=round(end), freq=freq)) for end in (low, high))
     labels = [_cut(label) for tick in axis.get_ticklabels() if (label := tick.get_text())]
     more = ", ..." if len(labels) > _MOST_LABELS else ""
     return ", ".join(labels[:_MOST_LABELS]) + more
-
-
-def _periods(freq: Any, low: float, high: float) -> str:
-    from pandas import Period
-
-    return " to ".join(str(Period(ordinal=round(end), freq=freq)) for end in (low, high))
 
 
 def _contents(axes: Any) -> Iterator[str]:

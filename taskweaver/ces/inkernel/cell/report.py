@@ -186,20 +186,13 @@ def _rendered(shell: Any, value: Any) -> Any:
 
 def _is_plain(value: Any) -> bool:
     """Return whether the value survives a round trip through JSON unchanged."""
-    match value:
-        case bool() | str():
-            is_plain = type(value) in {bool, str} and len(str(value)) <= MAX_VALUE_CHARS
-        case int():
-            is_plain = type(value) is int and abs(value) < 1 << 63
-        case float():
-            is_plain = type(value) is float and math.isfinite(value)
-        case list():
-            is_plain = len(value) <= 1000 and all(item is None or _is_plain(item) for item in value)
-        case dict():
-            is_plain = len(value) <= 1000 and all(
-                type(key) is str and (item is None or _is_plain(item))
-                for key, item in value.items()
-            )
-        case _:
-            is_plain = False
-    return is_plain
+    if isinstance(value, dict):
+        return all(type(key) is str for key in value) and _is_plain(list(value.values()))
+    if isinstance(value, list):
+        return len(value) <= 1000 and all(item is None or _is_plain(item) for item in value)
+    kind = type(value)
+    if kind is int:
+        return abs(value) < 1 << 63
+    if kind is float:
+        return math.isfinite(value)
+    return kind in {bool, str} and len(str(value)) <= MAX_VALUE_CHARS

@@ -73,7 +73,8 @@ def _question(
         name = error.name or ""
         return name.rpartition(".")[2], _plain(_modules(name))
     if isinstance(error, FileNotFoundError):
-        return Path(str(error.filename or "")).name, _plain(_files(folder))
+        files = (path.name for path in islice(folder.iterdir(), _MOST_NAMES) if path.is_file())
+        return Path(str(error.filename or "")).name, _plain(files)
     if isinstance(error, NameError):
         visible = [name for name in namespace if not name.startswith("_")]
         name = error.name or str(error).partition("'")[2].partition("'")[0]
@@ -105,10 +106,6 @@ def _modules(name: str) -> Iterable[str]:
         return [*sys.stdlib_module_names, *(found.name for found in pkgutil.iter_modules())]
     paths = getattr(sys.modules.get(package), "__path__", [])
     return [found.name for found in pkgutil.iter_modules(paths)]
-
-
-def _files(folder: Path) -> Iterator[str]:
-    return (path.name for path in islice(folder.iterdir(), _MOST_NAMES) if path.is_file())
 
 
 def _plain(names: Iterable[str]) -> Iterator[tuple[str, str]]:

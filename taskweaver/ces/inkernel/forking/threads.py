@@ -185,7 +185,8 @@ class ThreadOwners:
                 # std::thread: the object that is its argument has a table of functions.
                 table = memory.words(argument, _WORD)
                 found = memory.words(table[0], _WORD) if table else []
-                owner = _file_at(table[0], mappings) if found else None
+                mapping = mappings.at(table[0]) if found else None
+                owner = mapping.path if mapping and mapping.path.startswith("/") else None
             return owner
 
 
@@ -261,11 +262,6 @@ def _is_known_platform() -> bool:
 def _code_at(address: int, mappings: Mappings) -> str | None:
     mapping = mappings.at(address)
     return mapping.path if mapping and "x" in mapping.access and mapping.path else None
-
-
-def _file_at(address: int, mappings: Mappings) -> str | None:
-    mapping = mappings.at(address)
-    return mapping.path if mapping and mapping.path.startswith("/") else None
 
 
 def _waited_descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:
