@@ -72,12 +72,12 @@ class Anchor:
         try:
             self.process.stdin.write(b"\n")
         except OSError as error:
-            raise ForkRefused([f"the sandbox has ended: {error}"]) from error
+            raise ForkRefused(f"the sandbox has ended: {error}") from error
         while not readable([self.process.stdout], min(_SLICE_S, timeout_s)):
             if not is_wanted() or time.monotonic() > deadline:
-                raise ForkRefused([f"the sandbox did not come up within {timeout_s:g} s"])
+                raise ForkRefused(f"the sandbox did not come up within {timeout_s:g} s")
         if not self.process.stdout.read(1):
-            raise ForkRefused(["the sandbox has ended"])
+            raise ForkRefused("the sandbox has ended")
 
     def path(self, path: Path) -> str:
         """Return another path of a file that is in the sandbox: on the mounts of the sandbox."""
@@ -109,14 +109,14 @@ def _handle(pid: int) -> tuple[int, int]:
     try:
         handle = os.pidfd_open(found)
     except OSError as error:
-        raise ForkRefused([f"the sandbox has ended: {error}"]) from error
+        raise ForkRefused(f"the sandbox has ended: {error}") from error
     try:
         is_held = _anchor_of(pid) == found  # until it was held, its number could become another's
     except ForkRefused:
         is_held = False
     if not is_held:
         os.close(handle)
-        raise ForkRefused(["the sandbox has ended"])
+        raise ForkRefused("the sandbox has ended")
     return handle, found
 
 
@@ -125,7 +125,7 @@ def _anchor_of(pid: int) -> int:
         try:
             (pid,) = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
         except (OSError, ValueError) as error:
-            raise ForkRefused([f"the anchor of the sandbox is not found: {error}"]) from error
+            raise ForkRefused(f"the anchor of the sandbox is not found: {error}") from error
     return pid
 
 
@@ -133,4 +133,4 @@ def _link(pid: int | str, kind: str) -> str:
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}")  # noqa: PTH115 - a text is wanted
     except OSError as error:
-        raise ForkRefused([f"the namespaces of the sandbox cannot be read: {error}"]) from error
+        raise ForkRefused(f"the namespaces of the sandbox cannot be read: {error}") from error

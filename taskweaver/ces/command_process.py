@@ -12,7 +12,6 @@ import fcntl
 import os
 import re
 import resource
-import select
 import signal
 import subprocess
 import time
@@ -33,6 +32,7 @@ from taskweaver.ces.bounds.watcher import (
 )
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
 from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.process.handles import has_ended
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.ces.sandbox.sandbox import confined, require
@@ -45,7 +45,7 @@ WORKSPACE = "/workspace"
 _BASH = ["/bin/bash", "--noprofile", "--norc", "-c"]
 _PROXY = "/run/egress"
 _CPU_GRACE_S = 2
-_END_WAIT_MS = 5000
+_END_WAIT_S = 5.0
 _PIPE_BYTES = 1 << 20
 _LIMITS = (
     # Resource, bash's letter for it, bytes of its unit.
@@ -170,20 +170,20 @@ class RunningCommand:
 
     def __init__(
         self,
+        start: _Start,
         process: subprocess.Popen[bytes],
         output_fd: int,
         info_fd: int | None,
-        mark: str,
-        group: ControlGroup,
-        guard: CommandGuard,
     ) -> None:
         self.output_fd = output_fd
         self.death_fd = os.pidfd_open(process.pid)
         self._process = process
         self._info_fd = info_fd
-        self._mark = mark
-        self._group = group
-        self.guard = guard
+        self._mark = start.mark
+        self._group = start.group
+        self.guard = CommandGuard(
+            start.group, process.pid, start.watched(), start.command.workspace
+        )
         self._info = b""
         self._inner_fd: int | None = None
         self._code: int | None = None
@@ -212,9 +212,7 @@ class RunningCommand:
         """Kill the sandbox's first process, and all in it; return whether it is gone."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(fd, signal.SIGKILL)
-        poll = select.poll()
-        poll.register(fd, select.POLLIN)
-        return bool(poll.poll(_END_WAIT_MS))
+        return has_ended(fd, _END_WAIT_S)
 
     def _meet_sandbox(self) -> None:
         """Take hold of the sandbox's first process: when it is gone, all in it are."""
@@ -258,8 +256,7 @@ def started(command: Command) -> Iterator[RunningCommand]:
         stack.callback(group.remove)
         tmp = private_folder()
         stack.callback(remove_folder, tmp)
-        start = _Start(command, group, tmp, create_id("command"))
-        running = start.confined(stack)
+        running = _Start(command, group, tmp, create_id("command"), stack).confined()
         stack.callback(running.close)
         yield running
 
@@ -270,13 +267,14 @@ class _Start:
     group: ControlGroup
     tmp: Path
     mark: str
+    stack: ExitStack
 
-    def confined(self, stack: ExitStack) -> RunningCommand:
+    def confined(self) -> RunningCommand:
         policy = self.command.sandbox
         environment = command_environment(self.mark, self.command.workspace, self.tmp)
-        words = _limited(self.command, self._watched())
+        words = _limited(self.command, self.watched())
         if policy is None:
-            return self._popen(words, environment, (), None, stack)
+            return self._popen(words, environment, (), None)
         require(policy.tier)
         copies = []
         if policy.allowed_hosts and not policy.has_network and policy.tier == "bwrap":
@@ -284,7 +282,7 @@ class _Start:
             from taskweaver.ces.sandbox.egress import EgressProxy
 
             proxy = EgressProxy(policy.allowed_hosts)
-            stack.callback(proxy.close)
+            self.stack.callback(proxy.close)
             copies.append((proxy.path, _PROXY))
             words = bridged(words, _PROXY)
             environment |= bridge_environment()
@@ -292,13 +290,13 @@ class _Start:
         aliases = [(self.command.workspace, WORKSPACE)]
         with confined(policy, own, words, copies, aliases) as run:
             if policy.tier == "landlock":
-                return self._popen(run.command, environment, run.pass_fds, None, stack)
+                return self._popen(run.command, environment, run.pass_fds, None)
             info, told = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-            stack.callback(os.close, info)
+            self.stack.callback(os.close, info)
             try:
                 bwrap, *options = run.command
                 words = [bwrap, "--info-fd", str(told), *options]
-                return self._popen(words, environment, [*run.pass_fds, told], info, stack)
+                return self._popen(words, environment, [*run.pass_fds, told], info)
             finally:
                 os.close(told)
 
@@ -308,10 +306,9 @@ class _Start:
         environment: dict[str, str],
         pass_fds: list[int] | tuple[int, ...],
         info: int | None,
-        stack: ExitStack,
     ) -> RunningCommand:
         source, sink = os.pipe2(os.O_CLOEXEC)
-        stack.callback(os.close, source)
+        self.stack.callback(os.close, source)
         try:
             os.set_blocking(source, False)
             with suppress(PermissionError):  # this user's pipes are many already: a small one does
@@ -328,10 +325,9 @@ class _Start:
             )
         finally:
             os.close(sink)
-        guard = CommandGuard(self.group, process.pid, self._watched(), self.command.workspace)
-        return RunningCommand(process, source, info, self.mark, self.group, guard)
+        return RunningCommand(self, process, source, info)
 
-    def _watched(self) -> WatchedLimits:
+    def watched(self) -> WatchedLimits:
         """Return the bounds that neither the control group nor the sandbox holds."""
         limits, sandbox = self.command.limits, self.command.sandbox
         is_counted = limits_own_processes("none" if sandbox is None else sandbox.tier)

@@ -12,8 +12,7 @@ from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.transfer import Origin, Stored
+from taskweaver.ces.state.transfer import Origin, StateWriter
 from taskweaver.tables.plans.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
@@ -156,19 +155,6 @@ class Snapshot(Protocol):
         """Discard it; kernels that started from it live on."""
 
 
-class ForkedWriter(Protocol):
-    """The state of a kernel at one moment, ready to be stored. Close it."""
-
-    def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
-        """Store it as the state at a round's end; returns when it is on disk."""
-
-    def cancel(self) -> None:
-        """Break a `write` off, from another thread."""
-
-    def close(self) -> None:
-        """Discard it, whether or not it was stored."""
-
-
 @runtime_checkable
 class Client(Protocol):
     """One session's kernel."""
@@ -283,7 +269,7 @@ class Client(Protocol):
             ForkRefused: If something that runs or is open does not survive a fork; names it.
         """
 
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
         """Return the state of this moment, to be stored; a caller waits while a cell runs.
 
         Args:

@@ -84,19 +84,17 @@ class KernelManager:
     def _launching(self) -> ThreadPoolExecutor:
         if self._launcher is None:
             self._launcher = ThreadPoolExecutor(_LAUNCHERS, thread_name_prefix="kernel-launcher")
-            self._zygote = self._new_zygote() if self._is_warm else None
-            if self._zygote is not None:
+            if self._is_warm:
+                log_path = self._env_dir / "warm.log"
+                make = partial(warm_template, self._limits, log_path)
+                if self._plan is not None:
+                    make = partial(sandbox_template, self._plan, log_path)
+                self._zygote = Zygote(make, log_path)
                 self._launcher.submit(self._zygote.template)
             if self._plan is not None:
                 self._boxes = SessionSandboxes(self._plan, self._zygote)
             self._launcher.submit(_sweep)
         return self._launcher
-
-    def _new_zygote(self) -> Zygote:
-        log_path = self._env_dir / "warm.log"
-        if self._plan is None:
-            return Zygote(partial(warm_template, self._limits, log_path), log_path)
-        return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
     def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
         launcher = self._launching()

@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -38,8 +38,6 @@ from taskweaver.ces.process.process import (
     launcher_command,
     start,
 )
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.transfer import Stored, receive_state
 
 _LINE_BYTES = 1 << 16
 _SOCKET_FILE = "socket"
@@ -108,9 +106,9 @@ class Rendezvous:
         deadline = time.monotonic() + timeout_s
         while True:
             if time.monotonic() >= deadline:
-                raise ForkRefused([f"the new process did not come within {timeout_s:g} s"])
+                raise ForkRefused(f"the new process did not come within {timeout_s:g} s")
             if not is_wanted():
-                raise ForkRefused(["it is not wanted any more"])
+                raise ForkRefused("it is not wanted any more")
             waiting = self._socket.fileno()
             ready = readable([waiting, parent_death_fd], min(_SLICE_S, timeout_s))
             if waiting in ready:
@@ -118,7 +116,7 @@ class Rendezvous:
                 if arrival is not None:
                     return arrival
             elif ready:
-                raise ForkRefused(["the process to fork has ended"])
+                raise ForkRefused("the process to fork has ended")
 
     def arrive_started(
         self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]
@@ -143,7 +141,7 @@ class Rendezvous:
                 return None
             if not isinstance(told.get("pid"), int):
                 problem = told.get("error", "the new process says nothing of itself")
-                raise ForkRefused([str(problem)])
+                raise ForkRefused(str(problem))
             stack.pop_all()
             return Handshake(handle, told["pid"], connection)
 
@@ -164,10 +162,10 @@ def _introduction(
             connection, _LINE_BYTES, _MOST_HANDLES, socket.MSG_CMSG_CLOEXEC
         )
     except OSError as error:
-        raise ForkRefused([f"the new process cannot be heard: {error}"]) from error
+        raise ForkRefused(f"the new process cannot be heard: {error}") from error
     connection.settimeout(None)
     if not handles:
-        raise ForkRefused(["the new process ended at once"])
+        raise ForkRefused("the new process ended at once")
     pid = peer_of(connection)
     handle, *files = handles
     # With a handle of another process, this one would be made to kill it.
@@ -176,8 +174,8 @@ def _introduction(
         for number in handles:
             os.close(number)
         if "Pid:\t-1\n" in facts:
-            raise ForkRefused([str(_fields(data).get("error", "the new process ended at once"))])
-        raise ForkRefused(["the new process gave a handle that is not its own"])
+            raise ForkRefused(str(_fields(data).get("error", "the new process ended at once")))
+        raise ForkRefused("the new process gave a handle that is not its own")
     for file in files:
         footprint.keep(pid, file)
     return ProcessHandle(pid, handle), _fields(data)
@@ -199,7 +197,7 @@ def require_running(process: ProcessHandle | KernelProcess) -> bool:
         ForkRefused: If it is held: it does not fork before it is let go.
     """
     if process.is_stopped:
-        raise ForkRefused(["the process to fork was stopped, by a signal or a debugger"])
+        raise ForkRefused("the process to fork was stopped, by a signal or a debugger")
     return True
 
 
@@ -281,13 +279,13 @@ class Template:
 
     def _ask(self, request: Mapping[str, Any], handles: list[int] | None = None) -> None:
         if self._is_closed or self._process.has_ended():
-            raise ForkRefused(["the process it would start from has ended"])
+            raise ForkRefused("the process it would start from has ended")
         try:
             line = json.dumps(request).encode() + b"\n"
             sent = socket.send_fds(self._connection, [line], handles or [])
             self._connection.sendall(line[sent:])
         except OSError as error:
-            raise ForkRefused([f"the process it would start from is gone: {error}"]) from error
+            raise ForkRefused(f"the process it would start from is gone: {error}") from error
 
     def _exit_code(self, inner_pid: int) -> int | None:
         """Return a kernel's exit code from its template."""
@@ -377,25 +375,3 @@ class KernelSnapshot:
     def close(self) -> None:
         """Discard it; kernels that started from it live on."""
         self.template.close()
-
-
-class StateWriter:
-    """A child of a kernel that holds the kernel's state and writes it when asked. Close it."""
-
-    def __init__(self, arrival: Handshake) -> None:
-        self._arrival = arrival
-
-    def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
-        """Store the state as that of a round's end; returns when it is on disk."""
-        return receive_state(self._arrival.connection, folder, branch, round_id)
-
-    def cancel(self) -> None:
-        """Break a `write` off, from another thread."""
-        with suppress(OSError):  # the child has ended
-            self._arrival.connection.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """End the child, whether or not it has written."""
-        self._arrival.connection.close()
-        self._arrival.handle.send(signal.SIGKILL)
-        self._arrival.handle.close()

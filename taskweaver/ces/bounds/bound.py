@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass
 from functools import cache
 
@@ -125,7 +125,7 @@ _SYMPTOMS = (
 )
 
 
-def explanations(text: str, bounds: tuple[ResourceBound, ...]) -> list[str]:
+def explanations(text: str, bounds: Iterable[ResourceBound]) -> list[str]:
     """Return a sentence for each bound of which an error speaks."""
     limits = {bound.name: bound for bound in bounds if bound.limit}
     found = [name for pattern, name in _SYMPTOMS if re.search(pattern, text) and name in limits]

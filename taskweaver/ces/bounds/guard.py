@@ -33,7 +33,6 @@ _KEPT_BYTES = 1 << 20
 SLICE_S = 0.25
 """Time between two looks at a cell that runs."""
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
-_MEBIBYTE = 1 << 20
 _FREE_PROCESSES = 4
 _PAUSE_S = 0.5
 """Time between two looks at processes that cells left behind."""
@@ -146,11 +145,6 @@ class SessionGuard:
         """The bounds, and the mechanism that enforces each."""
         # Before the first kernel: whatever the machine allows.
         return bounds_of(self.limits, self._tier, self.group.held if self._has_group else None)
-
-    def other_bounds(self, breaches: Sequence[Breach]) -> tuple[ResourceBound, ...]:
-        """Return the bounds that were not exceeded."""
-        named = {breach.name for breach in breaches}
-        return tuple(bound for bound in self.bounds if bound.name not in named)
 
     def new_group(self) -> ControlGroup:
         """Return a control group for the session's processes; it replaces the one before."""
@@ -280,8 +274,8 @@ class SessionGuard:
         size = trim_log(self._log_path, limit_bytes)
         if not size:
             return []
-        key, limit = KEYS["kernel.log"], limit_bytes // _MEBIBYTE
-        text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
+        key, limit = KEYS["kernel.log"], limit_bytes >> 20
+        text = f"kernel.log reached {size >> 20:,} MiB; {key} allows {limit:,} MiB."
         return [Breach("kernel.log", f"{text} Its beginning was removed.")]
 
     def _take_events(self) -> list[Breach]:
@@ -289,7 +283,7 @@ class SessionGuard:
         before, self._events = self._events, self.group.events()
         now, found = self._events, []
         if now.killed > before.killed:
-            limit = self.limits.memory_limit_bytes // _MEBIBYTE
+            limit = self.limits.memory_limit_bytes >> 20
             text = f"Memory reached {limit:,} MiB, all that {KEYS['memory']} allows."
             found.append(Breach("memory", f"{text} The system ended a process."))
         if now.refused > before.refused:

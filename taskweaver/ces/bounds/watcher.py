@@ -28,7 +28,6 @@ _HIDDEN_EVERY_S = 1.0
 _FOLDER_SLICE_S = 0.02
 _SETTLE_S = 0.5
 _SLACK_BYTES = 1 << 20
-_MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +315,7 @@ class Watcher:
         largest = max(family.values(), key=lambda one: uses[one.pid].bytes)
         end([largest])
         key, name = KEYS["memory"], names_of([largest])
-        text = f"Memory reached {size // _MEBIBYTE:,} MiB; {key} allows {limit // _MEBIBYTE:,} MiB."
+        text = f"Memory reached {size >> 20:,} MiB; {key} allows {limit >> 20:,} MiB."
         return Breach("memory", f"{text} Ended: {name}.")
 
     def _look_at_folders(
@@ -336,10 +335,8 @@ class Watcher:
         self._folder_before = size  # reported once
         end([one for one in family.values() if one.pid not in own])
         key = KEYS["working folder"]
-        text = f"The working folder reached {size // _MEBIBYTE:,} MiB"
-        return Breach(
-            "working folder", f"{text}; {key} allows {limit // _MEBIBYTE:,} MiB.", stops=True
-        )
+        text = f"The working folder reached {size >> 20:,} MiB"
+        return Breach("working folder", f"{text}; {key} allows {limit >> 20:,} MiB.", stops=True)
 
     def close(self) -> None:
         """Break the measuring of folders off."""

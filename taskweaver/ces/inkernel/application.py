@@ -99,18 +99,24 @@ def _log() -> logging.Logger:
 
 
 def _config(connection_file: str) -> Config:
-    config = Config()
-    config.IPKernelApp.connection_file = connection_file
-    config.IPKernelApp.kernel_class = CellKernel
-    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.cell.output.LimitedStream"
-    config.IPKernelApp.quiet = True
-    config.IPKernelApp.log_level = 30
-    config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
-    config.InteractiveShell.colors = "nocolor"
-    config.InteractiveShell.xmode = "Plain"
-    config.InteractiveShell.cache_size = 0
-    config.InteractiveShell.enable_tip = False  # choosing one would change the state of `random`
-    config.HistoryManager.enabled = False
-    config.Completer.use_jedi = False
-    config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name
-    return config
+    return Config(
+        {
+            "IPKernelApp": {
+                "connection_file": connection_file,
+                "kernel_class": CellKernel,
+                "outstream_class": "taskweaver.ces.inkernel.cell.output.LimitedStream",
+                "quiet": True,
+                "log_level": 30,
+            },
+            "InteractiveShell": {
+                "ast_node_interactivity": "last_expr_or_assign",
+                "colors": "nocolor",
+                "xmode": "Plain",
+                "cache_size": 0,
+                "enable_tip": False,  # choosing one would change the state of `random`
+            },
+            "HistoryManager": {"enabled": False},
+            "Completer": {"use_jedi": False},
+            "IPythonKernel": {"_execute_sleep": 0.0},
+        }
+    )

@@ -91,14 +91,14 @@ def _modules_unlisted() -> Iterator[None]:
 class CellKernel(IPythonKernel):
     """An ipykernel that reports on each cell."""
 
+    shell: Any
     shell_class = CellShell
 
     def __init__(self, **kwargs: Any) -> None:
         with _modules_unlisted():
             super().__init__(**kwargs)
-        shell: Any = self.shell
         self._plugin_session = PluginSession()
-        self._plugins = LoadedPlugins(shell.user_ns, self._plugin_session)
+        self._plugins = LoadedPlugins(self.shell.user_ns, self._plugin_session)
         self._cwd = os.getcwd()  # noqa: PTH109 - goes to os.chdir
         self._value: Any = None
         self._streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
@@ -122,12 +122,12 @@ class CellKernel(IPythonKernel):
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
-            shell.user_ns.pop(name, None)
-        add_usual_names(shell.user_ns)
-        add_functions(shell.user_ns, shell.user_ns_hidden)
-        add_script_magics(shell)
-        set_formats(shell)
-        shell.events.register("post_run_cell", self._keep_value)
+            self.shell.user_ns.pop(name, None)
+        add_usual_names(self.shell.user_ns)
+        add_functions(self.shell.user_ns, self.shell.user_ns_hidden)
+        add_script_magics(self.shell)
+        set_formats(self.shell)
+        self.shell.events.register("post_run_cell", self._keep_value)
 
     async def do_execute(self, *args: Any, **request: Any) -> dict[str, Any]:
         """Answer a request; that about an error, where one is raised, has its text.
@@ -144,16 +144,15 @@ class CellKernel(IPythonKernel):
     ) -> dict[str, Any]:
         if not self._has_begun:
             self._begin()
-        shell: Any = self.shell
         if "taskweaver" not in (user_expressions or {}):
             self._prepare("")
-            with FOREIGN.running(shell):
+            with FOREIGN.running(self.shell):
                 shown = await self._run(*args, user_expressions=user_expressions, **request)
                 take_figures()
                 self._warn_moved()
                 self._end_output()
             BUDGET.admit()  # what comes after its end goes to the other client, too
-            self._made.note("", shell.user_ns)
+            self._made.note("", self.shell.user_ns)
             self._value = None
             return shown
         payload: Payload = json.loads(user_expressions["taskweaver"])
@@ -171,14 +170,13 @@ class CellKernel(IPythonKernel):
             self._prepare(str(payload.get("exec_id", "")))
             reply = await self._run(*args, user_expressions={}, **request)
             report = self._report(int(payload.get("table_chars", 0)))
-            self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
+            self._made.note(str(payload.get("exec_id", "")), self.shell.user_ns)
             self._end_output()
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
 
     async def _run(self, *args: Any, **request: Any) -> dict[str, Any]:
         """Run a cell; return the reply, in characters that can be sent."""
-        shell: Any = self.shell
         run = super().do_execute
         try:
             reply: dict[str, Any] = await run(*args, **request)
@@ -186,18 +184,17 @@ class CellKernel(IPythonKernel):
             return self._failed(error)
         if reply["status"] == "error":
             about = shorten(reply["evalue"], 1000).encode("utf-8", "replace")
-            shell.take_traceback()
+            self.shell.take_traceback()
             return reply | {"evalue": about.decode()}
-        shell.print_traceback()
+        self.shell.print_traceback()
         return reply
 
     def _failed(self, error: BaseException) -> dict[str, Any]:
         """Return the reply about a request that has raised, or whose reply has."""
-        shell: Any = self.shell
-        trace = shell.take_traceback()
+        trace = self.shell.take_traceback()
         if not trace:
-            shell.showtraceback((type(error), error, error.__traceback__))
-            trace = shell.take_traceback()
+            self.shell.showtraceback((type(error), error, error.__traceback__))
+            trace = self.shell.take_traceback()
         about = {"ename": "Error", "evalue": "", "traceback": trace}
         return {"status": "error", "execution_count": self.execution_count, **about}
 
@@ -216,12 +213,11 @@ class CellKernel(IPythonKernel):
 
     def _begin(self) -> None:
         """Record the kernel's own names, threads and files before the first request."""
-        shell: Any = self.shell
         self._has_begun = True
         # Has any signal wake the loop, which an interrupt of a cell that awaits needs.
         asyncio.get_running_loop().add_signal_handler(signal.SIGURG, int)
         if HAS_LIVE_FORKS:
-            self._safety = ForkSafety(shell.user_ns)
+            self._safety = ForkSafety(self.shell.user_ns)
         if not self._is_heir:
             BASE.note()
         if self._numbers is not None:
@@ -260,13 +256,12 @@ class CellKernel(IPythonKernel):
     def _report(self, table_chars: int) -> Payload:
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        shell: Any = self.shell
         try:
             session = self._plugin_session
-            report = make_report(shell, self._value, self._hidden_names, session.lines)
+            report = make_report(self.shell, self._value, self._hidden_names, session.lines)
             table = table_text(self._value, table_chars) if table_chars else ""
             own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
-            shell.print_traceback()
+            self.shell.print_traceback()
             self._warn_moved()
             return report | own
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
@@ -316,9 +311,8 @@ class CellKernel(IPythonKernel):
         from taskweaver.ces.inkernel.state.save import Subject
         from taskweaver.ces.inkernel.state.transport import fork_writer
 
-        shell: Any = self.shell
         limits = payload["skip"], payload["limit_bytes"]
-        subject = Subject(shell.user_ns, self._hidden_names, self._made.cells, *limits)
+        subject = Subject(self.shell.user_ns, self._hidden_names, self._made.cells, *limits)
         try:
             self._templates.append(fork_writer(ForkRequest(**payload["request"]), subject))
         except OSError as error:
@@ -328,21 +322,19 @@ class CellKernel(IPythonKernel):
     def _restore(self, payload: Payload) -> Payload:
         from taskweaver.ces.inkernel.state.transport import restore
 
-        shell: Any = self.shell
         try:
-            problems = restore(payload["socket"], shell.user_ns, payload["missing"])
+            problems = restore(payload["socket"], self.shell.user_ns, payload["missing"])
         except Exception as error:  # noqa: BLE001 - a manifest may hold anything; it is reported
             reason = f"{type(error).__name__}: {error}"[:500]
             return {"problems": [["", f"the stored variables cannot be read: {reason}"]]}
-        self._made.note("", shell.user_ns)
+        self._made.note("", self.shell.user_ns)
         return {"problems": [[problem.name, problem.reason] for problem in problems]}
 
     def _view(self, payload: Payload) -> Payload:
         # Not needed to start a kernel.
         from taskweaver.ces.inkernel.view import view
 
-        shell: Any = self.shell
-        return view(payload, shell.user_ns, self._hidden_names)
+        return view(payload, self.shell.user_ns, self._hidden_names)
 
     def _fork_template(self, request: ForkRequest) -> None:
         try:
@@ -361,10 +353,9 @@ class CellKernel(IPythonKernel):
         self._made = parent._made
         self._is_heir = True
         self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
-        shell: Any = self.shell
         before: Any = parent.shell
-        shell.execution_count = before.execution_count
-        shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables
+        self.shell.execution_count = before.execution_count
+        self.shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables
         for old, new in zip(parent._streams, self._streams, strict=True):
             if isinstance(old, LimitedStream):
                 old.heir = new

@@ -40,8 +40,8 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.transfer import RESTORE_S, Origin
-from taskweaver.ces.template import Handshake, KernelSnapshot, StateWriter, Template
+from taskweaver.ces.state.transfer import RESTORE_S, Origin, StateWriter
+from taskweaver.ces.template import Handshake, KernelSnapshot, Template
 
 _PluginRequest = Callable[[dict[str, Any], float], Mapping[str, Any] | None]
 """Send an operation to the running kernel; None when the kernel ended over it."""
@@ -305,12 +305,13 @@ class Kernel:
         """Fork a child that holds the state of this moment and can write it; see `Client`."""
         asked = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
         with self.operation():
-            return StateWriter(self._fork(asked)[0])
+            arrival, _ = self._fork(asked)
+            return StateWriter(arrival.connection, arrival.handle)
 
     def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
         """Have the kernel fork a child; return it, and the place for its private folders."""
         if (running := self._running) is None:
-            raise ForkRefused(["it is not running"])
+            raise ForkRefused("it is not running")
         limit_s = self._limits.start_timeout_s
         ask = partial(self._ask, running, limit_s=limit_s)
         return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes

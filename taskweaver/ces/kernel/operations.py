@@ -34,6 +34,7 @@ class Interrupts:
     """Interrupts of one kernel; `request` and `send` may be called from any thread.
 
     Attributes:
+        is_requested: Whether the open operation is to end.
         sent_at: Time on the monotonic clock at which the process got the first one of the request
             that it works on; None if it got none.
     """
@@ -41,13 +42,8 @@ class Interrupts:
     def __init__(self) -> None:
         self.sent_at: float | None = None
         self._open = 0
-        self._is_requested = False
+        self.is_requested = False
         self._changed = threading.Event()
-
-    @property
-    def is_requested(self) -> bool:
-        """True if the open operation is to end."""
-        return self._is_requested
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -56,7 +52,7 @@ class Interrupts:
         Blocks of several threads must exclude each other.
         """
         if not self._open:
-            self._is_requested = False
+            self.is_requested = False
         self._open += 1
         try:
             yield
@@ -65,7 +61,7 @@ class Interrupts:
 
     def request(self) -> None:
         """Interrupt the open operation; without one, nothing happens."""
-        self._is_requested = self._open > 0
+        self.is_requested = self._open > 0
         self._changed.set()
 
     def send(self, process: KernelProcess) -> None:
@@ -79,7 +75,7 @@ class Interrupts:
         Raises:
             KernelInterrupted: If it is.
         """
-        if self._open and self._is_requested:
+        if self._open and self.is_requested:
             raise KernelInterrupted(_BEFORE)
 
     def result(self, future: Future[T]) -> T:

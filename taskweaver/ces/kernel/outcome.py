@@ -308,7 +308,8 @@ def result_of(
     error = None
     if status != "ok":
         error = _error(status, exchange, limits, ended)
-        others = place.guard.other_bounds(breaches)
+        exceeded = {breach.name for breach in breaches}
+        others = [bound for bound in place.guard.bounds if bound.name not in exceeded]
         error = "\n".join(filter(None, [error, *texts, *explanations(error, others)]))
         texts = []
     return ExecutionResult(

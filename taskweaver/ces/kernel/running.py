@@ -119,20 +119,20 @@ class RunningKernel:
             ForkRefused: If it refuses, something holds it, or the child does not come.
         """
         if not HAS_LIVE_FORKS:
-            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
+            raise ForkRefused(f"{system_name()} has no forks of running programs like this one")
         if not self.process.is_alive:
-            raise ForkRefused(["it is not running"])
+            raise ForkRefused("it is not running")
         if not self.has_state:
-            raise ForkRefused(["its variables are not restored yet"])
+            raise ForkRefused("its variables are not restored yet")
         if self.is_unforkable:
-            raise ForkRefused(["a process that it forked did not come"])
+            raise ForkRefused("a process that it forked did not come")
         runs = partial(require_running, self.process)
         runs()
         with self.process.homes.new() as home, Rendezvous(home) as expected:
             request = ForkRequest(str(expected.path), expected.secret, str(log_path))
             refused = ask({**operation, "request": asdict(request)})
             if refused:
-                raise ForkRefused(texts(refused.get("refused")))
+                raise ForkRefused(*texts(refused.get("refused")))
             limit_s, own = min(timeout_s, FORK_WAIT_S), self.process
             try:
                 return expected.arrive(own.death_fd, limit_s, runs)
@@ -185,13 +185,13 @@ class RequestWait:
         if status in {"died", "timeout"} or not self.running.process.is_alive:
             discard()
 
-    def _status(self, exchange: KernelReply) -> CellStatus:
+    def _status(self, reply: KernelReply) -> CellStatus:
         # A shell command that was interrupted is reported as a success: our own note decides.
         if self.interrupts.sent_at is not None:
             return "interrupted"
-        if exchange.ending == "died":
+        if reply.ending == "died":
             return "died"
-        return "ok" if exchange.reply.get("status") == "ok" else "error"
+        return "ok" if reply.reply.get("status") == "ok" else "error"
 
     def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
         """Await a request's end; past the deadline interrupt it, then kill the kernel.
@@ -205,14 +205,14 @@ class RequestWait:
             questions = self.calls.waiting_fd if self.calls else None
             until = time.monotonic() + (self.watch.slice_s if self.watch else SLICE_S)
             began = time.monotonic()
-            exchange = running.channel.wait(waiting, until, questions)
+            running.channel.wait(waiting, until, questions)
             if running.channel.foreign.running and not waiting.has_begun:
                 deadline += time.monotonic() - began  # another client's cell runs before it
-            if self.calls is not None and exchange.ending == "deadline":
+            if self.calls is not None and waiting.ending == "deadline":
                 is_open = interrupts.sent_at is None
                 deadline += self.calls.settle(is_open=is_open)  # a person's time is free
-            if exchange.ending != "deadline":
-                return ("timeout" if is_late else self._status(exchange)), exchange
+            if waiting.ending != "deadline":
+                return ("timeout" if is_late else self._status(waiting)), waiting
             now = time.monotonic()
             is_over = self.watch is not None and self.watch.look()
             is_requested = self.is_closed() or interrupts.is_requested

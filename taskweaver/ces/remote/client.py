@@ -16,7 +16,6 @@ from taskweaver.ces.common import (
     CellStatus,
     ExecutionArtifact,
     ExecutionResult,
-    ForkedWriter,
     OutputHandler,
     PluginCode,
     PluginTestResult,
@@ -36,14 +35,14 @@ from taskweaver.ces.kernel.outcome import report_of
 from taskweaver.ces.kernel.paths import write_file
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.remote.connection import (
-    ExecutionReader,
     KernelServer,
     RemoteFiles,
     ServerRefused,
     ServerUnreachable,
     quoted,
+    read_events,
 )
-from taskweaver.ces.state.transfer import Origin
+from taskweaver.ces.state.transfer import Origin, StateWriter
 from taskweaver.utils.system.forks import bind_to_process
 
 _OUTPUT_CHARS = 1 << 20
@@ -239,7 +238,7 @@ class RemoteKernel:
             self._server.ask("POST", f"{self.path}/execute", json=body)
             if self._interrupts.is_requested:  # it came before the server knew of the cell
                 self._server.ask("POST", f"{self.path}/interrupt")
-            ExecutionReader(self._server, f"{self.path}/execute/{wire_id}/stream", take).read()
+            read_events(self._server, f"{self.path}/execute/{wire_id}/stream", take)
         except BaseException as error:
             if not isinstance(error, KernelError):  # the caller was interrupted
                 with suppress(KernelError):
@@ -372,12 +371,12 @@ class RemoteKernel:
 
     def snapshot(self) -> Snapshot:
         """Refuse: remote kernels are not forked."""
-        raise ForkRefused([NO_FORK])
+        raise ForkRefused(NO_FORK)
 
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
         """Refuse: no states of remote kernels are stored."""
         del skip, limit_bytes
-        raise ForkRefused([NO_FORK])
+        raise ForkRefused(NO_FORK)
 
     def upload_file(self, filename: str, content: bytes) -> str:
         """Write a file into the working directory; the next cell finds it."""

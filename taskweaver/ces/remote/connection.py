@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -206,68 +205,50 @@ def refusal(response: Any) -> KernelError:
     return ServerRefused(response.status_code, detail, hint)
 
 
-@dataclass(slots=True)
-class ExecutionReader:
-    """Reads the events of one execution.
+def read_events(server: KernelServer, path: str, on_event: OnEvent) -> None:
+    """Read the events of an execution to the last one, across lost connections.
 
-    Attributes:
-        server: The server.
-        path: Path of the stream.
-        on_event: Called with the kind and the data of each event, each once.
+    `on_event` is called with the kind and the data of each event, each once.
+
+    Raises:
+        KernelError: If the server refuses, or the connection cannot be had again.
     """
-
-    server: KernelServer
-    path: str
-    on_event: OnEvent
-    _last: int = 0
-    _fields: dict[str, str] = field(default_factory=dict)
-
-    def read(self) -> None:
-        """Read until the last event.
-
-        Raises:
-            KernelError: If the server refuses, or the connection cannot be had again.
-        """
-        lost = 0
-        while True:
-            before = self._last
-            try:
-                if self._read_once():
-                    return
-            except ServerUnreachable:
-                lost = lost + 1 if self._last == before else 0
-                if lost >= _MOST_LOST:
-                    raise
-            # A small request that is repeated until the server answers: then the stream goes on.
-            self.server.ask("GET", "/health")
-
-    def _read_once(self) -> bool:
-        """Read a connection to its end; return whether the last event came."""
-        headers = {"Last-Event-ID": str(self._last)} if self._last else {}
-        self._fields = {}
-        with self.server.reading(self.path, **headers) as response:
-            for line in response.iter_lines():
-                if line:
-                    name, _, value = line.partition(":")
-                    self._fields[name] = value.removeprefix(" ")
-                elif self._take():
-                    return True
-        return False
-
-    def _take(self) -> bool:
-        """Hand over an event that is complete; return whether it was the last."""
-        fields, self._fields = self._fields, {}
-        kind, number = fields.get("event", ""), fields.get("id", "")
-        if not kind:
-            return False  # a comment
-        if number.isascii() and number.isdigit():
-            self._last = int(number[:12])
+    last, lost = 0, 0
+    while True:
+        before = last
         try:
-            data = json.loads(fields.get("data", ""))
-        except (ValueError, RecursionError):
-            data = None
-        self.on_event(kind, data)
-        return kind == "done"
+            for kind, number, data in _events(server, path, last):
+                last = number or last
+                on_event(kind, data)
+                if kind == "done":
+                    return
+        except ServerUnreachable:
+            lost = lost + 1 if last == before else 0
+            if lost >= _MOST_LOST:
+                raise
+        # A small request that is repeated until the server answers: then the stream goes on.
+        server.ask("GET", "/health")
+
+
+def _events(server: KernelServer, path: str, last: int) -> Iterator[tuple[str, int, Any]]:
+    """Yield kind, number and data of each event after a number that one connection brings."""
+    headers = {"Last-Event-ID": str(last)} if last else {}
+    fields: dict[str, str] = {}
+    with server.reading(path, **headers) as response:
+        for line in response.iter_lines():
+            if line:
+                name, _, value = line.partition(":")
+                fields[name] = value.removeprefix(" ")
+                continue
+            complete, fields = fields, {}
+            kind, number = complete.get("event", ""), complete.get("id", "")
+            if not kind:
+                continue  # a comment
+            try:
+                data = json.loads(complete.get("data", ""))
+            except (ValueError, RecursionError):
+                data = None
+            yield kind, int(number[:12]) if number.isascii() and number.isdigit() else 0, data
 
 
 class RemoteFiles:

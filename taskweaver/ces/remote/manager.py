@@ -94,7 +94,7 @@ class RemoteManager:
     ) -> RemoteKernel:
         """Refuse: remote kernels are not forked."""
         del snapshot, session_id, env_id, session_dir, cwd
-        raise ForkRefused([NO_FORK])
+        raise ForkRefused(NO_FORK)
 
     def _release(self, client: RemoteKernel) -> None:
         """Forget a kernel that was stopped."""

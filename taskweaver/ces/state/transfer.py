@@ -13,15 +13,17 @@ and sends ``{"read": name}``, answered by ``{"size"}`` and the bytes or ``{"erro
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.ces.claims import rows, text
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
-from taskweaver.ces.process.handles import peer_of
+from taskweaver.ces.process.handles import ProcessHandle, peer_of
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.state.folder import StateFolder
 from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest, chunk_names
@@ -75,6 +77,29 @@ def receive_state(
         return Stored(f"no progress within {STALL_S:g} s{where}", at)
     except (OSError, StateDamaged) as error:
         return Stored(text(getattr(error, "strerror", None) or str(error), 500))
+
+
+class StateWriter:
+    """A child of a kernel that holds the kernel's state and writes it when asked. Close it."""
+
+    def __init__(self, connection: socket.socket, handle: ProcessHandle) -> None:
+        self._connection = connection
+        self._handle = handle
+
+    def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
+        """Store the state as that of a round's end; returns when it is on disk."""
+        return receive_state(self._connection, folder, branch, round_id)
+
+    def cancel(self) -> None:
+        """Break a `write` off, from another thread."""
+        with suppress(OSError):  # the child has ended
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """End the child, whether or not it has written."""
+        self._connection.close()
+        self._handle.send(signal.SIGKILL)
+        self._handle.close()
 
 
 def send_state(connection: socket.socket, folder: StateFolder, state: StateManifest) -> None:

@@ -26,8 +26,7 @@ from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel.outcome import accept, fields, report_of, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.transfer import Origin
-from taskweaver.ces.template import StateWriter
+from taskweaver.ces.state.transfer import Origin, StateWriter
 from taskweaver.doors.jupyter.notebook_cells import NotebookCells
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
@@ -134,11 +133,11 @@ class NotebookClient:
 
     def snapshot(self) -> Snapshot:
         """Refuse it."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused(_NO_FORK)
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
         """Refuse it: the variables are the notebook's."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused(_NO_FORK)
 
     def start(self) -> None:
         """Do nothing: it runs."""
@@ -236,7 +235,7 @@ class NotebookManager:
         cwd: Path | str | None = None,  # noqa: ARG002
     ) -> NotebookClient:
         """Refuse it."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused(_NO_FORK)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from taskweaver.ces.inkernel.forking.files import Mappings
@@ -121,25 +122,13 @@ class Layout:
     routine: int
 
 
-class ProcessMemory:
-    """Reader of this process's memory, which may be unmapped by now; a context manager."""
-
-    def __init__(self) -> None:
-        self._file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
-
-    def __enter__(self) -> ProcessMemory:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        os.close(self._file)
-
-    def words(self, address: int, size: int) -> list[int]:
-        """Return the words at an address, fewer where the memory ends; none if unreadable."""
-        try:
-            data = os.pread(self._file, size, address)
-        except (OSError, OverflowError):
-            return []
-        return memoryview(data[: len(data) // _WORD * _WORD]).cast("Q").tolist()
+def _words(memory: FileIO, address: int, size: int) -> list[int]:
+    """Return the words at an address, fewer where the memory ends; none if unreadable."""
+    try:
+        data = os.pread(memory.fileno(), size, address)
+    except (OSError, OverflowError):
+        return []
+    return memoryview(data[: len(data) // _WORD * _WORD]).cast("Q").tolist()
 
 
 class ThreadOwners:
@@ -173,7 +162,7 @@ class ThreadOwners:
     def _look_up(self, thread: NativeThread, mappings: Mappings) -> str | None:
         if self.layout is None:
             return None
-        with ProcessMemory() as memory:
+        with FileIO("/proc/self/mem") as memory:
             words = descriptor(memory, thread.id)
             if len(words) <= max(self.layout.number, self.layout.routine + 1):
                 return None
@@ -183,8 +172,8 @@ class ThreadOwners:
             owner = _code_at(routine, mappings)
             if owner is not None and Path(owner).name.startswith("libstdc++.so"):
                 # std::thread: the object that is its argument has a table of functions.
-                table = memory.words(argument, _WORD)
-                found = memory.words(table[0], _WORD) if table else []
+                table = _words(memory, argument, _WORD)
+                found = _words(memory, table[0], _WORD) if table else []
                 mapping = mappings.at(table[0]) if found else None
                 owner = mapping.path if mapping and mapping.path.startswith("/") else None
             return owner
@@ -214,7 +203,7 @@ def calibrated(mappings: Mappings) -> Layout | None:
     interpreter = _code_at(routine or 0, mappings)
     if interpreter is None:
         return None
-    with ProcessMemory() as memory, _sleeping_threads() as ids:
+    with FileIO("/proc/self/mem") as memory, _sleeping_threads() as ids:
         found = [(id_, _waited_descriptor(memory, id_)) for id_ in ids]
     numbers = set.intersection(
         *({n for n, w in enumerate(ws) if w & 0xFFFFFFFF == id_} for id_, ws in found)
@@ -230,7 +219,7 @@ def calibrated(mappings: Mappings) -> Layout | None:
     return Layout(min(numbers), routines.pop()[0])
 
 
-def descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:
+def descriptor(memory: FileIO, thread_id: int) -> list[int]:
     """Return the words of a sleeping thread's descriptor; none when it is not found.
 
     It begins with its own address, which stands again two words later.
@@ -240,11 +229,11 @@ def descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:
         return []
     first = call.stack_pointer & -_WORD
     for start in range(first, first + _SCAN_BYTES, _CHUNK_BYTES):
-        words = memory.words(start, _CHUNK_BYTES + 2 * _WORD)
+        words = _words(memory, start, _CHUNK_BYTES + 2 * _WORD)
         for n in range(len(words) - 2):
             address = start + n * _WORD
             if words[n] == address and words[n + 2] == address:
-                return memory.words(address, _DESCRIPTOR_BYTES)
+                return _words(memory, address, _DESCRIPTOR_BYTES)
         if len(words) < _CHUNK_BYTES // _WORD:
             break
     return []
@@ -264,7 +253,7 @@ def _code_at(address: int, mappings: Mappings) -> str | None:
     return mapping.path if mapping and "x" in mapping.access and mapping.path else None
 
 
-def _waited_descriptor(memory: ProcessMemory, thread_id: int) -> list[int]:
+def _waited_descriptor(memory: FileIO, thread_id: int) -> list[int]:
     pause = threading.Event()
     for _ in range(_LOOKS):
         words = descriptor(memory, thread_id)

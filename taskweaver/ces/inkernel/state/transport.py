@@ -22,8 +22,8 @@ _LONGEST_S = 3600
 _NICENESS = 10
 
 
-class _Sink:
-    """Sends chunks to the host."""
+class _HostChunks:
+    """Sends chunks to the host, and asks it for chunks."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -40,13 +40,6 @@ class _Sink:
     def at(self, variable: str) -> None:
         """Report the variable that is being written now."""
         self._wire.send({"at": variable[:500]})
-
-
-class _Source:
-    """Asks the host for chunks."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
 
     def read(self, name: str, size: int, into: memoryview) -> None:
         """Fill a buffer with a chunk.
@@ -100,7 +93,9 @@ def _write(connection: socket.socket, subject: Subject) -> None:
     wire.receive()  # the writer of an earlier round may still be at work
     os.nice(_NICENESS)
     try:
-        manifest = json.dumps(save_state(subject, _Sink(wire)), separators=(",", ":")).encode()
+        manifest = json.dumps(
+            save_state(subject, _HostChunks(wire)), separators=(",", ":")
+        ).encode()
         wire.send({"manifest": True, "size": len(manifest)}, manifest)
     except WireError:
         raise
@@ -125,7 +120,7 @@ def restore(path: str, namespace: dict[str, Any], missing: Mapping[str, str]) ->
         connection.connect(path)
         wire = Wire(connection)
         manifest = json.loads(wire.receive_bytes(wire.receive()["size"]))
-        problems = load_state(manifest, namespace, _Source(wire))
+        problems = load_state(manifest, namespace, _HostChunks(wire))
         wire.send({"done": True})
     mark_missing(namespace, missing)
     return problems
