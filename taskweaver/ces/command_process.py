@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import KEYS, limits_own_processes
+from taskweaver.ces.bounds.bound import KEYS
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.bounds.watcher import (
     Breach,
@@ -29,6 +29,7 @@ from taskweaver.ces.bounds.watcher import (
     family,
     room_for_processes,
     running_processes,
+    watched,
 )
 from taskweaver.ces.environment import bridge_environment, bridged, command_environment
 from taskweaver.ces.policy import SandboxPolicy
@@ -329,13 +330,9 @@ class _Start:
 
     def watched(self) -> WatchedLimits:
         """Return the bounds that neither the control group nor the sandbox holds."""
-        limits, sandbox = self.command.limits, self.command.sandbox
-        is_counted = limits_own_processes("none" if sandbox is None else sandbox.tier)
-        return WatchedLimits(
-            0 if "memory" in self.group.held else limits.memory_bytes,
-            0 if "pids" in self.group.held or is_counted else limits.process_limit,
-            limits.folder_bytes,
-        )
+        own, sandbox = self.command.limits, self.command.sandbox
+        limits = WatchedLimits(own.memory_bytes, own.process_limit, own.folder_bytes)
+        return watched(limits, self.group, "none" if sandbox is None else sandbox.tier)
 
 
 def _limited(command: Command, watched: WatchedLimits) -> list[str]:

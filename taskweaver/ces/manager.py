@@ -23,8 +23,12 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
 from taskweaver.ces.process.marked import sweep_marked
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, sandbox_template
-from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
+from taskweaver.ces.sandbox.session_sandbox import (
+    WORKING_FOLDERS,
+    SandboxPlan,
+    SessionSandboxes,
+    sandbox_template,
+)
 from taskweaver.ces.template import KernelSnapshot, warm_template
 from taskweaver.ces.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder

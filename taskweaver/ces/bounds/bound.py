@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
@@ -104,16 +104,6 @@ def limits_own_processes(tier: str) -> bool:
     The system does not enforce the limit for root.
     """
     return tier == "bwrap" and os.geteuid() != 0 and counts_by_sandbox()
-
-
-def describe(bounds: tuple[ResourceBound, ...]) -> str:
-    """Return all bounds in a line."""
-    return "; ".join(map(str, bounds))
-
-
-def as_rows(bounds: tuple[ResourceBound, ...]) -> list[dict[str, str | int]]:
-    """Return the bounds as plain data."""
-    return [asdict(bound) for bound in bounds]
 
 
 _SYMPTOMS = (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import KEYS, ResourceBound, bounds_of, limits_own_processes
+from taskweaver.ces.bounds.bound import KEYS, ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.watcher import (
     Breach,
@@ -23,6 +23,7 @@ from taskweaver.ces.bounds.watcher import (
     read_process,
     room_for_processes,
     running_processes,
+    watched,
 )
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import is_owned
@@ -157,17 +158,11 @@ class SessionGuard:
 
     def _renew(self) -> None:
         """Watch the bounds that the control group does not hold."""
-        limits, group = self.limits, self.group
-        has_own_limit = "pids" in group.held or limits_own_processes(self._tier)
+        own = self.limits
+        limits = WatchedLimits(own.memory_limit_bytes, own.process_limit, own.folder_limit_bytes)
         self._events = GroupEvents()
         self._watcher.close()
-        self._watcher = Watcher(
-            WatchedLimits(
-                0 if "memory" in group.held else limits.memory_limit_bytes,
-                0 if has_own_limit else limits.process_limit,
-                limits.folder_limit_bytes,
-            )
-        )
+        self._watcher = Watcher(watched(limits, self.group, self._tier))
         for folder in self._folders:
             self._watcher.add_folder(folder)
 

@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import KEYS
+from taskweaver.ces.bounds.bound import KEYS, limits_own_processes
+from taskweaver.ces.bounds.cgroup import ControlGroup
 from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.process.footprint import read_rollup
 
@@ -223,6 +224,16 @@ class WatchedLimits:
     memory_bytes: int = 0
     processes: int = 0
     folder_bytes: int = 0
+
+
+def watched(limits: WatchedLimits, group: ControlGroup, tier: str) -> WatchedLimits:
+    """Return those limits that neither a control group nor a sandbox enforces."""
+    is_counted = "pids" in group.held or limits_own_processes(tier)
+    return WatchedLimits(
+        0 if "memory" in group.held else limits.memory_bytes,
+        0 if is_counted else limits.processes,
+        limits.folder_bytes,
+    )
 
 
 class Watcher:

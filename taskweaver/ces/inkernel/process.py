@@ -100,9 +100,7 @@ def set_limits(*limits: int) -> None:
             resource.setrlimit(kind, (limit, most))
 
 
-def readable(
-    sources: Sequence[socket.socket | IO[bytes] | int], timeout_s: float | None = None
-) -> set[int]:
+def readable(sources: Sequence[Source], timeout_s: float | None = None) -> set[int]:
     """Return the file numbers that can be read, or whose other end is closed; None waits for ever.
 
     ``select`` refuses numbers from 1,024 on, which an owner of many kernels has.

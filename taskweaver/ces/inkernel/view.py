@@ -185,12 +185,8 @@ def _page(
         raise ViewProblem("missing", f"{name!r:.100}: {describe_lost(value)}.")
     table = table_of(value)
     rows, columns = table.shape
-    filters = [(int(at), str(how), str(value)) for at, how, value in payload["filters"]]
-    order = [(int(at), bool(is_descending)) for at, is_descending in payload["order"]]
-    if filters or order:
-        found: Any = select(table, filters, order)
-    else:
-        found = range(rows)
+    filters, order = payload["filters"], payload["order"]
+    found: Any = select(table, filters, order) if filters or order else range(rows)
     first, count = payload["first_row"], min(payload["rows"], MOST_ROWS)
     positions = list(map(int, found[first : first + count]))
     begin = payload["first_column"]

@@ -31,7 +31,7 @@ from taskweaver.ces.errors import (
     PluginLoadFailed,
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.kernel.channel import KernelReply
+from taskweaver.ces.kernel.channel import KernelChannel, KernelReply
 from taskweaver.ces.kernel.operations import Interrupts, Operations
 from taskweaver.ces.kernel.outcome import Ended, answer, result_of
 from taskweaver.ces.kernel.paths import KernelPaths, write_file
@@ -49,6 +49,7 @@ _PluginRequest = Callable[[dict[str, Any], float], Mapping[str, Any] | None]
 _LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
 _ENDED = "it ended the Python session, which was restarted"
 _SHUT_DOWN_S, _OVERVIEW_S, _MOST_TESTS = 2.0, 60.0, 100
+_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
@@ -407,8 +408,11 @@ class Kernel:
             raise
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
-        own = (self._limits.output_limit_bytes, self.place.connection_file, self._operations)
-        self._running = RunningKernel.of(process, *own)
+        limit_chars = 2 * self._limits.output_limit_bytes + _MORE_OUTPUT_CHARS
+        channel = KernelChannel(process.connection, process.death_fd, limit_chars)
+        self._operations.open(channel)
+        file = self.place.connection_file
+        self._running = RunningKernel(process, channel, file, self._operations)
         self.place.guard.adopt(process.pid)
         return self._running
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from taskweaver.ces.bounds.guard import SLICE_S, CellWatch
 from taskweaver.ces.claims import texts
@@ -27,7 +27,6 @@ from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 """Has the kernel's own side do an operation; returns its report."""
 
-_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
 _SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 
 
@@ -50,16 +49,6 @@ class RunningKernel:
     operations: Operations
     has_state: bool = False
     is_unforkable: bool = False
-
-    @classmethod
-    def of(
-        cls, process: KernelProcess, output_limit_bytes: int, file: Path, operations: Operations
-    ) -> Self:
-        """Return the kernel a process runs, connected."""
-        limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
-        channel = KernelChannel(process.connection, process.death_fd, limit_chars)
-        operations.open(channel)
-        return cls(process, channel, file, operations)
 
     def handshake(self, limit_s: float, interrupts: Interrupts) -> None:
         """Wait until it answers.

@@ -1,33 +1,292 @@
-"""Sandboxes of sessions: each has a template in it, from which the session's kernels start."""
+"""Sandboxes of sessions: their starts, and the template in each from which kernels start.
+
+A template is forked from a warm process, which starts outside and is tried before it is used. It
+has imported the usual libraries and runs no code of a session. Its program is opened on the
+read-only mounts of a sandbox: a process that it forks could otherwise change the interpreter of
+this machine through ``/proc/self/exe``, wherever it has moved since.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
+import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
 import psutil
 
-from taskweaver.ces.anchor import Anchor
+from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
+from taskweaver.ces.environment import (
+    KERNEL_MARK,
+    bridge_environment,
+    bridged,
+    kernel_environment,
+    python_command,
+)
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.kernel.paths import KernelPaths
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.handles import wait_for_ends
-from taskweaver.ces.process.homes import Homes
+from taskweaver.ces.process.homes import Homes, temporary_folder
 from taskweaver.ces.process.marked import kill_marked, owned_mark
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.sandbox.egress import EgressProxy
-from taskweaver.ces.sandbox.sandbox import require
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, SandboxStart
-from taskweaver.ces.template import Handshake, Rendezvous, Template
+from taskweaver.ces.sandbox.sandbox import (
+    Confined,
+    confined,
+    confinement,
+    facts_of_outside,
+    refuse_escapes,
+    require,
+)
+from taskweaver.ces.template import PROGRAM, Anchor, Handshake, Rendezvous, Template, warm_template
 from taskweaver.ces.zygote import Zygote
 
+_FONT_LISTS = "fontlist-*.json"
+_PROXY = "/run/egress"
+_FONTS_LOCK = threading.Lock()
+_END_WAIT_S = 5.0
 WORKING_FOLDERS = ("cwd", "branches")
 """Folders in a session's that its kernels may write; the conversation beside them they may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxPlan:
+    """Plan from which sandboxes are made.
+
+    With `is_warm` the usual libraries are imported before they are asked for.
+    """
+
+    policy: SandboxPolicy
+    limits: KernelLimits
+    is_warm: bool
+
+    def font_lists(self) -> list[Path]:
+        """Return matplotlib's lists of fonts, made when there are none.
+
+        Without one, matplotlib would look at every font of the machine in each sandbox anew.
+        """
+        with suppress(OSError, RuntimeError, subprocess.TimeoutExpired), _FONTS_LOCK:
+            cache = _cache_folder() / "matplotlib"
+            if not any(cache.glob(_FONT_LISTS)):
+                cache.mkdir(parents=True, exist_ok=True)
+                subprocess.run(
+                    # -P: nothing is imported from the current folder, which may be anybody's.
+                    [sys.executable, "-P", "-c", "import matplotlib.font_manager"],
+                    cwd=cache,
+                    env={**os.environ, "MPLCONFIGDIR": str(cache)},
+                    capture_output=True,
+                    timeout=self.limits.start_timeout_s,
+                    check=False,
+                )
+            return sorted(cache.glob(_FONT_LISTS))
+        return []  # there is no home folder, or none to write: they are made inside
+
+
+def _cache_folder() -> Path:
+    """Return the user's folder for files that can be made again (XDG base directories)."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))  # a relative path is to be ignored
+    return (named if named.is_absolute() else Path.home() / ".cache") / "taskweaver"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxStart:
+    """Start of one sandbox.
+
+    `homes` holds the private folders of its kernels, `calls` the sockets that it shows.
+    """
+
+    plan: SandboxPlan
+    mark: str
+    writable: list[Path]
+    cwd: Path
+    homes: Path
+    calls: Path
+    group: ControlGroup
+    proxy: EgressProxy | None = None
+    _fonts: list[Path] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        """Find the lists of fonts; without namespaces, make a folder for temporary files."""
+        self._fonts.extend(self.plan.font_lists())
+        if not self._has_namespaces:  # `/tmp` is everybody's
+            (Path(self._tmp) / ".matplotlib").mkdir(parents=True)
+            for path in self._fonts:
+                shutil.copy(path, Path(self._tmp) / ".matplotlib")
+
+    @property
+    def _has_namespaces(self) -> bool:
+        return self.plan.policy.tier == "bwrap"
+
+    @property
+    def _tmp(self) -> str:
+        return "/tmp" if self._has_namespaces else str(self.homes / "tmp")
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of its processes."""
+        own = {"MPLCONFIGDIR": f"{self._tmp}/.matplotlib", "IPYTHONDIR": f"{self._tmp}/.ipython"}
+        places = {"HOME": str(self.cwd), "PWD": str(self.cwd), "TMPDIR": self._tmp, **own}
+        bridge = {} if self.proxy is None else bridge_environment()
+        return kernel_environment(self.mark) | places | bridge
+
+    def _copies(self) -> list[tuple[Path, str]]:
+        copies = [(path, f"{self._tmp}/.matplotlib/{path.name}") for path in self._fonts]
+        copies.append((self.calls, str(self.calls)))
+        if self.proxy is not None:
+            copies.append((self.proxy.path, _PROXY))
+        return copies
+
+    def _command(self, command: list[str]) -> list[str]:
+        return command if self.proxy is None else bridged(command, _PROXY)
+
+    @property
+    def _own_processes(self) -> int:
+        """The limit on processes that a process in it can set for itself; 0 for none."""
+        is_counted = self._has_namespaces and counts_by_sandbox()
+        return self.plan.limits.process_limit if is_counted else 0
+
+    def cold(self, place: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Start a template in the sandbox from nothing.
+
+        Raises:
+            OSError: If it cannot be started.
+        """
+        kind = "warm" if self.plan.is_warm else "template"
+        owner = 0 if self._has_namespaces else os.getpid()
+        numbers = self.plan.limits.for_launcher(owner, self._own_processes)
+        words = python_command(kind, str(place), *map(str, numbers))
+        writable, copies = self.writable, self._copies()
+        with confined(self.plan.policy, writable, self._command(words), copies) as run:
+            return self._run(run, subprocess.DEVNULL, log, log)
+
+    def _run(
+        self, run: Confined, stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            self.group.joined(run.command),
+            bufsize=0,
+            cwd=self.cwd,
+            env=self.environment(),
+            pass_fds=run.pass_fds,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+
+    def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
+        """Start the sandbox with an anchor in it; None where there are no namespaces.
+
+        Raises:
+            ForkRefused: If it does not come up.
+            OSError: If it cannot be started.
+        """
+        if not self._has_namespaces:
+            return None
+        command, writable, copies = self._command(PROGRAM), self.writable, self._copies()
+        with confined(self.plan.policy, writable, command, copies) as run:
+            process = self._run(run, subprocess.PIPE, subprocess.PIPE, log)
+            return Anchor(process, self.plan.limits.start_timeout_s, is_wanted)
+
+    def entry(
+        self,
+        expected: Rendezvous,
+        log_path: Path,
+        anchor: Anchor | None,
+        facts: Mapping[str, object] | None = None,
+    ) -> Entry:
+        """Return the request to a warm process to fork a template that enters the sandbox."""
+        return Entry(
+            socket=str(expected.path),
+            secret=expected.secret,
+            log=str(log_path),
+            namespaces=0 if anchor is None else anchor.namespaces,
+            cwd=str(self.cwd),
+            environment=self.environment(),
+            limits=list(self.plan.limits.of_process(self._own_processes)),
+            confinement=asdict(confinement(self.plan.policy, self.writable)),
+            facts=dict(facts or {}),
+        )
+
+
+def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
+    """Start a warm process, and try a sandbox that one of its children enters.
+
+    Raises:
+        ForkRefused: If it does not come up.
+        SandboxUnavailable: If a process that enters a sandbox can do more than it may.
+        OSError: If a process cannot be started.
+    """
+    # Below `/tmp`, of which every sandbox has its own: matplotlib remembers the path.
+    with temporary_folder() as folder, temporary_folder(Path("/tmp")) as settings:
+        for path in plan.font_lists():
+            shutil.copy(path, settings)
+        trial = _trial(plan, folder)
+        with ExitStack() as stack, (folder / "trial.log").open("ab") as log:
+            stack.callback(kill_marked, trial.mark)  # a sandbox that did not come up
+            anchor = trial.anchor(log, is_wanted)
+            program = None
+            if anchor is not None:
+                stack.callback(anchor.close)
+                program = anchor.path(Path(sys.executable).resolve())
+            # No place of this user: code inside can read it. A sandbox's mark replaces this one.
+            own = {"HOME": "/", "TMPDIR": "/tmp", "MPLCONFIGDIR": str(settings)}
+            own |= {KERNEL_MARK: owned_mark()}
+            template = warm_template(
+                plan.limits, log_path, is_wanted, executable=program, environment=own
+            )
+            try:
+                _attempt(template, trial, anchor, is_wanted)
+            except BaseException:
+                template.close()
+                raise
+    return template
+
+
+def _attempt(
+    template: Template, trial: SandboxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
+) -> None:
+    """Have a fork enter a sandbox and attempt things there that must fail.
+
+    Raises:
+        SandboxUnavailable: If something can be done that the sandbox must prevent.
+    """
+    tier, log_path = trial.plan.policy.tier, trial.homes / "log"
+    with (
+        facts_of_outside(trial.homes.parent) as facts,
+        Homes(trial.homes).new() as home,
+        Rendezvous(home) as expected,
+    ):
+        entry = trial.entry(expected, log_path, anchor, facts | {"is_entered": True})
+        arrival = template.enter(entry, anchor, expected, is_wanted)
+    try:
+        refuse_escapes(tier, json.loads((trial.cwd / "here").read_text()))
+        if anchor is not None:
+            anchor.close()
+            if not arrival.handle.has_ended(_END_WAIT_S):
+                refuse_escapes(tier, ["outlive its owner"])
+    finally:
+        arrival.handle.close()
+        arrival.connection.close()
+
+
+def _trial(plan: SandboxPlan, folder: Path) -> SandboxStart:
+    """Return the start of a sandbox that grants nothing."""
+    inside, homes, calls = (folder / name for name in ("inside", "homes", "calls"))
+    for path in (inside, homes, calls):
+        path.mkdir()
+    bare = replace(plan, policy=SandboxPolicy(tier=plan.policy.tier))
+    return SandboxStart(bare, owned_mark(), [inside, homes], inside, homes, calls, ControlGroup(0))
 
 
 class SessionSandbox:

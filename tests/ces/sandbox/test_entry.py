@@ -23,14 +23,14 @@ from patience import PATIENCE_S
 
 import taskweaver
 from taskweaver.ces import template
-from taskweaver.ces.anchor import Anchor
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.process.marked import owned_mark, sweep_marked
-from taskweaver.ces.sandbox import sandbox_start
+from taskweaver.ces.sandbox import session_sandbox
 from taskweaver.ces.sandbox.sandbox import require
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan, sandbox_template
+from taskweaver.ces.sandbox.session_sandbox import SandboxPlan, sandbox_template
+from taskweaver.ces.template import Anchor
 
 
 def available(tier: Tier) -> bool:
@@ -314,7 +314,7 @@ class Entries:
 
         self._line.write_text(line)
         with mutated(READ_LINE.format(place=str(self._line))), pytest.MonkeyPatch.context() as at:
-            at.setattr(sandbox_start, "warm_template", warm)
+            at.setattr(session_sandbox, "warm_template", warm)
             tried(tier, self._folder)
 
     def close(self) -> None:
@@ -374,7 +374,7 @@ def test_an_interpreter_that_could_be_changed_is_noticed(
 def test_a_process_that_outlives_its_sandbox_is_noticed(
     monkeypatch: pytest.MonkeyPatch, entries: Entries
 ) -> None:
-    monkeypatch.setattr(sandbox_start, "_END_WAIT_S", 0.2)
+    monkeypatch.setattr(session_sandbox, "_END_WAIT_S", 0.2)
     close, kept = Anchor.close, list[Anchor]()
     with monkeypatch.context() as patch, ExitStack() as stack:
         stack.callback(lambda: [close(anchor) for anchor in kept])

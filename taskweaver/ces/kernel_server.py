@@ -12,12 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from taskweaver.ces.claims import mapping, text
-from taskweaver.ces.errors import (
-    KernelClosed,
-    KernelError,
-    KernelStartFailed,
-    PluginLoadFailed,
-)
+from taskweaver.ces.errors import KernelClosed, KernelError, KernelStartFailed, PluginLoadFailed
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import register_secret
 from taskweaver.utils.system.tls import tls_context
