@@ -12,7 +12,7 @@ from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.transfer import Origin, StateWriter
+from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.tables.plans.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]

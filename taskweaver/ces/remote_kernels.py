@@ -44,7 +44,7 @@ from taskweaver.ces.kernel_server import (
     read_events,
 )
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.transfer import Origin, StateWriter
+from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.utils.system.forks import bind_to_process
 
 _OUTPUT_CHARS = 1 << 20

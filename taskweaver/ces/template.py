@@ -79,6 +79,8 @@ class Anchor:
             ForkRefused: If it does not come up.
         """
         self.process = process
+        self._input: Any = process.stdin
+        self._output: Any = process.stdout
         self.death_fd = os.pidfd_open(self.process.pid)
         self.handle = -1
         try:
@@ -94,17 +96,15 @@ class Anchor:
             raise
 
     def _wait(self, timeout_s: float, is_wanted: Callable[[], bool]) -> None:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
         deadline = time.monotonic() + timeout_s
         try:
-            self.process.stdin.write(b"\n")
+            self._input.write(b"\n")
         except OSError as error:
             raise ForkRefused(f"the sandbox has ended: {error}") from error
-        while not readable([self.process.stdout], min(_SLICE_S, timeout_s)):
+        while not readable([self._output], min(_SLICE_S, timeout_s)):
             if not is_wanted() or time.monotonic() > deadline:
                 raise ForkRefused(f"the sandbox did not come up within {timeout_s:g} s")
-        if not self.process.stdout.read(1):
+        if not self._output.read(1):
             raise ForkRefused("the sandbox has ended")
 
     def path(self, path: Path) -> str:
@@ -113,13 +113,12 @@ class Anchor:
 
     def close(self) -> None:
         """End the sandbox; safe to call again."""
-        if self.process.stdin is None or self.process.stdin.closed:
+        if self._input.closed:
             return
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            assert stream is not None
-            stream.close()
+        self._input.close()
+        self._output.close()
         os.close(self.death_fd)
         if self.handle >= 0:
             os.close(self.handle)

@@ -109,9 +109,7 @@ class CellKernel(IPythonKernel):
         self._numbers: Any = None
         self._made = MadeBy()
         self._operations: dict[str, Callable[[Payload], Payload]] = {
-            "session": self._set_session,
-            "variables": self._set_variables,
-            "host": self._set_host,
+            **dict.fromkeys(("session", "variables", "host"), self._set),
             "load": self._plugins.load,
             "test": self._plugins.test,
             "snapshot": self._snapshot,
@@ -286,16 +284,14 @@ class CellKernel(IPythonKernel):
         for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
             send()
 
-    def _set_session(self, payload: Payload) -> Payload:
-        self._plugin_session.ids = (payload["env_id"], payload["session_id"])
-        return {}
-
-    def _set_variables(self, payload: Payload) -> Payload:
-        self._plugin_session.session_vars.update(payload["values"])
-        return {}
-
-    def _set_host(self, payload: Payload) -> Payload:
-        self._plugin_session.host = payload["socket"]
+    def _set(self, payload: Payload) -> Payload:
+        match payload["op"]:
+            case "session":
+                self._plugin_session.ids = (payload["env_id"], payload["session_id"])
+            case "variables":
+                self._plugin_session.session_vars.update(payload["values"])
+            case "host":
+                self._plugin_session.host = payload["socket"]
         return {}
 
     def _snapshot(self, payload: Payload) -> Payload:

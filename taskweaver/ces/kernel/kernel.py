@@ -40,7 +40,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.transfer import RESTORE_S, Origin, StateWriter
+from taskweaver.ces.state_transfer import RESTORE_S, Origin, StateWriter
 from taskweaver.ces.template import Handshake, KernelSnapshot, Template
 
 _PluginRequest = Callable[[dict[str, Any], float], Mapping[str, Any] | None]

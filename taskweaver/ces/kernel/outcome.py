@@ -27,7 +27,7 @@ from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.transfer import Origin
+from taskweaver.ces.state_transfer import Origin
 from taskweaver.tables.plans.plan import TableRead, reads_of
 from taskweaver.utils.file_system.safe_fs import Folder
 

@@ -20,7 +20,7 @@ from taskweaver.ces.inkernel.process import ForkRequest
 from taskweaver.ces.kernel.channel import KernelChannel, KernelReply, Request
 from taskweaver.ces.kernel.operations import Interrupts, Operations
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.transfer import Origin
+from taskweaver.ces.state_transfer import Origin
 from taskweaver.ces.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 

@@ -26,7 +26,7 @@ from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel.outcome import accept, fields, report_of, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.transfer import Origin, StateWriter
+from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.doors.jupyter.notebook_cells import NotebookCells
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.transfer import StateWriter
+from taskweaver.ces.state_folder import StateFolder
+from taskweaver.ces.state_transfer import StateWriter
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.session.states.snapshots import Snapshots
 

@@ -192,7 +192,7 @@ def _is_plain(value: Any) -> bool:
         return len(value) <= 1000 and all(item is None or _is_plain(item) for item in value)
     kind = type(value)
     if kind is int:
-        return abs(value) < 1 << 63
+        return bool(abs(value) < 1 << 63)
     if kind is float:
         return math.isfinite(value)
     return kind in {bool, str} and len(str(value)) <= MAX_VALUE_CHARS

@@ -1,4 +1,4 @@
-"""The kernel's end of a state transfer; see `ces.state.transfer` for the messages."""
+"""The kernel's end of a state transfer; see `ces.state_transfer` for the messages."""
 
 from __future__ import annotations
 

@@ -25,8 +25,13 @@ from taskweaver.ces.claims import rows, text
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
 from taskweaver.ces.process.handles import ProcessHandle, peer_of
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, StateManifest, chunk_names
+from taskweaver.ces.state_folder import (
+    MOST_BYTES,
+    StateDamaged,
+    StateFolder,
+    StateManifest,
+    chunk_names,
+)
 from taskweaver.utils.system.platform import SYSTEM
 
 STALL_S = 60.0
