@@ -19,7 +19,7 @@ LIMIT_FILES = {
 
 
 def own_memory_limit() -> int:
-    """Return the memory in bytes that the control group of this process allows; 0 for no limit."""
+    """Return the memory in bytes that the control group of this process allows, or 0 for any."""
     found = []
     for folder in _own_folders("memory"):
         for name in LIMIT_FILES["memory"]:

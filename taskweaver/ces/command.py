@@ -108,7 +108,7 @@ class CommandOutput:
 
     @property
     def tail(self) -> str:
-        """The last bytes as text; bytes that are no UTF-8 are written as hexadecimal escapes."""
+        """The last bytes as text, with hexadecimal escapes for bytes that are no UTF-8."""
         data = bytes(self._tail)
         if self._total > len(data):  # the first character may be cut
             data = data[:3].lstrip(_CONTINUATION) + data[3:]
@@ -265,7 +265,7 @@ def _bell(cancel: CancelToken | None) -> Iterator[int]:
 
 
 def _judged(ending: _Ending, code: int) -> tuple[CommandStatus, int | None, str]:
-    """Return status, exit code and signal; bubblewrap and shells give a signal as 128 and more."""
+    """Return status, exit code and signal, which bubblewrap and shells give as 128 and more."""
     if ending == "bounded":
         return "failed", None, ""
     if ending != "by itself":

@@ -82,7 +82,7 @@ class CommandGuard:
         return any(breach.stops for breach in self._breaches)
 
     def look(self) -> bool:
-        """Measure if it is time; return whether the command has to end."""
+        """Measure when due, and return whether the command has to end."""
         now = time.monotonic()
         if self.slice_s is None or now < self._due:
             return False
@@ -114,7 +114,7 @@ class CommandGuard:
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """Limits of a command; 0 sets no limit.
+    """Limits of a command, where 0 sets no limit.
 
     Attributes:
         timeout_s: Longest time.
@@ -191,7 +191,7 @@ class RunningCommand:
         self.has_begun = info_fd is None
 
     def end(self) -> int:
-        """Kill everything it started, if that still runs; return its exit code, as Popen does.
+        """Kill all processes of the command that still run, and return the exit code of Popen.
 
         Once all is known to be gone, calling it again does nothing.
         """
@@ -210,7 +210,7 @@ class RunningCommand:
         return code
 
     def _kill_inner(self, fd: int) -> bool:
-        """Kill the sandbox's first process, and all in it; return whether it is gone."""
+        """Kill the sandbox's first process, and return whether the sandbox is gone."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(fd, signal.SIGKILL)
         return has_ended(fd, _END_WAIT_S)
@@ -241,7 +241,7 @@ class RunningCommand:
 
 @contextmanager
 def started(command: Command) -> Iterator[RunningCommand]:
-    """Start a command; everything it started has ended after the ``with``.
+    """Start a command. All processes of the command have ended after the ``with``.
 
     Raises:
         SandboxUnavailable: If its sandbox cannot be had here.

@@ -106,7 +106,7 @@ class ExecutionResult:
 
     @property
     def reason(self) -> str:
-        """Reason of the failure, in a line; empty on success."""
+        """Reason of the failure in a line, or "" on success."""
         if self.is_success:
             return ""
         return (self.error or self.status).strip().rpartition("\n")[2]
@@ -152,7 +152,7 @@ class Snapshot(Protocol):
         """The memory it takes up."""
 
     def close(self) -> None:
-        """Discard it; kernels that started from it live on."""
+        """Discard the snapshot. Kernels that started from the snapshot live on."""
 
 
 @runtime_checkable
@@ -169,17 +169,17 @@ class Client(Protocol):
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up; zeros when it does not run."""
+        """The memory of the kernel, or zeros when the kernel does not run."""
 
     @property
     def state(self) -> str:
         """State of the kernel, in a word or two."""
 
     def start(self) -> None:
-        """Start the kernel in the background; returns at once, safe to call again."""
+        """Start the kernel in the background and return at once. Safe to call again."""
 
     def stop(self) -> None:
-        """Stop the kernel and everything it started; safe to call again."""
+        """Stop the kernel and all processes of the kernel. Safe to call again."""
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart.
@@ -228,7 +228,7 @@ class Client(Protocol):
         """
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of its variables, restored before if need be; no cell is run.
+        """Return a view of the variables, which are restored first where needed. No cell runs.
 
         Code can forge it, as everything that its kernel sends.
 
@@ -263,14 +263,14 @@ class Client(Protocol):
         """
 
     def snapshot(self) -> Snapshot:
-        """Keep the state of this moment; a caller that comes while a cell runs waits.
+        """Keep the state of this moment. A caller waits while a cell runs.
 
         Raises:
             ForkRefused: If something that runs or is open does not survive a fork; names it.
         """
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
-        """Return the state of this moment, to be stored; a caller waits while a cell runs.
+        """Return the state of this moment, to be stored. A caller waits while a cell runs.
 
         Args:
             skip: Variables that are not stored, each with the reason.
@@ -306,10 +306,10 @@ class Client(Protocol):
         """
 
     def left_behind(self) -> str:
-        """Return number and names of processes that cells started and that run; empty for none."""
+        """Return number and names of running processes that cells started, or ""."""
 
     def interrupt(self) -> None:
-        """Interrupt the running cell, from any thread; nothing happens when none runs.
+        """Interrupt the running cell, if any, from any thread.
 
         A cell that waits for the kernel to start does not begin: its result is ``interrupted``.
         """
@@ -322,7 +322,7 @@ class Client(Protocol):
         """
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory; return its name there.
+        """Write a file into the working directory, and return the file's name there.
 
         Raises:
             ValueError: If the name leaves the directory.
@@ -372,7 +372,7 @@ class Manager(Protocol):
 
     @property
     def start_problem(self) -> str:
-        """Reason that kernels start cold although a warm process is enabled; else empty."""
+        """Reason that kernels start cold although a warm process is enabled, or ""."""
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:

@@ -41,13 +41,13 @@ class HostFunctions(Protocol):
     """Functions that code in a kernel may call."""
 
     def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return why a call may not go ahead; empty when it may.
+        """Return why a call may not go ahead, or "" when allowed.
 
         Called in the thread that waits for the cell.
         """
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
-        """Begin a call; its result is plain data.
+        """Begin a call whose result is plain data.
 
         It is cancelled when the cell is interrupted or ends. The code gets the
         text of an error that it raises. Must not block.
@@ -94,7 +94,7 @@ class HostCalls(LocalServer):
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """Answer calls inside the block; those still under way at its end are broken off."""
+        """Answer calls inside the block. Calls still under way at the end are broken off."""
         self._context = copy_context()
         self._is_answered = True
         try:
@@ -105,7 +105,7 @@ class HostCalls(LocalServer):
             self._refuse_waiting()
 
     def settle(self, *, is_open: bool) -> float:
-        """Decide on the calls that wait; return how long that took in seconds.
+        """Decide on the calls that wait, and return the duration in seconds.
 
         Without `is_open` none may go ahead: an interrupted cell makes no more of them.
         """
@@ -135,7 +135,7 @@ class HostCalls(LocalServer):
             question.answer.cancel()
 
     def close(self) -> None:
-        """End it and every call; safe to call again."""
+        """End the server and every call. Safe to call again."""
         if not self._thread.is_alive():
             return
         super().close()
@@ -186,7 +186,7 @@ class HostCalls(LocalServer):
     async def _until_gone(
         self, reader: asyncio.StreamReader, name: str, arguments: dict[str, Any]
     ) -> Any:
-        """Carry out a call; break it off when the caller goes away."""
+        """Carry out a call until the result, or until the caller goes away."""
         work = asyncio.ensure_future(self._carry_out(name, arguments))
         gone = asyncio.ensure_future(reader.read(1))
         try:

@@ -55,7 +55,7 @@ class KernelServer:
     """
 
     def __init__(self, url: str, token: str, *, try_s: float = _TRY_S) -> None:
-        """Prepare to send requests; nothing is sent yet.
+        """Prepare to send requests, without sending anything yet.
 
         Args:
             url: Address of the server.
@@ -79,12 +79,12 @@ class KernelServer:
         )
 
     def close(self) -> None:
-        """End the connections; requests that wait end with an error."""
+        """End the connections. Requests that wait end with an error."""
         self._is_closed.set()
         self._http.close()
 
     def ask(self, method: str, path: str, **content: Any) -> Any:
-        """Return the answer to a request, from JSON; None for an empty one.
+        """Return the answer to a request, from JSON, or None for an empty answer.
 
         Every request here may be repeated: it is sent again when the connection is lost.
 
@@ -151,7 +151,7 @@ class KernelServer:
 
     @contextmanager
     def _explained(self, *, is_last: bool) -> Iterator[None]:
-        """Turn errors of the connection into one of kernels; ignore them before the last try."""
+        """Turn an error of the connection into an error of kernels, at the last try only."""
         import httpx2
 
         try:

@@ -31,7 +31,7 @@ _UNIT_BITS = {"kb": 10, "mb": 20}
 
 @dataclass(frozen=True, slots=True)
 class KernelLimits:
-    """Limits of a kernel and of each cell; 0 sets no limit.
+    """Limits of a kernel and of each cell, where 0 sets no limit.
 
     Attributes:
         start_timeout_s: Longest wait for the kernel to come up.
@@ -103,7 +103,7 @@ class KernelLimits:
         return (owner, self.output_limit_bytes, *self.of_process(processes))
 
     def of_process(self, processes: int) -> tuple[int, ...]:
-        """Return a process's limits, see `inkernel.process`; `processes` 0 sets none."""
+        """Return a process's limits, see `inkernel.process`, where `processes` 0 sets no limit."""
         return (processes, self.file_limit_bytes, self.cpu_limit_s, self.open_file_limit)
 
 

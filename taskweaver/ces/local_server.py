@@ -42,7 +42,7 @@ class LocalServer(ABC):
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def close(self) -> None:
-        """End the thread and every connection; safe to call again."""
+        """End the thread and every connection. Safe to call again."""
         if self._thread.is_alive():
             with suppress(RuntimeError):  # the loop ended by itself in between
                 self._loop.call_soon_threadsafe(self._stopping.set)

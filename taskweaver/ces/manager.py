@@ -82,7 +82,7 @@ class KernelManager:
         bind_to_process(self)
 
     def initialize(self) -> None:
-        """Start the first launcher thread; safe to call again."""
+        """Start the first launcher thread. Safe to call again."""
         self._launching()
 
     def _launching(self) -> ThreadPoolExecutor:
@@ -205,7 +205,7 @@ class KernelManager:
         return kernel
 
     def _begin_use(self, folder: Path) -> _FolderUse:
-        """Count a client of a session; return the parts its clients share."""
+        """Count a client of a session, and return the parts that all clients share."""
         with self._lock:
             use = self._uses.get(folder)
             if use is None:
@@ -249,7 +249,7 @@ class KernelManager:
 
     @property
     def start_problem(self) -> str:
-        """Reason that kernels start cold although a warm process is enabled; else empty."""
+        """Reason that kernels start cold although a warm process is enabled, or ""."""
         return "" if self._zygote is None else self._zygote.problem
 
     def get_kernel_mode(self) -> str:
@@ -265,7 +265,7 @@ def _sweep() -> None:
 
 
 def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
-    """Make the folder of a session and a working directory; return both without links.
+    """Make the folder of a session and a working directory, and return both without links.
 
     Code can write to the parents of a working directory inside of the session's folder: those are
     made without following a link, and not resolved.

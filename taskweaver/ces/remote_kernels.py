@@ -175,7 +175,7 @@ class RemoteKernel:
         """Do nothing: no states of remote kernels are stored."""
 
     def stop(self) -> None:
-        """End the kernel; the files that came here stay."""
+        """End the kernel. The files that came here stay."""
         self._is_closed = True
         self.interrupt()
         with self._one_cell:
@@ -198,14 +198,14 @@ class RemoteKernel:
 
     @contextmanager
     def operation(self) -> Iterator[None]:
-        """Exclude operations of other threads; an interrupt from now on ends those of the block."""
+        """Exclude operations of other threads. An interrupt ends the operations of the block."""
         with self._one_cell, self._interrupts.kept():
             yield
 
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None
     ) -> ExecutionResult:
-        """Run a cell to its end; see `Client`. A server that goes away is a result, too."""
+        """Run a cell to its end (see `Client`). A server that goes away is a result, too."""
         with self.operation():
             try:
                 self._ready()
@@ -306,7 +306,7 @@ class RemoteKernel:
             self._server.ask("POST", f"{self.path}/restart")
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the kernel's namespace; see `Client`."""
+        """Put a plugin into the kernel's namespace (see `Client`)."""
         problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
         if problem:
             raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
@@ -314,7 +314,7 @@ class RemoteKernel:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins; see `Client`. Those that are removed stay until the kernel restarts."""
+        """Load plugins (see `Client`). Removed plugins stay until the kernel restarts."""
         with self.operation():
             self._ready()
             for name in removed:
@@ -330,7 +330,7 @@ class RemoteKernel:
             return problems
 
     def _send_plugin(self, plugin: PluginCode) -> str:
-        """Load a plugin at the server; return why it cannot be loaded, empty if it was."""
+        """Load a plugin at the server, and return the problem, or ""."""
         body = {"name": plugin.name, "code": plugin.source, "config": dict(plugin.config)}
         try:
             self._server.ask("POST", f"{self.path}/plugins", json=body)
@@ -359,7 +359,7 @@ class RemoteKernel:
         """Do nothing: cells of another machine call no functions of this process."""
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a first impression of data files; see `Client`."""
+        """Return a first impression of data files (see `Client`)."""
         with self.operation():
             self._ready()
             body = {"files": [dict(item) for item in files]}
@@ -381,7 +381,7 @@ class RemoteKernel:
         raise ForkRefused(NO_FORK)
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory; the next cell finds it."""
+        """Write a file into the working directory for the next cell."""
         return write_file(self._cwd, filename, content)
 
 
@@ -435,7 +435,7 @@ class RemoteManager:
         *,
         devices: tuple[Path, ...] = (),
     ) -> RemoteKernel:
-        """Return the client of a session, made on first call; see `Manager`.
+        """Return the client of a session, made on first call (see `Manager`).
 
         Raises:
             KernelStartFailed: If there can be no working directory here.

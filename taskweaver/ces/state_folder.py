@@ -156,7 +156,7 @@ class StateFolder:
     """Stored states of one session. Its writes come from one thread."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
-        """Describe the folder; it is made by the first write.
+        """Describe the folder, which the first write makes.
 
         Above `limit_bytes` `tidy` removes old states; 0 stores none.
         """
@@ -169,7 +169,7 @@ class StateFolder:
 
     @property
     def is_trusted(self) -> bool:
-        """True if this installation wrote the folder at this place; true when there is none."""
+        """True if this installation wrote the folder at this place, or the folder is missing."""
         try:
             return (self.folder / _SEAL_FILE).read_text("ascii") == seal(self.folder)
         except (OSError, ValueError):
@@ -203,7 +203,7 @@ class StateFolder:
         return [name for name in names if not (self._chunks / name).exists()]
 
     def add_chunk(self, name: str, data: bytes | bytearray) -> None:
-        """Store a chunk; one that is there stays as it is.
+        """Store a chunk, unless present.
 
         Raises:
             OSError: If it cannot be written.
@@ -216,7 +216,7 @@ class StateFolder:
             self._used_bytes = self._used() + len(data)
 
     def store(self, branch: str, round_id: str, data: bytes) -> None:
-        """Store the manifest of a round's state; its chunks are there.
+        """Store the manifest of a round's state, whose chunks are present.
 
         A state that equals the branch's last one costs a link, and no bytes.
 
@@ -320,7 +320,7 @@ class StateFolder:
         return sorted(found, key=lambda group: group[0])
 
     def _remove_orphans(self, users: Collection[str]) -> int:
-        """Remove chunks that no manifest names; return the size of the others."""
+        """Remove chunks that no manifest names, and return the size of the rest."""
         left = 0
         for path, size in self._files():
             if path.parent == self._chunks and path.name not in users:
@@ -330,7 +330,7 @@ class StateFolder:
         return left
 
     def _files(self) -> Iterator[tuple[Path, int]]:
-        """Yield the stored files with their sizes; none before the first write."""
+        """Yield the stored files with their sizes."""
         for folder in (*self.folder.glob(_CHUNKS), *self.folder.glob(f"{_ROUNDS}/*")):
             with os.scandir(folder) as entries:
                 files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
@@ -342,7 +342,7 @@ class StateFolder:
         return self._used_bytes
 
     def _prepare(self) -> None:
-        """Make the folder; states of others, which were not agreed to, are put aside."""
+        """Make the folder, and put aside states of others that were not agreed to."""
         if self._is_prepared:
             return
         if not self.is_trusted:
@@ -397,14 +397,14 @@ class StateFolder:
 
 
 def _tree(folder: Path) -> Iterator[Path]:
-    """Yield a folder and everything in it; nothing when it is not there."""
+    """Yield a folder, if present, and everything inside."""
     if os.path.lexists(folder):
         yield folder
         yield from folder.rglob("*")
 
 
 def _link(source: Path, target: Path) -> bool:
-    """Give a file another name; return whether the file system could."""
+    """Give a file another name, and return whether the file system could."""
     try:
         target.unlink(missing_ok=True)
         os.link(source, target)

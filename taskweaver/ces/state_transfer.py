@@ -92,7 +92,7 @@ class StateWriter:
         self._handle = handle
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
-        """Store the state as that of a round's end; returns when it is on disk."""
+        """Store the state as that of a round's end, and return once on disk."""
         return receive_state(self._connection, folder, branch, round_id)
 
     def cancel(self) -> None:

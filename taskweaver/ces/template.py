@@ -112,7 +112,7 @@ class Anchor:
         return f"/proc/{self._pid}/root{path}"
 
     def close(self) -> None:
-        """End the sandbox; safe to call again."""
+        """End the sandbox. Safe to call again."""
         if self._input.closed:
             return
         self.process.kill()
@@ -179,7 +179,7 @@ class Handshake:
 
 
 class Rendezvous:
-    """A socket at which one process is expected; use it as a context manager.
+    """A socket at which one process is expected, used as a context manager.
 
     Attributes:
         path: Address of the socket.
@@ -207,7 +207,7 @@ class Rendezvous:
         is_wanted: Callable[[], bool] = lambda: True,
         started: int = 0,
     ) -> Handshake:
-        """Wait until the process announces itself; strangers who do are turned away.
+        """Wait until the process announces itself, and turn strangers away.
 
         `parent_death_fd` is readable when the one who is to fork it has ended. `started` is the id
         of a process that was started, and starts it or is it: a secret in its command would be
@@ -234,7 +234,7 @@ class Rendezvous:
     def arrive_started(
         self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]
     ) -> Handshake:
-        """Wait until a started process, or one that it starts, announces itself; see `arrive`."""
+        """Wait until a started process or a child announces itself (see `arrive`)."""
         death_fd = os.pidfd_open(process.pid)
         try:
             return self.arrive(death_fd, timeout_s, is_wanted, process.pid)
@@ -242,7 +242,7 @@ class Rendezvous:
             os.close(death_fd)
 
     def _meet(self, timeout_s: float, started: int) -> Handshake | None:
-        """Return the process that has come; None where it is a stranger."""
+        """Return the process that has come, or None for a stranger."""
         connection, _ = self._socket.accept()
         with ExitStack() as stack:
             stack.callback(connection.close)
@@ -268,7 +268,7 @@ class Rendezvous:
 def _introduction(
     connection: socket.socket, timeout_s: float
 ) -> tuple[ProcessHandle, dict[str, Any]]:
-    """Return the sender's handle and message; code in a sandbox may send anything."""
+    """Return the sender's handle and message. Code in a sandbox may send anything."""
     connection.settimeout(timeout_s)
     try:
         data, handles, _, _ = socket.recv_fds(
@@ -295,7 +295,7 @@ def _introduction(
 
 
 def _fields(line: bytes) -> dict[str, Any]:
-    """Return the fields of a line of JSON; none when it is invalid."""
+    """Return the fields of a line of JSON, or an empty dictionary for an invalid line."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):
@@ -315,7 +315,7 @@ def require_running(process: ProcessHandle | KernelProcess) -> bool:
 
 
 class Template:
-    """A sleeping process that forks kernels; see `inkernel.template`. Close it.
+    """A sleeping process that forks kernels (see `inkernel.template`). Close it.
 
     Attributes:
         pid: Process id.
@@ -340,7 +340,7 @@ class Template:
         self._is_closed = False
 
     def spawn(self, cwd: Path, log_path: Path) -> KernelProcess:
-        """Fork a kernel; it is not ready yet.
+        """Fork a kernel that is not ready yet.
 
         Raises:
             ForkRefused: If that cannot be done.
@@ -367,7 +367,7 @@ class Template:
         expected: Rendezvous,
         is_wanted: Callable[[], bool],
     ) -> Handshake:
-        """Fork a template that enters a sandbox; several may be on their way at a time.
+        """Fork a template that enters a sandbox. Several may be on the way at a time.
 
         `anchor` is None for Landlock.
 
@@ -425,7 +425,7 @@ class Template:
         return self._is_closed or self._process.has_ended()
 
     def close(self) -> None:
-        """End the process; its kernels live on."""
+        """End the process. Forked kernels live on."""
         with self._lock:
             if self._is_closed:
                 return
@@ -486,5 +486,5 @@ class KernelSnapshot:
         return footprint.footprint(self.template.pid)
 
     def close(self) -> None:
-        """Discard it; kernels that started from it live on."""
+        """Discard the snapshot. Kernels that started from the snapshot live on."""
         self.template.close()

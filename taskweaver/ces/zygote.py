@@ -16,7 +16,7 @@ Stamp = tuple[tuple[str, int], ...]
 
 
 class Zygote:
-    """Keeps a template with the usual libraries; for any thread.
+    """Keeper of a template with the usual libraries, for any thread.
 
     The system ends the template with the thread that started it, so threads that ask for it live as
     long as it.
@@ -26,7 +26,7 @@ class Zygote:
     """
 
     def __init__(self, make: Callable[[Callable[[], bool]], Template], log_path: Path) -> None:
-        """Prepare it; nothing runs yet.
+        """Prepare the keeper, without running anything yet.
 
         `make` starts the template, given a function that returns whether to go on waiting;
         `log_path` gets the reasons where none is kept.
@@ -40,14 +40,14 @@ class Zygote:
         self._given_up = threading.Event()
 
     def give_up(self) -> None:
-        """Wait no longer for the template to come up; for any thread."""
+        """Wait no longer for the template to come up, from any thread."""
         self._given_up.set()
 
     def _is_wanted(self) -> bool:
         return not self._given_up.is_set()
 
     def template(self) -> Template | None:
-        """Return the template, started where there is none; None where it does not start.
+        """Return the template, started if missing, or None after a failed start.
 
         It is started anew when libraries were installed or removed since, or when it has ended.
         One that does not start is not tried again with the same libraries; the log says why.
@@ -77,7 +77,7 @@ class Zygote:
             log.write(f"{problem}\n")
 
     def close(self) -> None:
-        """End the template; its kernels live on."""
+        """End the template. Forked kernels live on."""
         with self._lock:
             self._close()
 
@@ -89,7 +89,7 @@ class Zygote:
 
 
 def start_warm(zygote: Zygote, limits: KernelLimits, cwd: Path, log_path: Path) -> KernelProcess:
-    """Start a kernel from a warm template, or from nothing; it is not ready yet.
+    """Start a kernel, not ready yet, from a warm template or from nothing.
 
     Raises:
         OSError: If the process cannot be started.

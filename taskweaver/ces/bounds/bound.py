@@ -51,7 +51,7 @@ class ResourceBound:
 
 @cache
 def held_here() -> Set[str]:
-    """Return what a control group can limit here, as `ControlGroup.held`; one is made for it."""
+    """Make a control group to learn what can be limited here, see `ControlGroup.held`."""
     group = ControlGroup(_PROBE_PROCESSES, _PROBE_BYTES)
     try:
         return group.held

@@ -42,7 +42,7 @@ class ControlGroup:
     """A control group of a sandbox's own. Remove it when nothing runs in it any more."""
 
     def __init__(self, process_limit: int = 0, memory_limit_bytes: int = 0) -> None:
-        """Make it, where that can be done; else it is empty, and the other limits remain.
+        """Make the group where possible. Else the object is empty, and the other limits remain.
 
         Threads count as processes; 0 sets no limit.
         """
@@ -87,7 +87,7 @@ class ControlGroup:
         return ["/bin/sh", "-c", script, "join", *map(str, places), *command]
 
     def add(self, pid: int) -> None:
-        """Move a running process into the group; its later children are in it too.
+        """Move a running process, with its later children, into the group.
 
         Raises:
             OSError: If the process has ended, or may not be moved.
@@ -103,7 +103,7 @@ class ControlGroup:
         return [int(pid) for pid in (places[0] / "cgroup.procs").read_text().split()]
 
     def memory_bytes(self) -> int:
-        """Return the memory its processes use together; 0 where the system does not count it."""
+        """Return the memory in use by all processes, or 0 where the system does not count."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
@@ -123,7 +123,7 @@ class ControlGroup:
         return GroupEvents(killed, refused)
 
     def kill(self) -> None:
-        """Kill everything in it; nothing new can start in it until `reopen`."""
+        """Kill all processes. Nothing new can start in the group until `reopen`."""
         if not self._folders:
             return
         if "pids" in self._folders:
@@ -172,7 +172,7 @@ def counts_by_sandbox() -> bool:
 
 
 def _set_limit(folder: Path, controller: str, limit: int) -> None:
-    """Write a limit; memory that is swapped out counts too, where swap is counted."""
+    """Write a limit. Memory that is swapped out counts too, where swap is counted."""
     names = [name for name in LIMIT_FILES[controller] if (folder / name).exists()]
     if not names:
         raise FileNotFoundError(folder)

@@ -132,7 +132,7 @@ class FolderSize:
             os.close(folder)
 
     def _count(self, entry: os.DirEntry[str]) -> bool:
-        """Count an entry of a folder; return whether it is a folder itself."""
+        """Count an entry of a folder, and return whether the entry is a folder."""
         self._entries += 1
         try:
             facts = entry.stat(follow_symlinks=False)
@@ -149,7 +149,7 @@ class FolderSize:
 
 
 def _free_bytes(folder: Path) -> int:
-    """Return the free space of a folder's file system; 0 where that is not known."""
+    """Return the free space of a folder's file system, or 0 where unknown."""
     try:
         facts = os.statvfs(folder)
     except (OSError, AttributeError):

@@ -40,7 +40,7 @@ _PAUSE_S = 0.5
 
 
 def trim_log(path: Path, limit_bytes: int) -> int:
-    """Remove the beginning of a log that is too large; a limit of 0 sets none.
+    """Remove the beginning of a log above a limit, where 0 sets no limit.
 
     Returns:
         The bytes it had; 0 when it is within its size, or no file that can be cut.
@@ -93,7 +93,7 @@ class CellWatch:
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
     def look(self) -> bool:
-        """Measure if it is time; return whether a breach is new that stops the cell."""
+        """Measure when due, and return whether a new breach stops the cell."""
         now = time.monotonic()
         if now < self._looked + self.slice_s:
             return False
@@ -119,7 +119,7 @@ class SessionGuard:
     """
 
     def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
-        """Prepare; nothing is limited yet."""
+        """Prepare a guard that limits nothing yet."""
         self.limits = limits
         self._tier = tier
         self._log_path = log_path
@@ -148,7 +148,7 @@ class SessionGuard:
         return bounds_of(self.limits, self._tier, self.group.held if self._has_group else None)
 
     def new_group(self) -> ControlGroup:
-        """Return a control group for the session's processes; it replaces the one before."""
+        """Replace the control group of the session's processes by a new group."""
         with self._lock:
             self.group.remove()
             self._has_group, limits = True, self.limits
@@ -227,7 +227,7 @@ class SessionGuard:
                     self._watch_leftovers()
 
     def look(self) -> None:
-        """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
+        """Measure, end processes that exceed a bound, and note the breach for the running cells."""
         with self._lock:
             breaches = self._trim_log() + self._take_events()
             if self.needs_processes or self.limits.folder_limit_bytes:
@@ -235,7 +235,7 @@ class SessionGuard:
             self._report(breaches)
 
     def look_at_end(self) -> str:
-        """Measure when a cell is over; return its leftovers in a sentence, empty for none."""
+        """Measure after a cell, and return a sentence on the processes left behind, or ""."""
         with self._lock:
             found = self._family()
             breaches = self._trim_log() + self._take_events()
@@ -314,7 +314,7 @@ class SessionGuard:
         return [one for one in processes.values() if one.pid not in self._own and not one.is_ended]
 
     def left_behind(self) -> str:
-        """Return number and names of processes that cells started and that run; empty for none."""
+        """Return number and names of running processes that cells started, or ""."""
         with self._lock:
             if not self._roots:
                 return ""  # nothing has run
@@ -331,7 +331,7 @@ class SessionGuard:
         threading.Thread(target=watch, name="leftovers", daemon=True).start()
 
     def _look_between(self, is_over: threading.Event) -> bool:
-        """Measure between cells; return whether a process is left that a cell started."""
+        """Measure between cells, and return whether a process of a cell is left."""
         with self._lock:
             if is_over.is_set():  # by the next cell, or the end, while this waited for the lock
                 return False
@@ -351,7 +351,7 @@ class SessionGuard:
 
 
 def _forget_ended(known: dict[int, int], processes: Mapping[int, Process]) -> None:
-    """Forget processes that have ended; their numbers may be others' by now."""
+    """Forget processes that have ended, whose numbers may be in use again."""
     for pid, started in list(known.items()):
         if pid not in processes or processes[pid].started != started:
             del known[pid]

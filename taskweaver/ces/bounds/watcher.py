@@ -57,7 +57,7 @@ class Process:
 
 
 def running_processes() -> dict[int, Process]:
-    """Return all processes by their ids; none where the system has no ``/proc``."""
+    """Map process ids to all processes. The result is empty where the system has no ``/proc``."""
     found = {}
     with suppress(FileNotFoundError):
         for name in os.listdir("/proc"):  # noqa: PTH208 - names are wanted
@@ -69,7 +69,7 @@ def running_processes() -> dict[int, Process]:
 
 
 def read_process(pid: int) -> Process | None:
-    """Return a process; None when there is none with this id."""
+    """Return the process of an id, or None."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -148,7 +148,7 @@ def _open_files(pid: int) -> list[str]:
 
 
 def end(processes: Iterable[Process]) -> None:
-    """Kill processes; one whose id became another's meanwhile is left alone."""
+    """Kill processes, except where an id belongs to another process by now."""
     for process in processes:
         try:
             handle = os.pidfd_open(process.pid)
@@ -216,7 +216,7 @@ class Breach:
 
 @dataclass(frozen=True, slots=True)
 class WatchedLimits:
-    """Limits for a group of processes together; 0 sets no limit.
+    """Limits for a group of processes together, where 0 sets no limit.
 
     Threads count as processes.
     """

@@ -78,7 +78,7 @@ def make_app(
 
 
 def _retire(app: IPKernelApp) -> None:
-    """Make room for another application in a forked process; nothing of this one's is closed."""
+    """Make room for another application in a forked process, without closing anything."""
     iopub: Any = app.iopub_thread
     for closing in (app.close, app.cleanup_connection_file, iopub.stop):
         atexit.unregister(closing)

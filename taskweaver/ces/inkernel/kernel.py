@@ -128,7 +128,7 @@ class CellKernel(IPythonKernel):
         self.shell.events.register("post_run_cell", self._keep_value)
 
     async def do_execute(self, *args: Any, **request: Any) -> dict[str, Any]:
-        """Answer a request; that about an error, where one is raised, has its text.
+        """Answer a request. The answer about a raised error holds the error's text.
 
         The module's docstring has the form of this package's requests.
         """
@@ -174,7 +174,7 @@ class CellKernel(IPythonKernel):
         return reply
 
     async def _run(self, *args: Any, **request: Any) -> dict[str, Any]:
-        """Run a cell; return the reply, in characters that can be sent."""
+        """Run a cell, and return the reply in characters that can be sent."""
         run = super().do_execute
         try:
             reply: dict[str, Any] = await run(*args, **request)

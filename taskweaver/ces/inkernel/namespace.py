@@ -60,7 +60,7 @@ def add_functions(namespace: dict[str, Any], hidden: dict[str, Any]) -> None:
 
 
 def table_reads(*, begin: bool = False) -> list[Any]:
-    """Return the reads of tables of the current cell, as plain data; with `begin` forget them."""
+    """Return the reads of tables of the current cell as plain data. Forget all with `begin`."""
     session = sys.modules.get("taskweaver.tables.session")
     if session is None:
         return []

@@ -1,4 +1,4 @@
-"""Overview of files, from the bytes of their beginning: tables, columns, rows; small pictures.
+"""Overview of files from their first bytes: tables, columns, rows, and small pictures.
 
 It runs in the kernel, since readers of these formats must not parse foreign content outside of the
 sandbox. The files are read as `read_table` reads them. pandas is imported with the first file.

@@ -74,7 +74,7 @@ class PluginCallLog:
 
 
 def host_call(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a function of the application, wait for its result; `ces.hostcalls` answers.
+    """Call a function of the application and wait for the result; see `ces.hostcalls`.
 
     One connection for each call: nothing stays open that a fork could not take along.
 
@@ -97,7 +97,7 @@ def host_call(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _exchange(path: str, request: bytes) -> bytes:
-    """Send a request; return the reply, which ends with the connection."""
+    """Send a request, and return the reply, which ends with the connection."""
     pieces = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.connect(path)
@@ -214,7 +214,7 @@ class LoadedPlugins:
         return {"problems": {name: problem for name, problem in problems.items() if problem}}
 
     def _load(self, item: Payload, limit_s: float) -> str:
-        """Load one plugin; return why it cannot be loaded, or an empty text."""
+        """Load one plugin, and return the problem, or an empty text."""
         name = item["name"]
         self._remove(name)
         if name in self._namespace:
@@ -241,7 +241,7 @@ class LoadedPlugins:
         return ""
 
     def _remove(self, name: str) -> None:
-        """Remove a plugin; a variable that has taken its name stays."""
+        """Remove a plugin, but not a variable that has taken the plugin's name."""
         loaded = self._loaded.pop(name, None)
         if loaded is not None and self._namespace.get(name) is loaded.plugin:
             del self._namespace[name]

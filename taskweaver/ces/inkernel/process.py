@@ -84,7 +84,7 @@ def open_memory() -> None:
 
 
 def set_limits(*limits: int) -> None:
-    """Limit this process and all that it starts, see ``setrlimit(2)``; it leaves no core file.
+    """Limit this process and all child processes, see ``setrlimit(2)``, and leave no core file.
 
     They are the number of processes, bytes of a file, seconds of processor time and open files, or
     the first of these; 0 sets no limit, and a lower one that is set already stays.
@@ -101,7 +101,7 @@ def set_limits(*limits: int) -> None:
 
 
 def readable(sources: Sequence[Source], timeout_s: float | None = None) -> set[int]:
-    """Return the file numbers that can be read, or whose other end is closed; None waits for ever.
+    """Return the file numbers that can be read, or are closed at the other end.
 
     ``select`` refuses numbers from 1,024 on, which an owner of many kernels has.
     """
@@ -161,7 +161,7 @@ def fork(request: ForkRequest, *, is_template: bool = False) -> tuple[int, socke
 
 
 def announce(path: str, message: dict[str, Any], secret: str = "") -> socket.socket:
-    """Connect to the owner that expects this process; send a process handle and memory totals.
+    """Connect to the owner that expects this process, with a process handle and memory totals.
 
     The handle is a pidfd: it works across process id namespaces and never means another process.
     The second file is ``smaps_rollup`` of this process, which its owner may not open if the memory

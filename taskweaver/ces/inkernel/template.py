@@ -66,7 +66,7 @@ class Forked(SystemExit):
 
 
 def snapshot(request: ForkRequest) -> int:
-    """Fork a template off this kernel; returns its process id, in the kernel only.
+    """Fork a template off this kernel. Only the kernel returns, with the template's process id.
 
     Raises:
         Forked: In each kernel that the template forks.
@@ -85,7 +85,7 @@ def snapshot(request: ForkRequest) -> int:
 
 
 def wait_as_template(path: str, *, is_warm: bool) -> Forked:
-    """Serve as a template; returns in each kernel that is forked.
+    """Serve as a template. Only forked kernels return.
 
     With `is_warm` it imports the usual libraries first.
     """
@@ -104,7 +104,7 @@ def wait_as_template(path: str, *, is_warm: bool) -> Forked:
 
 
 def serve(connection: socket.socket) -> Forked:
-    """Fork a kernel for each request; returns in the forked kernels only."""
+    """Fork a kernel for each request. Only forked kernels return."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     woken, wake = socket.socketpair()
     wake.setblocking(False)
@@ -136,7 +136,7 @@ def serve(connection: socket.socket) -> Forked:
 
 
 def _admit(entry: Entry, handles: list[int]) -> Forked | None:
-    """Fork a template that enters a sandbox; returns something in its kernels only."""
+    """Fork a template that enters a sandbox. The result is None outside of forked kernels."""
     anchor = handles.pop(0) if handles else None
     adopt_orphans()
     try:
@@ -154,7 +154,7 @@ def _admit(entry: Entry, handles: list[int]) -> Forked | None:
 
 
 def _fork_kernel(request: ForkRequest, kernels: set[int]) -> Forked | None:
-    """Fork one kernel; returns something in that kernel only."""
+    """Fork one kernel. The result is None outside of the kernel."""
     try:
         pid, lifeline = fork(request)
     except OSError as error:

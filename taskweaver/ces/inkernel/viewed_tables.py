@@ -33,7 +33,7 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class ViewProblem(Exception):
-    """A view that cannot be had; its text is for the client.
+    """A view that cannot be made, with a text for the client.
 
     Attributes:
         kind: ``missing``, ``invalid``, or ``slow``.
@@ -93,7 +93,7 @@ def _arrow_of(frame: Any, polars: Any) -> Any:
 
 
 def is_table(value: Any) -> bool:
-    """Return whether a value is a table; nothing is copied."""
+    """Return whether a value is a table, without copying."""
     library, kind = type(value).__module__.partition(".")[0], type(value).__name__
     if library == "numpy":
         return kind == "ndarray" and value.ndim in {1, 2}
@@ -191,7 +191,7 @@ ViewedTable = PandasTable | ArrowTable
 
 
 def select(table: ViewedTable, filters: Sequence[Filter], order: Sequence[Key]) -> Any:
-    """Return the positions of the rows that pass all filters, in an order; equal ones as they were.
+    """Return the positions of the rows that pass all filters, in a stable order.
 
     Missing values come last, whichever way a column is sorted.
 

@@ -59,13 +59,13 @@ class Wire:
         return header
 
     def receive_bytes(self, size: int) -> bytearray:
-        """Return the next bytes of the body; raises as `receive`."""
+        """Return the next bytes of the body, or raise as `receive`."""
         data = bytearray(size)
         self.receive_into(memoryview(data))
         return data
 
     def receive_into(self, view: memoryview) -> None:
-        """Fill a writable buffer with the next bytes of the body; raises as `receive`."""
+        """Fill a writable buffer with the next bytes of the body, or raise as `receive`."""
         done = 0
         while done < len(view):
             count = self._connection.recv_into(view[done:])

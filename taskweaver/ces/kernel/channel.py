@@ -207,7 +207,7 @@ class KernelChannel:
         return str(message["header"]["msg_id"])
 
     def look(self) -> ForeignCells:
-        """Receive all output until now; return the cells of other clients.
+        """Receive all output until now, and return the cells of other clients.
 
         Messages of a cell that ended can still be on their way: those before the answer to a
         question have come with it. A cell that runs keeps the kernel from answering.
@@ -217,7 +217,7 @@ class KernelChannel:
         return self.foreign
 
     def take_idle(self) -> bool:
-        """Take output that has come, of no request that is waited for; return if there is more."""
+        """Take output of no awaited request, and return whether there is more."""
         return self._drain(self._iopub, self._note) == _MOST_AT_ONCE
 
     def _note(self, message: dict[str, Any], waiting: Request | None = None) -> None:
@@ -271,7 +271,7 @@ class KernelChannel:
         waiting.ending = "reply"
 
     def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> int:
-        """Receive the messages that have come, `_MOST_AT_ONCE` at most; return their number."""
+        """Receive at most `_MOST_AT_ONCE` waiting messages, and return the number."""
         for number in range(_MOST_AT_ONCE):
             try:
                 frames = socket.recv_multipart(self._zmq.NOBLOCK)
@@ -283,7 +283,7 @@ class KernelChannel:
         return _MOST_AT_ONCE
 
     def _message(self, frames: list[bytes]) -> dict[str, Any] | None:
-        """Return a message; None when it is not signed with our key, torn, or has not its form."""
+        """Return a message, or None for a torn, unsigned or malformed message."""
         try:
             _, parts = self._session.feed_identities(frames)
             message: dict[str, Any] = self._session.deserialize(parts)

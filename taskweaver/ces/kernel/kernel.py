@@ -67,7 +67,7 @@ class KernelPlugins:
         self._lost: dict[str, str] = {}
 
     def update(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
-        """Load new and changed plugins, and remove others; return the problems by name."""
+        """Load new and changed plugins, remove others, and map names to problems."""
         gone = list(removed)
         new = [plugin for plugin in plugins if self.loaded.get(plugin.name) != plugin]
         for name in [*gone, *(plugin.name for plugin in new)]:
@@ -75,7 +75,7 @@ class KernelPlugins:
         return self._load(new, gone) if new or gone else {}
 
     def load_again(self) -> None:
-        """Load all plugins into a fresh kernel; `take_lost` returns those that fail now."""
+        """Load all plugins into a fresh kernel. `take_lost` returns the plugins that fail now."""
         before, self.loaded = self.loaded, {}
         try:
             self._lost |= self._load(list(before.values()), []) if before else {}
@@ -89,7 +89,7 @@ class KernelPlugins:
         return [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
 
     def _load(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str]:
-        """Load plugins in one request; each alone if one of them ended the kernel."""
+        """Load plugins in one request, or each alone after a plugin ended the kernel."""
         problems = self._ask(new, gone)
         if problems is not None:
             return problems
@@ -131,7 +131,7 @@ class Kernel:
         on_stop: Callable[[Kernel], None],
         origin: KernelSnapshot | None = None,
     ) -> None:
-        """Prepare a kernel; nothing runs yet unless it is forked off the snapshot `origin`.
+        """Prepare a kernel. Nothing runs yet, unless forked off the snapshot `origin`.
 
         `launch` starts a process in the background, unless its function returns False by then;
         `on_stop` is called once.
@@ -172,7 +172,7 @@ class Kernel:
 
     @property
     def process(self) -> KernelProcess | None:
-        """Its process; None when it does not run."""
+        """The process, or None when the kernel does not run."""
         return None if self._running is None else self._running.process
 
     def start(self) -> None:
@@ -193,7 +193,7 @@ class Kernel:
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None
     ) -> ExecutionResult:
-        """Run a cell to its end, its deadline, or the kernel's death; see `Client`."""
+        """Run a cell to its end, its deadline, or the kernel's death (see `Client`)."""
         with self.operation():
             try:
                 running = self._ready()
@@ -221,11 +221,11 @@ class Kernel:
             return result
 
     def operation(self) -> AbstractContextManager[None]:
-        """Exclude operations of other threads; see `Client`."""
+        """Exclude operations of other threads (see `Client`)."""
         return self._operations.one()
 
     def offer(self, functions: HostFunctions) -> None:
-        """Let cells call functions of this process, now and after each restart; see `Client`."""
+        """Let cells call functions of this process, now and after each restart (see `Client`)."""
         with self.operation():
             if self._calls is not None:
                 self._calls.functions = functions
@@ -235,7 +235,7 @@ class Kernel:
                 self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the kernel's namespace, now and after each restart; see `Client`."""
+        """Put a plugin into the kernel's namespace, now and after each restart (see `Client`)."""
         problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
         if problem:
             raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
@@ -243,32 +243,32 @@ class Kernel:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins, and remove others, now and after each restart; see `Client`."""
+        """Load plugins, and remove others, now and after each restart (see `Client`)."""
         with self.operation():
             self._ready()
             return self._plugins.update(plugins, removed)
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a first impression of data files; see `Client`."""
+        """Return a first impression of data files (see `Client`)."""
         with self.operation():
             report = self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
         return mapping(report.get("files"))
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of its variables; see `Client`."""
+        """Return a view of the kernel's variables (see `Client`)."""
         with self.operation():
             self._restore(self._ready())
             return self._request({"op": "view", **wanted}, _OVERVIEW_S) or {}
 
     def _restore(self, running: RunningKernel) -> list[str]:
-        """Fill a kernel from its stored state if need be; return the problems."""
+        """Fill a kernel from a stored state where needed, and return the problems."""
         limit_s = self._limits.start_timeout_s + RESTORE_S
         problems = running.restore(self._origin, partial(self._ask, running, limit_s=limit_s))
         self._interrupts.check()
         return problems
 
     def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
-        """Send an operation that may end the kernel; None if it did."""
+        """Send an operation. The result is None if the operation ended the kernel."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
         _, exchange = self._run(self._ready(), "", payload, None, limit_s)
@@ -292,25 +292,25 @@ class Kernel:
                 self._ask(self._running, {"op": "variables", "values": self._session_vars})
 
     def restore_from(self, origin: Origin) -> None:
-        """Start from a stored state, now and after each restart; see `Client`."""
+        """Start from a stored state, now and after each restart (see `Client`)."""
         self._origin = origin
 
     def snapshot(self) -> KernelSnapshot:
-        """Keep the state of this moment in a sleeping process; see `Client`."""
+        """Keep the state of this moment in a sleeping process (see `Client`)."""
         with self.operation():
             arrival, homes = self._fork({"op": "snapshot"})
             template = Template(arrival, self._limits.start_timeout_s, homes=homes)
             return KernelSnapshot(template, dict(self._plugins.loaded), dict(self._session_vars))
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
-        """Fork a child that holds the state of this moment and can write it; see `Client`."""
+        """Fork a child that holds and can write the state of this moment (see `Client`)."""
         asked = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
         with self.operation():
             arrival, _ = self._fork(asked)
             return StateWriter(arrival.connection, arrival.handle)
 
     def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
-        """Have the kernel fork a child; return it, and the place for its private folders."""
+        """Have the kernel fork a child, and return child and place of private folders."""
         if (running := self._running) is None:
             raise ForkRefused("it is not running")
         limit_s = self._limits.start_timeout_s
@@ -319,7 +319,7 @@ class Kernel:
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up; zeros when it does not run."""
+        """The memory of the kernel, or zeros when the kernel does not run."""
         return footprint(own.pid) if (own := self.process) else Footprint()
 
     @property
@@ -328,13 +328,13 @@ class Kernel:
         return self.place.guard.bounds
 
     def foreign_cells(self) -> list[str]:
-        """Return, once, the code of cells that other clients ran; see `Client`."""
+        """Return, once, the code of cells that other clients ran (see `Client`)."""
         with self.operation():
             return self._running.foreign_cells() if self._running is not None else []
 
     @property
     def last_foreign_request(self) -> float:
-        """Time of the last request of another client; see `Client`."""
+        """Time of the last request of another client (see `Client`)."""
         return self._operations.last_foreign_request
 
     def left_behind(self) -> str:
@@ -342,7 +342,7 @@ class Kernel:
         return self.place.guard.left_behind()
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory; return its name there."""
+        """Write a file into the working directory, and return the file's name there."""
         return write_file(self.place.cwd, filename, content)
 
     def interrupt(self) -> None:
@@ -429,7 +429,7 @@ class Kernel:
     def _ask(
         self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
     ) -> dict[str, Any]:
-        """Have the kernel's own side do something; return its report."""
+        """Have the kernel's own side do something, and return the report."""
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status in {"ok", "error"}:
             return answer(operation["op"], exchange.reply)
@@ -463,7 +463,7 @@ class Kernel:
             self.state = "stopped" if self._is_closed else "ready"
 
     def _discard(self, grace_s: float = 0.0) -> None:
-        """End the process, if there is one; the next cell starts another."""
+        """End the process, if any. The next cell starts another."""
         running, self._running, self._starting = self._running, None, None
         if running is not None:
             running.end(grace_s)

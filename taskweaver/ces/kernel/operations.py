@@ -31,7 +31,7 @@ _AGAIN_S = 0.1  # between two looks at a kernel that has more than is taken at o
 
 
 class Interrupts:
-    """Interrupts of one kernel; `request` and `send` may be called from any thread.
+    """Interrupts of one kernel. `request` and `send` may be called from any thread.
 
     Attributes:
         is_requested: Whether the open operation is to end.
@@ -47,7 +47,7 @@ class Interrupts:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Keep interrupts that come in the block; blocks of one thread may be nested.
+        """Keep interrupts that come in the block. Blocks of one thread may be nested.
 
         Blocks of several threads must exclude each other.
         """
@@ -60,7 +60,7 @@ class Interrupts:
             self._open -= 1
 
     def request(self) -> None:
-        """Interrupt the open operation; without one, nothing happens."""
+        """Interrupt the open operation, if any."""
         self.is_requested = self._open > 0
         self._changed.set()
 
@@ -93,7 +93,7 @@ class Interrupts:
 
 
 class IdleOutput:
-    """The thread that waits for output; for any thread. Close it."""
+    """The thread that waits for output, for use by any thread. Close it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # for all below
@@ -104,7 +104,7 @@ class IdleOutput:
         self._wake = -1
 
     def add(self, fd: int, look: Callable[[], None]) -> None:
-        """Add a file descriptor, until `forget`; `look` takes the output that it announces."""
+        """Add a file descriptor until `forget`, with the function `look` that takes the output."""
         if not HAS_EPOLL:
             return
         # Without a descriptor to wait with, output waits for the next operation.
@@ -143,7 +143,7 @@ class IdleOutput:
                 self._poll.unregister(fd)
 
     def close(self) -> None:
-        """Forget all, and end the thread; another one starts with the next kernel."""
+        """Forget all, and end the thread. Another thread starts with the next kernel."""
         with self._lock:
             self._looks.clear()
             self._more.clear()
@@ -202,7 +202,7 @@ class Operations:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Exclude operations of other threads; an interrupt from now on ends those of the block."""
+        """Exclude operations of other threads. An interrupt ends the operations of the block."""
         channel, has_more = None, False
         try:
             with self.lock, self._interrupts.kept():
@@ -231,7 +231,7 @@ class Operations:
 
     @property
     def last_foreign_request(self) -> float:
-        """Time of the last request of another client; see `Client`."""
+        """Time of the last request of another client (see `Client`)."""
         if (channel := self._channel) is None:
             return -math.inf
         return time.monotonic() if channel.foreign.running else channel.foreign.last_request

@@ -89,7 +89,7 @@ def _shortened(part: str) -> str:
 
 
 def _package(file: str) -> str:
-    """Return the package that a file belongs to; empty for a cell and the user's own files."""
+    """Return the package that a file belongs to, or "" for a cell and the user's own files."""
     match = _PACKAGE.search(file)
     if match:
         return (match[1] or match[2]).removesuffix(".py")
@@ -181,7 +181,7 @@ class Report:
 
 
 def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields the kernel's own side put into a reply; none when there are none."""
+    """Return the fields, if any, that the kernel's own side put into a reply."""
     expressions = reply.get("user_expressions")
     text = expressions.get("taskweaver") if isinstance(expressions, dict) else None
     if not isinstance(text, str):
@@ -233,7 +233,7 @@ def _call(row: object) -> PluginCall | None:
 
 
 def trace(reply: Mapping[str, Any]) -> str:
-    """Return the traceback in a reply; empty when there is none."""
+    """Return the traceback in a reply, or ""."""
     lines = reply.get("traceback")
     parts = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
     return readable_trace(text("".join(parts), _MAX_TRACE_CHARS).strip())
@@ -269,7 +269,7 @@ class Ended:
 
     @classmethod
     def of(cls, process: KernelProcess | None, origin: Origin, *, has_died: bool) -> Self | None:
-        """Return the end of a kernel's process; None while it runs. `origin` has its variables."""
+        """Return the end of a process, or None while running. `origin` has the variables."""
         if process is not None and process.is_alive and not has_died:
             return None
         state = origin()

@@ -26,7 +26,7 @@ def connection_file(folder: Path, client_id: str) -> Path:
 
 
 def write_file(cwd: Path, name: str, content: bytes) -> str:
-    """Write a file into a working directory; return its name there.
+    """Write a file into a working directory, and return the file's name there.
 
     Raises:
         ValueError: If the name leaves the directory.
@@ -69,5 +69,5 @@ class KernelPaths:
 
     @property
     def connection_file(self) -> Path:
-        """File by which other programs reach the kernel; see `connection_file`."""
+        """File by which other programs reach the kernel (see `connection_file`)."""
         return connection_file(self.folder, self.session_id)

@@ -75,7 +75,7 @@ class RunningKernel:
         raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
 
     def restore(self, origin: Origin, ask: Ask) -> list[str]:
-        """Fill it from a stored state, unless it has its variables; return the problems."""
+        """Fill the kernel from a stored state, unless filled before, and return the problems."""
         state = None if self.has_state else origin()
         own = self.process
         problems = [] if state is None else state.restore(own.pid, own.homes, ask)
@@ -89,7 +89,7 @@ class RunningKernel:
         return problems
 
     def _publish(self) -> None:
-        """Write the connection file; only this user can read it."""
+        """Write the connection file, which only this user can read."""
         key = self.process.connection["key"]
         own = {"key": key if isinstance(key, str) else key.decode(), "kernel_name": "python3"}
         self.file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -131,7 +131,7 @@ class RunningKernel:
                 raise
 
     def foreign_cells(self) -> list[str]:
-        """Return, once, the code of cells that other clients ran; none of a kernel that died."""
+        """Return, once, the code of cells that other clients ran in a living kernel."""
         is_open = self.has_state and self.process.is_alive
         return self.channel.look().take() if is_open else []
 
@@ -183,7 +183,7 @@ class RequestWait:
         return "ok" if reply.reply.get("status") == "ok" else "error"
 
     def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
-        """Await a request's end; past the deadline interrupt it, then kill the kernel.
+        """Await a request's end. Past the deadline interrupt, then kill the kernel.
 
         Returns:
             How it ended, and the output.

@@ -48,7 +48,7 @@ class Footprint:
 
 
 def footprint(pid: int) -> Footprint:
-    """Return the memory of a process, from ``/proc/PID/smaps_rollup``; zeros when it ended.
+    """Return the memory of a process, from ``/proc/PID/smaps_rollup``, or zeros after the end.
 
     Where there is no file of this kind, as on macOS, no part of it counts as shared.
     """
@@ -63,7 +63,7 @@ def footprint(pid: int) -> Footprint:
 
 
 def read_rollup(pid: int) -> dict[str, int]:
-    """Return the sums of a process's memory in bytes, by the system's names; empty where hidden."""
+    """Map the system's names to sums of a process's memory in bytes, if not hidden."""
     try:
         return _sizes(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
     except OSError:
@@ -71,7 +71,7 @@ def read_rollup(pid: int) -> dict[str, int]:
 
 
 def keep(pid: int, file: int) -> None:
-    """Take charge of the file that a process handed over; close it where it is not needed.
+    """Take charge of the file that a process handed over, and close a superfluous file.
 
     The process is known to have sent it; the file is closed at once, or by `forget`.
     """
@@ -93,7 +93,7 @@ def forget(pid: int) -> None:
 
 
 def _read_kept(pid: int) -> dict[str, int]:
-    """Return the sums in a kept file; none where it cannot be of the present process.
+    """Return the sums in a kept file, unless the file is certainly of another process.
 
     A process can replace its program after it handed the file over. The file then describes memory
     that is not the process's any more, and its size differs from the one the system shows to all.

@@ -36,7 +36,7 @@ _RECENT: deque[int] = deque(maxlen=256)
 
 
 def death_fd(process: subprocess.Popen[bytes]) -> int:
-    """Return a file descriptor that can be read from when a child has ended; close it.
+    """Return a file descriptor that is readable when a child has ended. Close it.
 
     Raises:
         OSError: If there is no room for another one.
@@ -102,7 +102,7 @@ def is_owned(pid: int) -> bool:
 
 
 class ProcessHandle:
-    """A process that runs, by a handle; a pidfd never means another process of its number.
+    """A running process by a handle: a pidfd never means another process of the same number.
 
     Attributes:
         pid: Process id.
@@ -129,7 +129,7 @@ class ProcessHandle:
         return facts.rpartition(b")")[2].split()[0] in _STOPPED
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when the process has ended."""
+        """Send a signal, unless the process has ended."""
         if not self.has_ended():
             send_signal(self.pid, self.death_fd, number)
 

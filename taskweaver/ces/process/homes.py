@@ -29,7 +29,7 @@ _FIRST_NAMESPACE = 0xEFFFFFFC
 
 
 def private_folder(parent: Path | None = None) -> Path:
-    """Make a temporary folder that only this user can look into; `sweep_folders` finds it later.
+    """Make a temporary folder that only this user can look into. `sweep_folders` removes leftovers.
 
     Without `parent` it is in the folder for temporary files.
     """
@@ -53,7 +53,7 @@ def _namespace() -> str:
 
 @contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
-    """Make a private folder for the time of the block; see `private_folder`."""
+    """Make a private folder for the time of the block (see `private_folder`)."""
     folder = private_folder(parent)
     try:
         yield folder
@@ -129,7 +129,7 @@ class Home:
         self._is_published = self.draft == self.path
 
     def publish(self) -> None:
-        """Move it to its place; its files are complete.
+        """Move the complete folder to its place.
 
         Raises:
             OSError: If it cannot be moved, or code has taken its name.
@@ -141,7 +141,7 @@ class Home:
         self._is_published = True
 
     def remove(self) -> None:
-        """Remove it; safe to call again."""
+        """Remove the folder. Safe to call again."""
         remove_folder(self.path if self._is_published else self.draft)
 
     def __enter__(self) -> Self:

@@ -30,7 +30,7 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
 
 
 def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill what carries a mark until none is left; return whether that was reached.
+    """Kill marked processes until none is left, and return whether none is left.
 
     A look may miss what was just forked by one that is gone. So two looks in a row must find
     nothing, or five once something was found; the last one is at all processes.
@@ -48,7 +48,7 @@ def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
 
 
 def owned_mark() -> str:
-    """Return a mark that names this process as the owner; all of them are of one length."""
+    """Return a mark that names this process as the owner. All marks have one length."""
     return create_id(f"{_owned_prefix()}{os.getpid():010d}")
 
 
@@ -77,7 +77,7 @@ def _owned_prefix() -> str:
 
 
 def _search(value: str, variable: str) -> Callable[[bool], bool]:
-    """Return a function that kills what carries a mark; see `_Search.kill`."""
+    """Return a function that kills marked processes (see `_Search.kill`)."""
     if not HAS_HANDLES:
         return lambda _: _kill_by_environment(variable, value)
     entry = f"{variable}={value}".encode()
@@ -104,7 +104,7 @@ def _kill_by_environment(variable: str, value: str) -> bool:
 
 
 class _Search:
-    """Looks for processes by their environments; each look begins with those that are new.
+    """Search for processes by environment. Each look begins with new processes.
 
     So little time passes between the list of processes and a look at one that may fork, and be
     gone, at any moment.
@@ -148,7 +148,7 @@ class _Search:
         return bool(found)
 
     def _kill(self, pid: int, handles: ExitStack) -> int | None:
-        """Kill a process that is meant; return its handle, or None.
+        """Kill a process that is meant, and return a handle, or None.
 
         Raises:
             OSError: If it has ended, or is another user's.
@@ -173,7 +173,7 @@ class _Search:
 
 
 def _environment(pid: int) -> bytes:
-    """Return the environment of a process; that of each is read when a command ends.
+    """Return the environment of a process, fast: every process is read when a command ends.
 
     Raises:
         OSError: If it has ended, or is another user's.

@@ -72,7 +72,7 @@ class KernelProcess:
 
     @property
     def is_stopped(self) -> bool:
-        """True if something holds the process; see `ProcessHandle.is_stopped`."""
+        """True if something holds the process (see `ProcessHandle.is_stopped`)."""
         return self._handle.is_stopped
 
     def exit_text(self) -> str:
@@ -120,7 +120,7 @@ class KernelHome(Home):
     """
 
     def __init__(self, homes: Homes | None = None) -> None:
-        """Prepare it in `homes`; None takes the place for temporary files."""
+        """Prepare the folder in `homes`, or in the place for temporary files."""
         self.homes = homes or Homes()
         super().__init__(self.homes)
         self.id = create_id("kernel")
@@ -133,7 +133,7 @@ class KernelHome(Home):
 
 
 def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProcess:
-    """Start a kernel; it is not ready yet.
+    """Start a kernel that is not ready yet.
 
     Raises:
         OSError: If the process cannot be started.

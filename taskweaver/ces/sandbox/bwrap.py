@@ -73,7 +73,7 @@ def _tmpfs(path: str) -> list[str]:
 
 @cache
 def _can_disable_namespaces() -> bool:
-    """Return whether this bubblewrap knows the option (0.8 and newer); the filter refuses too."""
+    """Return whether this bubblewrap has the option (0.8 and newer). The filter refuses too."""
     if shutil.which("bwrap") is None:
         return False
     done = subprocess.run(

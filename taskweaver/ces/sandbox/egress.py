@@ -83,7 +83,7 @@ class EgressProxy(LocalServer):
         self._thread.start()
 
     def close(self) -> None:
-        """End it and every connection through it; safe to call again."""
+        """End the proxy and every connection. Safe to call again."""
         super().close()
         # A look-up cannot be broken off: its thread ends when the resolver gives up.
         self._lookups.shutdown(wait=False, cancel_futures=True)
@@ -150,7 +150,7 @@ class EgressProxy(LocalServer):
         raise _Refused(502, "Cannot be reached", text) from reason
 
     async def _addresses(self, request: ProxyRequest) -> list[str]:
-        """Return where a host is; all of its addresses must be permitted."""
+        """Return the addresses of a host, all of which must be permitted."""
         look_up = partial(socket.getaddrinfo, request.host, request.port, type=socket.SOCK_STREAM)
         try:
             async with asyncio.timeout(self._idle_s):

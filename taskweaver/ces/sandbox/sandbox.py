@@ -57,7 +57,7 @@ def confined(
     copies: Iterable[tuple[Path, str]] = (),
     aliases: Iterable[tuple[Path, str]] = (),
 ) -> Iterator[Confined]:
-    """Give the command line that runs a command in a sandbox; start it inside the ``with``.
+    """Give the command line that runs a command in a sandbox, to be started inside the ``with``.
 
     With bubblewrap only, `copies` pairs files and folders to read with their places inside, and
     `aliases` folders to write with their further places.
@@ -156,7 +156,7 @@ def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
 
 @contextmanager
 def facts_of_outside(folder: Path) -> Iterator[dict[str, object]]:
-    """Set up things outside of a sandbox that must not be reached; give the facts for `probe`."""
+    """Set up things outside of a sandbox that must not be reached, as facts for `probe`."""
     canary = folder / "canary"
     canary.write_text("outside")
     name = f"\0{folder.name}"
@@ -247,7 +247,7 @@ class SandboxRequest:
 
 
 def is_confined(wanted: str) -> bool:
-    """Return whether code runs in a sandbox here; where it cannot run, that counts as one."""
+    """Return whether code runs in a sandbox here, or not at all."""
     try:
         return SandboxRequest(wanted, SandboxPolicy()).choose().policy is not None
     except SandboxUnavailable:

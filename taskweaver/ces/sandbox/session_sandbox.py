@@ -117,7 +117,7 @@ class SandboxStart:
     _fonts: list[Path] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        """Find the lists of fonts; without namespaces, make a folder for temporary files."""
+        """Find the lists of fonts. Without namespaces, make a folder for temporary files."""
         self._fonts.extend(self.plan.font_lists())
         if not self._has_namespaces:  # `/tmp` is everybody's
             (Path(self._tmp) / ".matplotlib").mkdir(parents=True)
@@ -151,7 +151,7 @@ class SandboxStart:
 
     @property
     def _own_processes(self) -> int:
-        """The limit on processes that a process in it can set for itself; 0 for none."""
+        """The limit on processes that a process inside can set for itself, or 0 for no limit."""
         is_counted = self._has_namespaces and counts_by_sandbox()
         return self.plan.limits.process_limit if is_counted else 0
 
@@ -185,7 +185,7 @@ class SandboxStart:
         )
 
     def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
-        """Start the sandbox with an anchor in it; None where there are no namespaces.
+        """Start the sandbox with an anchor inside, or return None where there are no namespaces.
 
         Raises:
             ForkRefused: If it does not come up.
@@ -299,7 +299,7 @@ class SessionSandbox:
         is_wanted: Callable[[], bool],
         warm: Zygote | None = None,
     ) -> None:
-        """Start it; call this from a thread that lives as long as the box.
+        """Start the sandbox, from a thread that lives as long as the box.
 
         Of `place` only working directories can be written. Without `warm`, the keeper of the warm
         process that the template is forked from, or where that fails, the template starts from
@@ -347,7 +347,7 @@ class SessionSandbox:
     def _enter(
         self, start: SandboxStart, log_path: Path, is_wanted: Callable[[], bool], warm: Zygote
     ) -> Handshake | None:
-        """Have a warm process fork a template that enters; None where it has to start cold."""
+        """Have a warm process fork a template that enters. None means a cold start."""
         template = warm.template()
         if template is None:
             return None
@@ -384,7 +384,7 @@ class SessionSandbox:
             return expected.arrive_started(self._process, timeout_s, is_wanted)
 
     def start(self, cwd: Path, log_path: Path) -> KernelProcess:
-        """Start a kernel in it; it is not ready yet.
+        """Start a kernel inside that is not ready yet.
 
         Raises:
             ForkRefused: If the box has ended.
@@ -392,7 +392,7 @@ class SessionSandbox:
         return self._template.spawn(cwd, log_path)
 
     def close(self) -> None:
-        """End everything in it; safe to call again."""
+        """End all processes inside. Safe to call again."""
         self._template.close()
         self._kill()
         self._release()
@@ -410,7 +410,7 @@ class SessionSandbox:
 
     @property
     def _first_process(self) -> subprocess.Popen[bytes] | None:
-        """The process whose end is the end of the sandbox; None before it is started."""
+        """The process whose end is the end of the sandbox, or None before the start."""
         return self._process if self._anchor is None else self._anchor.process
 
     def _kill(self) -> None:
@@ -433,7 +433,7 @@ class SessionSandbox:
 
 
 class SessionSandboxes:
-    """The sandboxes of an application, by the folder of the session; for any thread."""
+    """The sandboxes of an application by the folder of the session, for any thread."""
 
     def __init__(self, plan: SandboxPlan, warm: Zygote | None = None) -> None:
         self._plan = plan
@@ -442,7 +442,7 @@ class SessionSandboxes:
         self._locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
     def start(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> KernelProcess:
-        """Start a kernel in the box of its session; a box that has ended is replaced.
+        """Start a kernel in the box of its session. An ended box is replaced.
 
         Call this from threads that live as long as the boxes.
 

@@ -73,7 +73,7 @@ class ArtifactList:
     def add(
         self, path: Path, type: str, *, name: str = "", original_name: str = "", preview: str = ""
     ) -> str:
-        """List a file; return its id."""
+        """List a file, and return the id of the artifact."""
         self._count += 1
         id_ = name or f"obj_{self._count:04x}_{type}"
         listed = Listed(id_, type, str(path), original_name or path.name, preview)
@@ -85,7 +85,7 @@ class ArtifactList:
         self._described[str(path.resolve())] = text
 
     def report(self) -> list[dict[str, Any]]:
-        """Add new and changed files that are not listed yet; return all artifacts."""
+        """Add new and changed files that are not listed yet, and return all artifacts."""
         known = {Path(item.file_name).resolve() for item in self.items}
         for name, stamp in _files(self.folder):
             path = Path(name)
@@ -109,7 +109,7 @@ def free_name(stem: str, suffix: str) -> Path:
 
 
 def _files(folder: Path, depth: int = 0) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield visible files below a folder with time and size; bounded, without links."""
+    """Yield the first visible files below a folder, without links, with time and size."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)[:MAX_FILES]
     except OSError:

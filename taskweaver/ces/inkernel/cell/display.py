@@ -48,7 +48,7 @@ class FilePublisher(ZMQDisplayPublisher):
     """Writes displayed pictures and documents to files, prints the rest."""
 
     def publish(self, data: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Save or print the displayed data; that of another client's cell is sent."""
+        """Save or print the displayed data, or send the data of another client's cell."""
         if FOREIGN.is_running:
             super().publish(data, *args, **kwargs)
             return
@@ -101,7 +101,7 @@ def text_of(data: dict[str, Any]) -> str:
 
 
 def save_rich(data: dict[str, Any], display_id: str = "") -> bool:
-    """Write the richest form of displayed data to a file; return whether there was one.
+    """Write the richest form of displayed data to a file, and return whether there is a rich form.
 
     A display of the same id, if not empty, is written over the one before in the cell.
     """

@@ -1,4 +1,4 @@
-"""The matplotlib backend of kernels: no screen; a picture of a figure becomes a file, or a message.
+"""The matplotlib backend of kernels, without a screen: pictures become files or messages.
 
 Figures stay open by number from cell to cell, so that they can be changed and shown again. A cell
 draws into a new one unless it names an open one, as in a notebook. Its pictures are those of the
@@ -158,7 +158,7 @@ class FigureManager(FigureManagerBase):
 
     @classmethod
     def pyplot_show(cls, **_: Any) -> None:
-        """Write the figures of this cell; where there are none, the last one that is open."""
+        """Write the figures of this cell, or else the last open figure."""
         last = Gcf.get_all_fig_managers()[-1:]
         if not collect_figures() and last:
             show_figure(last[0].canvas.figure)
@@ -176,7 +176,7 @@ class FigureCanvas(FigureCanvasAgg):
         self.figure.stale = is_changed
 
     def print_figure(self, filename: Any, *args: Any, **kwargs: Any) -> Any:
-        """Write the figure; as a picture in the working directory, that shows it."""
+        """Write the figure. A picture in the working directory counts as shown."""
         is_changed = self.figure.stale
         written = super().print_figure(filename, *args, **kwargs)
         if isinstance(filename, str | Path):
@@ -192,7 +192,7 @@ class FigureCanvas(FigureCanvasAgg):
 
 
 def _active() -> Any:
-    """Return the manager of the figure that the cell draws into; None for a new one."""
+    """Return the manager of the figure that the cell draws into, or None for a new figure."""
     last = next(reversed(Gcf.figs.values()), None)
     return last if last is not None and last.num in ARTIFACTS.figures else None
 
@@ -205,7 +205,7 @@ def _activate(manager: Any) -> None:
 
 
 def keep_backend() -> None:
-    """Have pyplot keep this backend; another client may choose one that shows something."""
+    """Have pyplot keep this backend. Another client may choose a backend with a screen."""
     pyplot: Any = sys.modules.get("matplotlib.pyplot")
     plain: Any = getattr(pyplot, "switch_backend", None)
     if plain is None:
@@ -224,7 +224,7 @@ def keep_backend() -> None:
 
 
 def collect_figures() -> bool:
-    """Write the figures that the cell made, named or changed; return whether there are any."""
+    """Write the figures that the cell made, named or changed, and return whether there are any."""
     keep_backend()
     managers = Gcf.get_all_fig_managers()
     due = [one for one in managers if one.num in ARTIFACTS.figures or one.canvas.figure.stale]

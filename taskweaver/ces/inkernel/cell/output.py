@@ -27,7 +27,7 @@ _LATE = "Output of earlier cells, which came after their end:\n"
 
 
 class OutputBudget:
-    """Number of bytes the current cell may still print; shared by both streams.
+    """Number of bytes the current cell may still print, shared by both streams.
 
     Half of the limit goes out as it is written. The rest is held, with the end of it kept, until
     the cell ends; so is what is written between cells, until the next one begins.
@@ -64,7 +64,7 @@ class OutputBudget:
 
     @contextmanager
     def silence(self) -> Iterator[None]:
-        """Drop what this thread prints inside the block; other threads print as before."""
+        """Drop the output of this thread inside the block. Other threads print as before."""
         self.silent = threading.get_ident()
         try:
             yield
@@ -107,7 +107,7 @@ class OutputBudget:
                 self._held.popleft()
 
     def flush(self, title: str = "") -> None:
-        """Print what is held, with a line about what is left out; hold what comes now."""
+        """Print the held output, with a line about the part left out, and hold later output."""
         with self._lock:
             held, self._held = self._held, deque()
             lost, self._lost = self._lost, Counter()
@@ -137,7 +137,7 @@ class LimitedStream(OutStream):
     """The stream that took this one's place when its process was forked."""
 
     def write(self, string: str) -> int:
-        """Print as much as the budget allows; return the length of the whole text."""
+        """Print as much as the budget allows, and return the length of the whole text."""
         if self.heir is not None:
             return int(self.heir.write(string))
         if not isinstance(string, str):
@@ -161,11 +161,11 @@ class LimitedStream(OutStream):
             super().write(text)
 
     def close(self) -> None:
-        """Stay open for later cells; the process closes the stream with its end."""
+        """Stay open for later cells. The process closes the stream with its end."""
         self.flush()
 
     def flush(self) -> None:
-        """Send the buffered text; do nothing when the buffer is empty."""
+        """Send the buffered text, if any."""
         if self.heir is not None:
             self.heir.flush()
         else:
@@ -203,7 +203,7 @@ class LimitedStream(OutStream):
                     return
 
     def _take_some(self) -> bool:
-        """Move a block from the pipe to the stream and the log; return False at the pipe's end."""
+        """Move a block from the pipe to the stream and the log. Return False at the pipe's end."""
         fd: Any = self._fid
         data = os.read(fd, _PIPE_BYTES)
         if not data:

@@ -34,7 +34,7 @@ _TABLES = {"pandas", "numpy", "builtins"}
 
 
 def table_text(value: Any, limit_chars: int) -> str:
-    """Return a pandas table as JSON; empty for any other value.
+    """Return a pandas table as JSON, or "" for any other value.
 
     Rows are left out at the end of a table that has too many values or too much text.
 

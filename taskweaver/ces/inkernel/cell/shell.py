@@ -44,7 +44,7 @@ _MOST_CHARS = 1 << 20
 
 
 def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path) -> str:
-    """Return a line with the names that an error may be about; empty for none.
+    """Return a line with the names that an error may be about, or "".
 
     Args:
         error: The error of a cell.

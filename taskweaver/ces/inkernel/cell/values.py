@@ -33,7 +33,7 @@ _MAX_COLUMNS = 60
 
 
 def bounded_repr(value: Any, limit_chars: int, other: Callable[[Any], str] = repr) -> str:
-    """Return the text of a value; of a large built-in one, its beginning and its length.
+    """Return the text of a value, or beginning and length of a large built-in value.
 
     `other` returns the text of an object that is not of a built-in type.
     """

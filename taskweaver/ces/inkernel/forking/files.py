@@ -48,7 +48,7 @@ class MappedRange:
 
 
 class Mappings:
-    """A snapshot of ``/proc/self/maps``; each view is parsed when first used."""
+    """A snapshot of ``/proc/self/maps``, of which each view is parsed when first used."""
 
     def __init__(self) -> None:
         self._text = Path("/proc/self/maps").read_bytes()
@@ -135,7 +135,7 @@ class OpenFiles:
     """Distinguishes the kernel's own files from those that the user's code opened."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the open files; call it before any code of the user ran."""
+        """Record the open files, before any code of the user ran."""
         self._namespace = namespace
         self._own = open_files()
         self._addresses = {
@@ -204,6 +204,6 @@ def _is_open_at(file: Any, fd: int) -> bool:
 
 
 def _address(fd: int) -> object:
-    """Return the address to which a socket is bound; an accepted connection has its listener's."""
+    """Return the address of a socket. An accepted connection has the listener's."""
     with socket.socket(fileno=os.dup(fd)) as copy:
         return copy.getsockname() or f"unbound {fd}"

@@ -41,14 +41,14 @@ def holders(
 
 
 def names_of(namespace: Mapping[str, Any], module: str, class_name: str) -> str:
-    """Return the names of the variables of a class for a message; empty when there are none."""
+    """Return the names of the variables of a class for a message, or ""."""
     found = [f"`{name}`" for name, _ in holders(namespace, module, class_name)]
     more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
     return ", ".join(found[:_MOST_NAMES]) + more
 
 
 def rest_native_pools(libraries: set[str]) -> None:
-    """Make OpenBLAS and OpenMP end their idle threads; they start them again when needed."""
+    """Make OpenBLAS and OpenMP end their idle threads, which start again when needed."""
     for path in libraries:
         name = path.rpartition("/")[2]  # there are hundreds
         if name.startswith("lib") and "openblas" in name:
@@ -83,7 +83,7 @@ def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
 
 
 def close_log_files() -> None:
-    """Close the files of `logging`'s handlers; the next record opens them again.
+    """Close the files of `logging`'s handlers, which the next record opens again.
 
     So each side of a fork has a file of its own, and the lines of both arrive.
     """
@@ -104,7 +104,7 @@ def _attempt(subject: str) -> Iterator[None]:
 
 
 def _dispose(engine: Any) -> None:
-    """Close an idle engine's connections; it connects again when needed.
+    """Close the connections of an idle engine, which connects again when needed.
 
     An engine whose database lives in the memory of its connection is left alone.
     """
@@ -123,7 +123,7 @@ def _dispose(engine: Any) -> None:
 
 
 def _close_file(handler: logging.FileHandler) -> None:
-    """Close a handler's file; the next record opens it again, on either side of the fork.
+    """Close a handler's file, which the next record on either side of the fork opens again.
 
     A handler whose file was moved, or that would truncate its file, is left alone.
     """

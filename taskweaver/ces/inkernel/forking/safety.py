@@ -71,7 +71,7 @@ class ForeignThreads:
     """
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the kernel's own threads; call it before any code of the user ran."""
+        """Record the kernel's own threads, before any code of the user ran."""
         self._namespace = namespace
         self._own = {one.native_id for one in threading.enumerate()}
         for id_ in thread_ids():
@@ -236,13 +236,13 @@ class ForkSafety:
     """Fork check that separates the kernel's own threads and files from those of user code."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the present threads and files; call it before any code of the user ran."""
+        """Record the present threads and files, before any code of the user ran."""
         self._namespace = namespace
         self._threads = ForeignThreads(namespace)
         self._files = OpenFiles(namespace)
 
     def reasons(self) -> list[str]:
-        """Return the reasons why a fork would be unsafe now, a phrase each; empty when it is safe.
+        """Return a phrase for each reason why a fork would be unsafe now.
 
         Each names the library, the variable where it is known, and the remedy.
         """

@@ -76,7 +76,7 @@ def thread_ids() -> Iterator[int]:
 
 
 def thread(id_: int) -> NativeThread | None:
-    """Return a thread's present state; None when it has ended."""
+    """Return a thread's present state, or None for an ended thread."""
     try:
         before, _, after = (_TASKS / f"{id_}/stat").read_text("utf-8", "replace").rpartition(")")
     except OSError:
@@ -89,7 +89,7 @@ def thread(id_: int) -> NativeThread | None:
 
 
 def system_call(id_: int) -> SystemCall | None:
-    """Return the call in which a thread sleeps; None when it runs or has ended."""
+    """Return the call in which a thread sleeps, or None for a running or ended thread."""
     try:
         fields = (_TASKS / f"{id_}/syscall").read_text("ascii").split()
     except OSError:
@@ -100,7 +100,7 @@ def system_call(id_: int) -> SystemCall | None:
 
 
 def voluntary_switches(id_: int) -> int | None:
-    """Return how often a thread has gone to sleep so far; None when it has ended."""
+    """Return how often a thread has gone to sleep so far, or None for an ended thread."""
     try:
         status = (_TASKS / f"{id_}/status").read_text("utf-8", "replace")
     except OSError:
@@ -123,7 +123,7 @@ class Layout:
 
 
 def _words(memory: FileIO, address: int, size: int) -> list[int]:
-    """Return the words at an address, fewer where the memory ends; none if unreadable."""
+    """Return the readable words at an address, fewer where the memory ends."""
     try:
         data = os.pread(memory.fileno(), size, address)
     except (OSError, OverflowError):
@@ -143,7 +143,7 @@ class ThreadOwners:
         self._known: dict[tuple[int, int], str] = {}
 
     def owner(self, thread: NativeThread, mappings: Mappings) -> str | None:
-        """Return the file that a thread belongs to; None when that is unknown.
+        """Return the file that a thread belongs to, or None when unknown.
 
         It is remembered by the thread's number and start time; `mappings` are as new as its code.
         """
@@ -220,7 +220,7 @@ def calibrated(mappings: Mappings) -> Layout | None:
 
 
 def descriptor(memory: FileIO, thread_id: int) -> list[int]:
-    """Return the words of a sleeping thread's descriptor; none when it is not found.
+    """Return the words of a sleeping thread's descriptor, or an empty list.
 
     It begins with its own address, which stands again two words later.
     """

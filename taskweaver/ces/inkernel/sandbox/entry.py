@@ -63,7 +63,7 @@ def adopt_orphans() -> None:
 
 
 def enter(entry: Entry, anchor: int | None) -> socket.socket:
-    """Enter a sandbox; call it in a process that was forked for it.
+    """Enter a sandbox, in a process that was forked for this purpose.
 
     `anchor` is its pidfd; None where there are no namespaces to join.
 
@@ -92,7 +92,7 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
 
 
 def _join(anchor: int, namespaces: int) -> None:
-    """Join namespaces; only a child of this process is in the one for process ids."""
+    """Join namespaces. Only a child of this process is in the namespace of process ids."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(anchor, namespaces) < 0:
         raise OSError(ctypes.get_errno(), "setns")

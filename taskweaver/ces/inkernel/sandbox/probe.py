@@ -1,4 +1,4 @@
-"""Attempts, inside a sandbox, the actions it must prevent; prints those that succeeded.
+"""Trial inside a sandbox of the actions that the sandbox must prevent.
 
 It is run as a program by its path, with the facts of the outside as JSON, and imports nothing but
 the standard library: the sandbox is tried, not this package. A process that entered a sandbox calls
@@ -77,7 +77,7 @@ def _shares_memory() -> bool:
 
 
 def _holds_files_of_outside() -> bool:
-    """Return whether an open file lies on a mount that is not its own; no path may lead there."""
+    """Return whether an open file lies on a foreign mount, where no path may lead."""
     mounts = {line.split()[0] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     held = set()
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers are wanted
@@ -129,7 +129,7 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def attempted(facts: dict[str, Any]) -> list[str]:
-    """Try everything; return the names of successful attempts, and leave them in a file."""
+    """Try everything, and return the names of successful attempts, also as a file."""
     done = []
     for name, attempt in _attempts(facts):
         try:

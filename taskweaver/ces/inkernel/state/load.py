@@ -23,7 +23,7 @@ from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A difference between the stored and the restored state; no name means all variables."""
+    """A difference between the stored and the restored state. No name means all variables."""
 
     name: str
     reason: str
@@ -100,7 +100,7 @@ class _Loading:
                 self.problems.append(Problem("", f"{name} is not restored: {reason_of(error)}"))
 
     def _read(self, entry: Mapping[str, Any]) -> BaseException | None:
-        """Read an island; return the error if that fails."""
+        """Read an island, and return the error on failure."""
         if entry["stream"] is None:
             return DamagedChunk("they could not be pickled together")
         remarks: list[str] = []

@@ -29,7 +29,7 @@ class _Numbers:
         self._process, self._state = os.getpid(), random.getstate()
 
     def read(self) -> Any:
-        """Return the state of the parent at the fork; of this process if it is no child."""
+        """Return the state of the parent at the fork, or of this process without a parent."""
         return self._state if self._process == os.getppid() else random.getstate()
 
 
@@ -37,12 +37,12 @@ _numbers = _Numbers()
 
 
 def process_state() -> dict[str, Any]:
-    """Return the state of the process by part; parts of libraries only if these are loaded."""
+    """Map each part of the process's state to a value. Parts of absent libraries are left out."""
     return {name: value for name, (read, _) in _PARTS.items() if (value := read()) is not None}
 
 
 def restore_process(name: str, value: Any) -> None:
-    """Restore one part of the process's state; skip a part that only earlier releases stored.
+    """Restore one part of the process's state, unless only earlier releases stored the part.
 
     Raises:
         Exception: Whatever a library raises.

@@ -219,7 +219,7 @@ class Subject:
 
 
 def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
-    """Write the chunks of a namespace; return the manifest, which is plain JSON.
+    """Write the chunks of a namespace, and return the manifest, which is plain JSON.
 
     Call it in a forked child that ends without clean-up: stored objects are read back to prove
     that they can be, which may reset attributes of classes and leaves copies behind.
@@ -297,7 +297,7 @@ class _Save:
                 yield str(name), value
 
     def _pickle_one(self, name: str, value: Any) -> Pickled | None:
-        """Pickle one variable; list it and return nothing if that fails."""
+        """Pickle one variable. On failure list the variable, and return None."""
         try:
             pickled = self._pickled(name, value)
         except RecursionError:
@@ -340,7 +340,7 @@ class _Save:
         self._lost[name] = [Loss(type_name(type(value)), clip(reason), cell)]
 
     def _join(self, island: Island, variables: Mapping[str, Any]) -> None:
-        """Pickle the variables of an island together; without a stream if that fails."""
+        """Pickle the variables of an island together. On failure the island has no stream."""
         island.joint = None
         if len(island.own) < 2:
             return
@@ -354,7 +354,7 @@ class _Save:
             island.joint = joint
 
     def _prove(self, island: Island, entry: Entry, variables: Mapping[str, Any]) -> Entry | None:
-        """Read an island back; list variables that cannot be read.
+        """Read an island back, and list variables that cannot be read.
 
         Returns:
             The island's entry in the manifest; nothing if none of it can be read.
@@ -406,7 +406,7 @@ class _Save:
         return entries
 
     def _process(self, parts: dict[str, Any]) -> dict[str, Any]:
-        """Write the state of the process beside the namespace; return its entries by part."""
+        """Write the state of the process beside the namespace, and map parts to entries."""
         reason = "secrets of the environment are not stored: set it again"
         for name in withheld_variables():
             self._lost[f"os.environ[{name!r}]"] = [Loss("str", reason, "")]

@@ -1,4 +1,4 @@
-"""The kernel's end of a state transfer; see `ces.state_transfer` for the messages."""
+"""The kernel's end of a state transfer. `ces.state_transfer` describes the messages."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _HostChunks:
 
 
 def fork_writer(request: ForkRequest, subject: Subject) -> int:
-    """Fork a child that writes the namespace as it is now; return its process id.
+    """Fork a child that writes the present namespace, and return the child's process id.
 
     Raises:
         OSError: If the system has no room for another process.
@@ -83,7 +83,7 @@ def fork_writer(request: ForkRequest, subject: Subject) -> int:
 
 
 def _write(connection: socket.socket, subject: Subject) -> None:
-    """Write the state when the host is ready; runs in the child."""
+    """Write the state in the child when the host is ready."""
     gc.disable()  # looking for garbage would copy the memory that is shared with the kernel
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)

@@ -163,7 +163,7 @@ class StatePickler(cloudpickle.Pickler):
         super().__init__(file, protocol=5, buffer_callback=self._take_buffer)
 
     def _take_buffer(self, buffer: pickle.PickleBuffer) -> bool:
-        """Keep a buffer out of the stream; true leaves it inside."""
+        """Keep a buffer out of the stream, unless the result is true."""
         raw = buffer.raw()
         if raw.nbytes < IN_BAND_BYTES:
             return True
@@ -198,11 +198,11 @@ class StatePickler(cloudpickle.Pickler):
         return reduction
 
     def _dynamic_function_reduce(self, func: FunctionType) -> Any:
-        """Reduce a function without its globals; cloudpickle would give it a private copy."""
+        """Reduce a function without globals, of which cloudpickle would make a private copy."""
         return reducers.reduce_function(self.notes, func) or super()._dynamic_function_reduce(func)
 
     def dump(self, obj: Any) -> None:
-        """Pickle; a `RecursionError` passes, which cloudpickle would hide."""
+        """Pickle an object, and pass on a `RecursionError`, which cloudpickle would hide."""
         pickle.Pickler.dump(self, obj)
 
     def _lose(self, obj: Any, reason: str) -> Any:
@@ -261,7 +261,7 @@ def _dump(
 
 
 def _condemn(scope: SaveScope, lost: dict[int, Loss], holders: list[tuple[Any, set[int]]]) -> bool:
-    """Mark library objects that hold a lost one, and so on; return whether there are any."""
+    """Mark library objects that hold a lost object, at any depth, and return whether any exist."""
     reasons = {id_: loss.type for id_, loss in lost.items()}
     is_growing, has_grown = True, False
     while is_growing:
