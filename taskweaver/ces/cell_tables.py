@@ -1,4 +1,4 @@
-"""Tables that are values of cells, kept until the program that asked for them takes them."""
+"""Tables that are values of cells, kept for the program that asked."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CellTables:
                     self._tables.popleft()
 
     def take(self, exec_ids: Collection[str]) -> list[CellTable]:
-        """Return the tables of some cells, in the order they came, and keep them no longer."""
+        """Return, once, the tables of some cells, in the order of arrival."""
         with self._lock:
             found = [table for table in self._tables if table.exec_id in exec_ids]
             rest = [table for table in self._tables if table.exec_id not in exec_ids]

@@ -1,4 +1,4 @@
-"""Plain values in messages from a kernel, as the host takes them: of their type, and bounded.
+"""Plain values in messages from a kernel, as the host accepts data: typed and bounded.
 
 Code can forge everything that its kernel sends.
 """

@@ -1,4 +1,4 @@
-"""Runs one command outside of kernels: streamed, limited, and ended with all it started."""
+"""One command outside of kernels: streamed, limited, and ended with all descendants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BY_SIGNAL = 128
 
 
 class CommandOutput:
-    """Takes the bytes a command prints. Close it.
+    """Receiver of the bytes that a command prints. Close the receiver.
 
     The first bytes go to the log and to the callback as they come; of the rest the last are kept,
     and written to the log at the end, after a note of how many are missing.
@@ -148,7 +148,7 @@ class CommandResult:
 
     @property
     def ending(self) -> str:
-        """Description of its end."""
+        """Description of the end."""
         match self.status:
             case "timeout":
                 return f"stopped after {self.seconds:.4g} s, its time limit"

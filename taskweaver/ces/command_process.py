@@ -57,7 +57,7 @@ _LIMITS = (
 
 
 class CommandGuard:
-    """Keeps a command within its bounds, in the thread that waits for it. Close it.
+    """Guard that keeps a command within bounds, in the waiting thread. Close the guard.
 
     Attributes:
         slice_s: Longest time between two looks; None where nothing needs to be looked at.
@@ -91,7 +91,7 @@ class CommandGuard:
         return self.is_exceeded
 
     def finish(self) -> str:
-        """Return a sentence for each bound that was exceeded. Call it before the end.
+        """Return a sentence for each exceeded bound, before the end.
 
         A command that is over has filled its workspace already: it is measured once more.
         """
@@ -216,7 +216,7 @@ class RunningCommand:
         return has_ended(fd, _END_WAIT_S)
 
     def _meet_sandbox(self) -> None:
-        """Take hold of the sandbox's first process: when it is gone, all in it are."""
+        """Take hold of the sandbox's first process, whose end is the end of all inside."""
         if self._info_fd is None or self.has_begun:
             return
         with suppress(BlockingIOError):  # it has not come so far
@@ -229,7 +229,7 @@ class RunningCommand:
             self._inner_fd = os.pidfd_open(int(found[1]))
 
     def close(self) -> None:
-        """End it, and give everything back."""
+        """End the command, and give everything back."""
         try:
             self.end()
         finally:

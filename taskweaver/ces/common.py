@@ -114,7 +114,7 @@ class ExecutionResult:
 
 @dataclass(frozen=True, slots=True)
 class PluginCode:
-    """A plugin as a kernel loads it.
+    """A plugin, as loaded by a kernel.
 
     Attributes:
         name: Name it is called by.
@@ -145,11 +145,11 @@ class PluginTestResult:
 
 
 class Snapshot(Protocol):
-    """The state of a kernel at one moment, from which others start. Close it."""
+    """The state of a kernel at one moment, from which further kernels start. Close the state."""
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up."""
+        """The memory in use."""
 
     def close(self) -> None:
         """Discard the snapshot. Kernels that started from the snapshot live on."""
@@ -161,11 +161,11 @@ class Client(Protocol):
 
     @property
     def is_forked(self) -> bool:
-        """True if it started with the variables of another kernel."""
+        """True if the kernel started with the variables of another kernel."""
 
     @property
     def has_state(self) -> bool:
-        """True if it runs and has its variables: inherited, restored, or none to restore."""
+        """True if the kernel runs and has all variables, inherited or restored."""
 
     @property
     def footprint(self) -> Footprint:
@@ -376,7 +376,7 @@ class Manager(Protocol):
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on each session's resources, and the mechanisms that enforce them."""
+        """The bounds on each session's resources, and the mechanisms."""
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run, e.g. ``local``."""

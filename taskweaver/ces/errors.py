@@ -55,4 +55,4 @@ class KernelClosed(KernelError):
 
 
 class PluginLoadFailed(KernelError):
-    """A plugin's code raised when it was loaded into the kernel."""
+    """A plugin's code raised while being loaded into the kernel."""

@@ -68,7 +68,7 @@ class _Question:
 
 
 class HostCalls(LocalServer):
-    """Answers the calls of one kernel, in a thread of its own. Close it.
+    """Server for the calls of one kernel, in an own thread. Close the server.
 
     Attributes:
         functions: Functions that may be called; changed between cells only.
@@ -76,7 +76,7 @@ class HostCalls(LocalServer):
     """
 
     def __init__(self, folder: Path, functions: HostFunctions) -> None:
-        """Start it.
+        """Start the server.
 
         Raises:
             OSError: If the socket cannot be made.

@@ -48,7 +48,7 @@ class ServerRefused(KernelError):
 
 
 class KernelServer:
-    """A server of kernels. Close it. Its methods may be called from any thread.
+    """A server of kernels. Close it. Any thread may call the methods.
 
     Attributes:
         url: Its address.
@@ -179,7 +179,7 @@ def require_address(url: str) -> None:
 
 
 def quoted(path: str) -> str:
-    """Return a path as it stands in an address."""
+    """Return a path in the form for an address."""
     return quote(path, safe="/")
 
 
@@ -247,7 +247,7 @@ def _events(server: KernelServer, path: str, last: int) -> Iterator[tuple[str, i
 
 
 class RemoteFiles:
-    """Copies of files between a working directory here and that of the session at the server.
+    """Copies of files between a working directory here and the session's at the server.
 
     New and changed files go up before a cell and come down after it. Links and special files are
     left out, and nothing is deleted on the other side.

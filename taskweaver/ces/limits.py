@@ -62,7 +62,7 @@ class KernelLimits:
 
     @classmethod
     def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
-        """Return a configuration's limits; `value_of` gives one of `LIMIT_KEYS`, None for unset."""
+        """Return a configuration's limits. `value_of` maps `LIMIT_KEYS` to values."""
         fields: dict[str, Any] = {}
         for name in LIMIT_KEYS:
             value, (field, _, unit) = value_of(name), name.rpartition("_")
@@ -92,7 +92,7 @@ class KernelLimits:
 
     @classmethod
     def default(cls) -> KernelLimits:
-        """Return the limits of a configuration that sets none."""
+        """Return the limits of an empty configuration."""
         return cls.read(lambda name: BY_NAME[f"execution.{name}"].default)
 
     def for_launcher(self, owner: int, processes: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""A server at a local socket for code in kernels and sandboxes, in a thread of its own."""
+"""A server at a local socket for code in kernels and sandboxes, in an own thread."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from taskweaver.utils.system.relay import Stream
 
 
 class LocalServer(ABC):
-    """A server at a local socket. Start its thread once it is complete, and close it.
+    """A server at a local socket. A subclass starts the thread once complete.
 
     Attributes:
         path: The socket it listens on.
@@ -79,4 +79,4 @@ class LocalServer(ABC):
 
     @abstractmethod
     async def _attend(self, client: Stream) -> None:
-        """Serve a connection to its end."""
+        """Serve a connection to the end."""

@@ -223,7 +223,7 @@ class KernelManager:
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on each session, and the mechanisms that enforce them here."""
+        """The bounds on each session, and the mechanisms here."""
         return bounds_of(self._limits, self.get_kernel_mode())
 
     def _release(self, kernel: Kernel) -> None:

@@ -106,7 +106,7 @@ def _artifact(item: Any) -> ExecutionArtifact:
 
 
 class RemoteKernel:
-    """A kernel on another machine. Its files go there before a cell and come back after it.
+    """A kernel on another machine. Files go there before a cell and come back afterwards.
 
     Attributes:
         state: ``not started``, ``ready``, ``busy`` or ``stopped``.
@@ -123,7 +123,7 @@ class RemoteKernel:
         cwd: Path,
         on_stop: Callable[[RemoteKernel], None],
     ) -> None:
-        """Prepare a kernel. Its session is made when it is needed, and `on_stop` is called once."""
+        """Prepare a kernel. The session is made when needed, and `on_stop` is called once."""
         self.state = "not started"
         self.session_id = session_id
         self.path = f"/sessions/{quoted(session_id)}"
@@ -142,30 +142,30 @@ class RemoteKernel:
 
     @property
     def has_state(self) -> bool:
-        """True if it runs and has its variables."""
+        """True if the kernel runs and has all variables."""
         return self._is_there and self._has_run
 
     @property
     def footprint(self) -> Footprint:
-        """Zeros: its memory is not of this machine."""
+        """Zeros: the memory is not of this machine."""
         return Footprint()
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """None: the server sets them."""
+        """Empty: the server sets the bounds."""
         return ()
 
     def foreign_cells(self) -> list[str]:
-        """Return none: the connections of a remote kernel stay on its machine."""
+        """Return an empty list: the connections of a remote kernel stay on that machine."""
         return []
 
     @property
     def last_foreign_request(self) -> float:
-        """None that is known."""
+        """Unknown (-inf)."""
         return -math.inf
 
     def left_behind(self) -> str:
-        """Return nothing: the server watches its processes."""
+        """Return "": the server watches the processes."""
         return ""
 
     def start(self) -> None:
@@ -190,7 +190,7 @@ class RemoteKernel:
             on_stop(self)
 
     def interrupt(self) -> None:
-        """Interrupt the running cell, or the one that is to run."""
+        """Interrupt the running cell, or the next."""
         self._interrupts.request()
         if self.state == "busy":
             with suppress(KernelError):  # the cell's own reader reports a server that is away
@@ -265,7 +265,7 @@ class RemoteKernel:
         )
 
     def _ready(self) -> None:
-        """Make the session, unless the server has it.
+        """Make the session, unless present at the server.
 
         Raises:
             KernelClosed: If this kernel was stopped.
@@ -416,7 +416,7 @@ class RemoteManager:
         bind_to_process(self)
 
     def initialize(self) -> None:
-        """Do nothing: a connection is made when it is needed."""
+        """Do nothing: a connection is made when needed."""
 
     def clean_up(self) -> None:
         """Stop every kernel, and end the connections."""

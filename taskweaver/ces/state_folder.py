@@ -153,7 +153,7 @@ def _texts(data: Any) -> Iterator[str]:
 
 
 class StateFolder:
-    """Stored states of one session. Its writes come from one thread."""
+    """Stored states of one session, written by one thread."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
         """Describe the folder, which the first write makes.
@@ -177,11 +177,11 @@ class StateFolder:
 
     @property
     def has_untrusted(self) -> bool:
-        """True if states of others are here, or were put aside by a write."""
+        """True if foreign states are here, or were put aside by a write."""
         return not self.is_trusted or self._aside.is_dir()
 
     def trust(self) -> None:
-        """Take states of others for this installation's own from now on.
+        """Take foreign states for this installation's own from now on.
 
         States that were put aside come back; states stored since stay.
 
@@ -198,7 +198,7 @@ class StateFolder:
         self._seal(self.folder)
 
     def missing(self, names: Iterable[str]) -> list[str]:
-        """Return those chunks that are not stored yet."""
+        """Return the chunks that are not stored yet."""
         self._prepare()
         return [name for name in names if not (self._chunks / name).exists()]
 
@@ -254,7 +254,7 @@ class StateFolder:
         return found
 
     def path(self, branches: Sequence[str], round_id: str) -> Path | None:
-        """Return the manifest of the state at a round's end; None if no branch stored it."""
+        """Return the manifest of the state at a round's end, or None if not stored."""
         paths = (self._path(branch, round_id) for branch in branches)
         return next((path for path in paths if path.is_file()), None)
 
@@ -267,7 +267,7 @@ class StateFolder:
         return (self._chunks / name).open("rb")
 
     def remove_if_damaged(self, name: str) -> None:
-        """Remove a chunk whose bytes are not those of its name, so that it is written again."""
+        """Remove a chunk whose bytes do not fit the name, to be written again."""
         import xxhash
 
         try:
@@ -278,7 +278,7 @@ class StateFolder:
             (self._chunks / name).unlink(missing_ok=True)
 
     def tidy(self, in_use: Callable[[], Collection[Path]]) -> None:
-        """Remove the oldest states, not those `in_use`, while the folder is over its limit."""
+        """Remove the oldest states, except `in_use`, while the folder is over the limit."""
         if self._used() <= self.limit_bytes:
             return
         keep = in_use()
@@ -342,7 +342,7 @@ class StateFolder:
         return self._used_bytes
 
     def _prepare(self) -> None:
-        """Make the folder, and put aside states of others that were not agreed to."""
+        """Make the folder, and put aside foreign states that were not agreed to."""
         if self._is_prepared:
             return
         if not self.is_trusted:
@@ -353,7 +353,7 @@ class StateFolder:
         self._is_prepared = True
 
     def _make(self) -> None:
-        """Make the folder with its seal at once: one without it would count as another's."""
+        """Make the folder with the seal at once: an unsealed folder would count as foreign."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         partial = self.folder.with_name(f".{self.folder.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)

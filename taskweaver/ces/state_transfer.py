@@ -85,14 +85,14 @@ def receive_state(
 
 
 class StateWriter:
-    """A child of a kernel that holds the kernel's state and writes it when asked. Close it."""
+    """A child of a kernel that holds the kernel's state and writes on request. Close the writer."""
 
     def __init__(self, connection: socket.socket, handle: ProcessHandle) -> None:
         self._connection = connection
         self._handle = handle
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
-        """Store the state as that of a round's end, and return once on disk."""
+        """Store the state of a round's end, and return once on disk."""
         return receive_state(self._connection, folder, branch, round_id)
 
     def cancel(self) -> None:
@@ -101,14 +101,14 @@ class StateWriter:
             self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """End the child, whether or not it has written."""
+        """End the child, whether or not the state was written."""
         self._connection.close()
         self._handle.send(signal.SIGKILL)
         self._handle.close()
 
 
 def send_state(connection: socket.socket, folder: StateFolder, state: StateManifest) -> None:
-    """Serve a kernel that restores a state, until it is done or gone."""
+    """Serve a kernel that restores a state, until done or gone."""
     connection.settimeout(RESTORE_S)
     wire = Wire(connection)
     try:
@@ -188,7 +188,7 @@ class Restorable:
         return [f"`{name}`: {reason}" if name else reason for name, reason in problems]
 
     def _serve(self, listener: socket.socket, pid: int) -> None:
-        """Serve it to a process, and not to others, which may find the address."""
+        """Serve one process, and no stranger that may find the address."""
         while True:
             try:
                 connection, _ = listener.accept()

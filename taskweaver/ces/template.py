@@ -1,4 +1,4 @@
-"""Templates as their owner sees them: met when they are born, asked for kernels, closed.
+"""Templates, from the owner's side: met at birth, asked for kernels, closed.
 
 A template of a sandbox joins its anchor: a sandbox of bubblewrap in which only ``cat`` runs. That
 program returns a byte, which proves that bubblewrap has finished, and ends when its owner does:
@@ -58,7 +58,7 @@ _SLICE_S = 0.1
 
 
 class Anchor:
-    """A sandbox that runs, with nothing in it yet. Close it.
+    """A running sandbox, still empty. Close the anchor.
 
     Attributes:
         process: The process of bubblewrap.
@@ -125,7 +125,7 @@ class Anchor:
 
 
 def _handle(pid: int) -> tuple[int, int]:
-    """Return a handle of the anchor, and its process id.
+    """Return handle and process id of the anchor.
 
     `pid` is that of bubblewrap. Its child is the first process inside, whose child is the anchor.
 
@@ -188,7 +188,7 @@ class Rendezvous:
     """
 
     def __init__(self, home: Home) -> None:
-        """Listen in a private folder, and publish it."""
+        """Listen in a private folder, and publish the folder."""
         self.path = home.path / _SOCKET_FILE
         self.secret = secrets.token_hex(16)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -315,7 +315,7 @@ def require_running(process: ProcessHandle | KernelProcess) -> bool:
 
 
 class Template:
-    """A sleeping process that forks kernels (see `inkernel.template`). Close it.
+    """A sleeping process that forks kernels (see `inkernel.template`). Close the template.
 
     Attributes:
         pid: Process id.
@@ -401,7 +401,7 @@ class Template:
             raise ForkRefused(f"the process it would start from is gone: {error}") from error
 
     def _exit_code(self, inner_pid: int) -> int | None:
-        """Return a kernel's exit code from its template."""
+        """Return a kernel's exit code, told by the template."""
         deadline = time.monotonic() + _TOLD_WAIT_S
         with self._lock:
             while inner_pid not in self._codes and not self._is_closed:
@@ -474,7 +474,7 @@ def warm_template(
 
 @dataclass(frozen=True, slots=True)
 class KernelSnapshot:
-    """The state of a kernel at one moment, from which others start. Close it."""
+    """The state of a kernel at one moment, from which further kernels start. Close the state."""
 
     template: Template
     plugins: dict[str, PluginCode]
@@ -482,7 +482,7 @@ class KernelSnapshot:
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up."""
+        """The memory in use."""
         return footprint.footprint(self.template.pid)
 
     def close(self) -> None:

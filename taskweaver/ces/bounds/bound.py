@@ -1,4 +1,4 @@
-"""The bounds on a session's resources as data: the limit, its key and its mechanism.
+"""The bounds on a session's resources as data: limit, key and mechanism.
 
 ``/info``, ``doctor`` and the errors of cells all read this.
 """
@@ -41,7 +41,7 @@ class ResourceBound:
 
     @property
     def figure(self) -> str:
-        """The limit with its unit."""
+        """The limit with the unit."""
         return f"{self.limit:,} {self.unit}".rstrip() if self.limit else _NONE
 
     def __str__(self) -> str:
@@ -99,7 +99,7 @@ KEYS: Mapping[str, str] = {
 
 
 def limits_own_processes(tier: str) -> bool:
-    """Return whether the processes of a sandbox can be counted apart from others of their user.
+    """Return whether the processes of a sandbox can be counted apart from the rest of the user's.
 
     The system does not enforce the limit for root.
     """

@@ -39,7 +39,7 @@ class GroupEvents:
 
 
 class ControlGroup:
-    """A control group of a sandbox's own. Remove it when nothing runs in it any more."""
+    """A control group of a sandbox's own, to be removed when nothing runs inside any more."""
 
     def __init__(self, process_limit: int = 0, memory_limit_bytes: int = 0) -> None:
         """Make the group where possible. Else the object is empty, and the other limits remain.
@@ -75,11 +75,11 @@ class ControlGroup:
 
     @property
     def _places(self) -> list[Path]:
-        """Its folders, each once: version 2 has one for all controllers."""
+        """Folders of the group. Version 2 has one folder for all controllers."""
         return list(dict.fromkeys(self._folders.values()))
 
     def joined(self, command: list[str]) -> list[str]:
-        """Return a command that joins the group, and then runs `command` in it."""
+        """Return a command that joins the group, and then runs `command`."""
         places = self._places
         if not places:
             return command
@@ -96,7 +96,7 @@ class ControlGroup:
             (place / "cgroup.procs").write_text(str(pid))
 
     def processes(self) -> list[int]:
-        """Return the ids of the processes in it."""
+        """Return the ids of the processes in the group."""
         places = self._places
         if not places:
             return []
@@ -113,7 +113,7 @@ class ControlGroup:
         return 0
 
     def events(self) -> GroupEvents:
-        """Return counts of the system's actions that enforced its limits so far."""
+        """Return counts of the system's actions that enforced the limits so far."""
         memory, processes = self._folders.get("memory"), self._folders.get("pids")
         killed = refused = 0
         if memory is not None:
@@ -138,12 +138,12 @@ class ControlGroup:
             wait_for_ends(found)
 
     def reopen(self) -> None:
-        """Let processes start in it again, after `kill`."""
+        """Let processes start in the group again, after `kill`."""
         if "pids" in self._folders:
             (self._folders["pids"] / "pids.max").write_text(str(self._process_limit))
 
     def remove(self) -> None:
-        """Remove it, unless a process still runs in it."""
+        """Remove the group, unless a process still runs inside."""
         for controller, folder in list(self._folders.items()):
             if folder.is_dir():
                 try:
@@ -154,7 +154,7 @@ class ControlGroup:
 
 
 def sweep_groups() -> None:
-    """Remove the empty groups of owners that were killed before they could."""
+    """Remove the empty groups of killed owners."""
     places = {place for name in LIMIT_FILES for place in parents(name)}
     for folder in (folder for place in places for folder in place.glob(f"{_NAME}*")):
         if has_ended(folder.name.removeprefix(_NAME).partition("-")[0]):

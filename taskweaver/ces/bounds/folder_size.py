@@ -23,7 +23,7 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os,
 
 
 class FolderSize:
-    """The size of some folders together. Close it."""
+    """The size of some folders together. Close the object."""
 
     def __init__(self) -> None:
         self._roots: list[Path] = []
@@ -38,7 +38,7 @@ class FolderSize:
         self._free_at_pass: int | None = None
 
     def add(self, root: Path) -> None:
-        """Measure a folder too, unless it is in one that is measured already."""
+        """Measure a folder too, unless a measured folder contains this one."""
         if not any(root == known or known in root.parents for known in self._roots):
             self._roots.append(root)
             self._free_at_first[root] = _free_bytes(root)

@@ -1,4 +1,4 @@
-"""The bounds of one session: its processes, folders and log, whichever kernel uses them."""
+"""The bounds of one session: processes, folders and log, whichever kernel is in use."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CellWatch:
 
 
 class SessionGuard:
-    """Keeps a session within its bounds. Close it.
+    """Guard that keeps a session within bounds. Close the guard.
 
     Bounds that no control group holds are looked at while a cell runs, by the thread that waits
     for it, and while a process that a cell left behind runs, by a thread that ends with it.
@@ -167,7 +167,7 @@ class SessionGuard:
             self._watcher.add_folder(folder)
 
     def add_folder(self, folder: Path) -> None:
-        """Count a folder to those that code writes."""
+        """Count a folder to the folders that code writes."""
         with self._lock:
             self._folders.append(folder)
             self._watcher.add_folder(folder)
@@ -184,7 +184,7 @@ class SessionGuard:
                         self.group.add(pid)  # takes a lock of the whole system
 
     def adopt_family(self, pid: int) -> None:
-        """Count a process, and all that it has started by now, as the session's own."""
+        """Count a process, with all present descendants, as the session's own."""
         with self._lock:
             self.adopt(pid)
             processes = running_processes()
@@ -321,7 +321,7 @@ class SessionGuard:
             return _left_sentence(self._strangers(self._family()))
 
     def _watch_leftovers(self) -> None:
-        """Watch the processes that cells left behind, in a thread that ends with them."""
+        """Watch the processes that cells left behind, in a thread that ends with the last."""
         is_over = self._is_over = threading.Event()
 
         def watch() -> None:

@@ -33,7 +33,7 @@ _SLACK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process, as ``/proc/PID/stat`` describes it.
+    """A process, as described in ``/proc/PID/stat``.
 
     Attributes:
         pid: Its id.
@@ -100,7 +100,7 @@ def room_for_processes(limit: int) -> int:
 
 
 def family(processes: Mapping[int, Process], roots: Collection[int]) -> dict[int, Process]:
-    """Return the processes whose ids are `roots`, and those that they started.
+    """Return the processes whose ids are `roots`, and all descendants.
 
     A process that lost its parent is found while it stays in the session of one of them.
     """
@@ -227,7 +227,7 @@ class WatchedLimits:
 
 
 def watched(limits: WatchedLimits, group: ControlGroup, tier: str) -> WatchedLimits:
-    """Return those limits that neither a control group nor a sandbox enforces."""
+    """Return the limits that neither a control group nor a sandbox enforces."""
     is_counted = "pids" in group.held or limits_own_processes(tier)
     return WatchedLimits(
         0 if "memory" in group.held else limits.memory_bytes,
@@ -237,7 +237,7 @@ def watched(limits: WatchedLimits, group: ControlGroup, tier: str) -> WatchedLim
 
 
 class Watcher:
-    """Keeps some processes within their bounds. Close it.
+    """Watcher that keeps processes within bounds. Close the watcher.
 
     Attributes:
         limits: Their limits; a bound that the system keeps is not among them.
@@ -259,7 +259,7 @@ class Watcher:
 
     @property
     def needs_processes(self) -> bool:
-        """True if it has to look at all processes periodically."""
+        """True if all processes have to be looked at periodically."""
         return bool(self.limits.memory_bytes or self.limits.processes)
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""The ipykernel of a kernel process, and its side of a request: prepare, run the cell, report.
+"""The ipykernel of a kernel process: prepare for a request, run the cell, report.
 
 A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
@@ -204,7 +204,7 @@ class CellKernel(IPythonKernel):
         return info | {"supported_features": features}
 
     async def create_subshell_request(self, socket: Any, ident: Any, parent: Any) -> None:
-        """Refuse it."""
+        """Refuse a subshell."""
         error = {"ename": "NotSupported", "evalue": "no subshells here", "traceback": []}
         session: Any = self.session
         session.send(socket, "create_subshell_reply", {"status": "error"} | error, parent, ident)
@@ -229,7 +229,7 @@ class CellKernel(IPythonKernel):
         self._value = getattr(result, "result", None)
 
     def _prepare(self, exec_id: str) -> None:
-        """Restore the streams and the folder that a cell may have broken, and reset its records."""
+        """Restore the streams and the folder that a cell may have broken, and reset all records."""
         sys.stdout, sys.stderr = self._streams
         for stream in self._streams:
             stream.set_parent(self.get_parent())
@@ -245,7 +245,7 @@ class CellKernel(IPythonKernel):
         self._value = None
 
     def enter_directory(self, folder: str) -> None:
-        """Make a folder, and run the rest of this cell and all later cells in it."""
+        """Make a folder for the rest of this cell and all later cells."""
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
         sys.path[:] = [folder if entry == self._cwd else entry for entry in sys.path]
         self._cwd = folder
@@ -269,7 +269,7 @@ class CellKernel(IPythonKernel):
             self._value = None
 
     def _warn_moved(self) -> None:
-        """Say that a directory that the cell changed to is left with its end."""
+        """Warn that a directory that the cell changed to is left at the end."""
         with suppress(OSError):
             if not os.path.samefile(os.curdir, self._cwd):  # noqa: PTH121
                 here = os.getcwd()  # noqa: PTH109
@@ -280,7 +280,7 @@ class CellKernel(IPythonKernel):
                 )
 
     def _end_output(self) -> None:
-        """Send the output of a cell, with what its programs have written, and what was held."""
+        """Send the output of a cell, with the output of programs, and all held output."""
         for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
             send()
 

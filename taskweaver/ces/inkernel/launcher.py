@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Run a kernel until its owner stops it or ends."""
+    """Run a kernel until stopped by the owner, or until the owner's end."""
     kind, place = sys.argv[1:3]
     parent, output, *limits = map(int, sys.argv[3:])
     sys.argv[:] = ["cell"]  # parsers of arguments in cells find none, and name it in their help
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def _leave_out_debugger() -> None:
-    """Hide debugpy from ipykernel: it costs a fifth of a start."""
+    """Hide debugpy, a fifth of a start, from ipykernel."""
     modules: dict[str, Any] = sys.modules
     modules["debugpy"] = None
     import ipykernel.debugger  # noqa: F401
@@ -96,7 +96,7 @@ def _enter_directory(cwd: str, kernel_id: str) -> None:
 
 
 def _tie_to(parent: int) -> None:
-    """Have the system kill this process when its owner ends.
+    """Have the system kill this process when the owner ends.
 
     Where the system cannot, ipykernel's own watch on its parent does that.
     """

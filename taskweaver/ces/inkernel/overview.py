@@ -61,7 +61,7 @@ def _written(image: Any, kind: str, **options: Any) -> bytes:
 
 
 def overviews(payload: Mapping[str, Any]) -> Overview:
-    """Return the overview of each file of a request by its name, or why there is none."""
+    """Map each file name to its overview, or to the problem."""
     with tempfile.TemporaryDirectory() as folder:
         return {"files": {item["name"]: _overview(item, folder) for item in payload["files"]}}
 

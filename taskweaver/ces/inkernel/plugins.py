@@ -49,7 +49,7 @@ class PluginCallLog:
         self._began = time.perf_counter()
 
     def watch(self, plugin: Plugin) -> None:
-        """Record each call of a plugin, by wrapping its class, which each load defines anew."""
+        """Record each call of a plugin, by wrapping the class, which each load defines anew."""
         kind = type(plugin)
         if not hasattr(kind.__call__, _MARK):
             timed = self._timed(kind.__call__)
@@ -74,7 +74,7 @@ class PluginCallLog:
 
 
 def host_call(path: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    """Call a function of the application and wait for the result; see `ces.hostcalls`.
+    """Call a function of the application and wait for the result (see `ces.hostcalls`).
 
     One connection for each call: nothing stays open that a fork could not take along.
 
@@ -136,10 +136,10 @@ class PluginSession:
 
 
 class KernelPluginContext(PluginContext):
-    """A plugin's access to the session whose kernel it runs in."""
+    """A plugin's access to the session of this kernel."""
 
     def __init__(self, session: PluginSession, origin: str) -> None:
-        """Create the context of the plugin `origin`, as refusals of its artifacts call it."""
+        """Create the context of the plugin `origin`, as refusals of artifacts call the plugin."""
         self._session = session
         self._origin = origin
 
@@ -191,7 +191,7 @@ class _Loaded(NamedTuple):
 
 
 class LoadedPlugins:
-    """The plugins of a kernel, each under its name in the namespace of cells."""
+    """The plugins of a kernel, each named in the namespace of cells."""
 
     def __init__(self, namespace: dict[str, Any], session: PluginSession) -> None:
         self._namespace = namespace
@@ -200,12 +200,12 @@ class LoadedPlugins:
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of the plugins, without those that a cell has bound to another object."""
+        """Names of the plugins, without names that a cell has bound to another object."""
         found = self._loaded.items()
         return frozenset(n for n, it in found if self._namespace.get(n) is it.plugin)
 
     def load(self, payload: Payload) -> Payload:
-        """Remove and load the plugins of a request; name and leave out those that fail to load."""
+        """Remove and load the plugins of a request, and report plugins that fail to load."""
         plugins: list[Payload] = payload["plugins"]
         _make_importable({str(Path(item["file"]).parent) for item in plugins if item["file"]})
         for name in payload["removed"]:
@@ -247,7 +247,7 @@ class LoadedPlugins:
             del self._namespace[name]
 
     def test(self, payload: Payload) -> Payload:
-        """Run the tests that came with a plugin: name and failure of each, empty for none."""
+        """Run the tests that came with a plugin, and return name and failure of each."""
         loaded = self._loaded.get(payload["name"])
         if loaded is None:
             return {"results": [["loading", f"{payload['name']} is not loaded"]]}
@@ -269,7 +269,7 @@ class LoadedPlugins:
 
 
 def _make_importable(folders: Iterable[str]) -> None:
-    """Let plugins import the files beside them, as these are now."""
+    """Let plugins import the present files in the same folder."""
     for folder in folders:
         if folder not in sys.path:
             sys.path.append(folder)  # at the end: no plugin hides a module

@@ -1,4 +1,4 @@
-"""The process of a kernel or template: its fork, its limits, its first environment.
+"""The process of a kernel or template: fork, limits, first environment.
 
 A forked process has its parent's open files, sockets and event queues, and writes to an inherited
 event queue reach the parent too. So all of them are replaced before anything else runs. The child
@@ -40,7 +40,7 @@ _KINDS = (
 
 @dataclass(slots=True)
 class ProcessBase:
-    """Environment and import path as they were before the first cell.
+    """Environment and import path before the first cell.
 
     Only differences from them belong to the stored state, so that the paths and the mark of one
     process do not enter another.
@@ -62,7 +62,7 @@ BASE = ProcessBase()
 
 
 def close_memory() -> None:
-    """Close this process's memory to other processes, if it is in a sandbox with namespaces.
+    """Close this process's memory to other processes, in a sandbox with namespaces only.
 
     A template and the kernels in its sandbox have the same user, so a kernel may open
     ``/proc/PID/mem`` of the template and rewrite it; every later kernel would start from that. A
@@ -79,7 +79,7 @@ def close_memory() -> None:
 
 
 def open_memory() -> None:
-    """Undo `close_memory` in a forked process, which inherits it and becomes a kernel."""
+    """Undo `close_memory` in a forked process that becomes a kernel."""
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
 
 
@@ -234,7 +234,7 @@ def is_only_read(fd: int) -> bool:
 
 
 def _reopen(fd: int) -> None:
-    """Open a file anew at the same offset: an inherited one shares its offset with the parent."""
+    """Open a file anew at the same offset: an inherited file shares the offset with the parent."""
     place = os.lseek(fd, 0, os.SEEK_CUR)
     own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY)
     os.lseek(own, place, os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""A template: a sleeping process that forks a kernel whenever it is asked to.
+"""A template: a sleeping process that forks kernels on request.
 
 There are two kinds. A warm one has the usual libraries and nothing else; new sessions start from
 it. A snapshot is a fork of a running kernel and has its variables; branches start from it. A
@@ -52,7 +52,7 @@ _OF_KERNELS = (
 
 
 class Forked(SystemExit):
-    """Exit from the event loop that a forked process inherited, so that it becomes a kernel.
+    """Exit from the event loop that a forked process inherited, to become a kernel.
 
     Attributes:
         request: Identity, files and folder of the kernel.

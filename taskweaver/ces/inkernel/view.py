@@ -113,7 +113,7 @@ _EXACT: dict[type, Callable[[Any, bool], Any]] = {
 def view(
     payload: Mapping[str, Any], namespace: Mapping[str, Any], hidden: frozenset[str]
 ) -> Payload:
-    """Return a view, or the ``problem`` with its ``kind`` and ``text``.
+    """Return a view, or the ``problem`` with ``kind`` and ``text``.
 
     Args:
         payload: ``view``, which is ``variables`` or ``page``, and its arguments.
@@ -160,7 +160,7 @@ def _shape(value: Any) -> list[int] | None:
 
 
 def _bytes(value: Any) -> int | None:
-    """Return the size of a value in memory, without the objects that it refers to."""
+    """Return the size of a value in memory, without objects referred to."""
     try:
         if hasattr(type(value), "memory_usage"):
             used = value.memory_usage(deep=False)

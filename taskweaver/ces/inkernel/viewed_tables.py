@@ -46,7 +46,7 @@ class ViewProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ViewedColumn:
-    """A column: its name as text, the library's type, and its kind."""
+    """A column: name as text, the library's type, and the kind."""
 
     name: str
     dtype: str
@@ -127,7 +127,7 @@ class PandasTable:
         return int(rows), int(columns)
 
     def column(self, number: int) -> ViewedColumn:
-        """Return a column by its number."""
+        """Return a column by number."""
         dtype = self._frame.dtypes.iloc[number]
         kind = _KINDS.get(getattr(dtype, "kind", ""), "object")
         name = str(dtype)
@@ -140,7 +140,7 @@ class PandasTable:
         return ViewedColumn(str(self._frame.columns[number]), name, kind)
 
     def series(self, number: int) -> Any:
-        """Return a column as a pandas series with the positions of rows as its index."""
+        """Return a column as a pandas series with the positions of rows as the index."""
         return self._frame.iloc[:, number].reset_index(drop=True)
 
     def values(self, number: int, positions: Any) -> list[Any]:
@@ -168,13 +168,13 @@ class ArrowTable:
         return int(self._table.num_rows), int(self._table.num_columns)
 
     def column(self, number: int) -> ViewedColumn:
-        """Return a column by its number."""
+        """Return a column by number."""
         field = self._table.schema.field(number)
         kind = re.match(r"[a-z_]*", dtype := str(field.type))
         return ViewedColumn(field.name, dtype, _ARROW.get(kind[0] if kind else "", "object"))
 
     def series(self, number: int) -> Any:
-        """Return a column as a pandas series with the positions of rows as its index."""
+        """Return a column as a pandas series with the positions of rows as the index."""
         return self._table.column(number).to_pandas()
 
     def values(self, number: int, positions: Any) -> list[Any]:

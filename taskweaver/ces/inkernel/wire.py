@@ -1,4 +1,4 @@
-"""Messages over a local socket: a JSON header with a length before it, and raw bytes after it.
+"""Messages over a local socket: a length, a JSON header, and raw bytes.
 
 Both ends of a state transfer use it, the kernel's side and the host's.
 """
@@ -24,7 +24,7 @@ class WireError(OSError):
 
 
 class Wire:
-    """One end of a connection. The connection's owner closes it."""
+    """One end of a connection, which the connection's owner closes."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

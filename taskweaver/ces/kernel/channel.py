@@ -1,4 +1,4 @@
-"""Talking to one kernel: a request, its output while it comes, its reply.
+"""Talking to one kernel: a request, the output meanwhile, the reply.
 
 Everything is received in the thread that asks: one poll waits for the reply, for output, for the
 death of the process and for the deadline together. A slow listener loses no output of a kernel
@@ -32,7 +32,7 @@ _MOST_FOREIGN_CHARS = 20_000
 
 @dataclass(slots=True)
 class KernelReply:
-    """Reply to a request, with the output received before it.
+    """Reply to a request, with the output received before.
 
     Attributes:
         ending: Why waiting ended.
@@ -51,7 +51,7 @@ class KernelReply:
 
 @dataclass(slots=True)
 class Request(KernelReply):
-    """A request under way: its reply, as far as it has come.
+    """A request under way, with the reply so far.
 
     `left_chars` is the size of the output that is still taken. The kernel carries it out once
     `has_begun`, and has sent all of its output once `is_idle`.
@@ -65,13 +65,13 @@ class Request(KernelReply):
     has_begun: bool = False
 
     def take_reply(self, message: dict[str, Any]) -> None:
-        """Take the reply, if a message is that of this request."""
+        """Take the reply, if a message belongs to this request."""
         if message["parent_header"].get("msg_id") == self.request_id:
             self.reply = message["content"]
             self.is_replied = True
 
     def take_output(self, message: dict[str, Any]) -> None:
-        """Take a piece of output, also of what an earlier request left running, or its end."""
+        """Take a piece of output, also of code that an earlier request left running."""
         content = message["content"]
         is_own = message["parent_header"].get("msg_id") == self.request_id
         self.has_begun = self.has_begun or is_own
@@ -96,7 +96,7 @@ class Request(KernelReply):
 
 @dataclass(slots=True)
 class ForeignCells:
-    """Cells that other clients of the kernel ran, as its messages tell.
+    """Cells that other clients of the kernel ran, as far as messages tell.
 
     Attributes:
         codes: Their code, oldest first; the first `_MOST_FOREIGN` since they were last taken.
@@ -109,7 +109,7 @@ class ForeignCells:
     last_request: float = -math.inf
 
     def take(self) -> list[str]:
-        """Return the code of those that have ended or run, once."""
+        """Return the code of ended and running cells, once."""
         codes, self.codes = self.codes, []
         return codes
 
@@ -176,7 +176,7 @@ class KernelChannel:
         return socket
 
     def handshake(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
-        """Wait until the kernel answers and its output reaches us, as long as it is wanted."""
+        """Wait until the kernel answers and output reaches us, as long as wanted."""
         deadline = time.monotonic() + timeout_s
         while is_wanted() and time.monotonic() < deadline:
             waiting = Request(request_id=self._send("kernel_info_request", {}))

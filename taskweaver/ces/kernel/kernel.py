@@ -116,7 +116,7 @@ class KernelPlugins:
 
 
 class Kernel:
-    """A session's kernel, as a `Client`: started when needed and restarted when it died.
+    """A session's kernel, as a `Client`: started when needed and restarted after a death.
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy`` or ``stopped``.
@@ -167,7 +167,7 @@ class Kernel:
 
     @property
     def has_state(self) -> bool:
-        """True if it runs and has its variables."""
+        """True if the kernel runs and has all variables."""
         return self._running is not None and self._running.has_state
 
     @property
@@ -176,7 +176,7 @@ class Kernel:
         return None if self._running is None else self._running.process
 
     def start(self) -> None:
-        """Start the process in the background, unless it waits for a cell to restore a state."""
+        """Start the process in the background, unless the first cell is to restore a state."""
         if self._running is None and self._origin() is None:
             with suppress(KernelClosed):
                 self._launch()
@@ -352,7 +352,7 @@ class Kernel:
             self._interrupts.send(running.process)
 
     def stop(self) -> None:
-        """End the kernel and everything it started."""
+        """End the kernel and all descendants."""
         with self._starting_lock:
             self._is_closed = True
         self.interrupt()
@@ -396,7 +396,7 @@ class Kernel:
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
 
     def _connect(self, process: KernelProcess, *, is_copy: bool) -> None:
-        """Take a process for the kernel's, once it answers, and prepare it unless it is a copy."""
+        """Take a process for the kernel's, once answering, and prepare all but a copy."""
         try:
             running = self._adopt(process)
             running.handshake(self._limits.start_timeout_s, self._interrupts)

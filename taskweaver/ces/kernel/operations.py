@@ -1,4 +1,4 @@
-"""Operations of a kernel: one at a time, interrupted, and between two of them its output is taken.
+"""Operations of a kernel, one at a time: interrupts, and output between operations.
 
 An operation may have to start the kernel first, which takes longer than many a cell. An interrupt
 that comes meanwhile has no cell to end: it ends the waiting, and the cell does not begin.
@@ -93,7 +93,7 @@ class Interrupts:
 
 
 class IdleOutput:
-    """The thread that waits for output, for use by any thread. Close it."""
+    """The thread that waits for output, for use by any thread. Close the object."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # for all below
@@ -114,7 +114,7 @@ class IdleOutput:
             self._looks[fd] = look
 
     def wait(self, fd: int, *, has_more: bool) -> None:
-        """Call the `look` of a file descriptor in the thread, once, when it becomes readable.
+        """Call the `look` of a file descriptor in the thread, once, when readable.
 
         Args:
             fd: The file descriptor; nothing happens if it was forgotten.
@@ -130,7 +130,7 @@ class IdleOutput:
                     os.eventfd_write(self._wake, 1)
 
     def pause(self, fd: int) -> None:
-        """Do not wait for a file descriptor: its kernel is asked something."""
+        """Do not wait for a file descriptor while the kernel is asked something."""
         with self._lock:
             if self._poll is not None and fd in self._looks:
                 self._poll.modify(fd, 0)
@@ -188,7 +188,7 @@ class IdleOutput:
 
 
 class Operations:
-    """Keeps the operations of a kernel apart, and its channel to one thread at a time.
+    """Lock that keeps the operations of a kernel apart, and the channel to one thread at a time.
 
     Attributes:
         lock: Held by each operation.

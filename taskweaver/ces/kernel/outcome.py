@@ -70,7 +70,7 @@ def readable_trace(trace: str) -> str:
 
 
 def readable_warnings(text: str) -> str:
-    """Return the warnings of a cell with its line in place of a temporary file's name."""
+    """Return the warnings of a cell with the cell's line in place of a temporary file's name."""
     return _CELL_FILE.sub(r"Cell, line \1: ", text)
 
 
@@ -99,7 +99,7 @@ def _package(file: str) -> str:
 def accept(
     reported: Iterable[Mapping[str, Any]], cwd: Path, limit_bytes: int
 ) -> tuple[list[ExecutionArtifact], list[str]]:
-    """Return those of the first 200 reported artifacts that are files in the working directory.
+    """Return the first 200 reported artifacts that are files in the working directory.
 
     Returns:
         The artifacts, and a sentence for each file that is too large.
@@ -135,7 +135,7 @@ def _too_large(name: str, origin: str, size_bytes: int, limit_bytes: int) -> str
 
 
 def contained(cwd: Path, file_name: str) -> tuple[str, int] | None:
-    """Return a file's name relative to `cwd`, and its size in bytes, or None.
+    """Return a file's name relative to `cwd`, and the size in bytes, or None.
 
     None if it is elsewhere, is reached by a link, is no ordinary file, or has a name that would not
     stay in one line.
@@ -208,7 +208,7 @@ def answer(operation: str, reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def report_of(found: Mapping[str, Any]) -> Report:
-    """Return the report on a cell, from its fields."""
+    """Return the report on a cell, from the fields."""
     output = found.get("output", "")
     dropped = found.get("dropped_chars")
     return Report(
@@ -240,7 +240,7 @@ def trace(reply: Mapping[str, Any]) -> str:
 
 
 def _is_shallow(value: Any) -> bool:
-    """Return whether plain data is nested so little that whoever walks it comes to an end."""
+    """Return whether plain data is nested so little that every walk comes to an end."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         level = [

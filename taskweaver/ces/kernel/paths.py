@@ -16,7 +16,7 @@ _MOST_CHARS = 100
 
 
 def connection_file(folder: Path, client_id: str) -> Path:
-    """Return the Jupyter connection file of a kernel in the folder of its session.
+    """Return the Jupyter connection file of a kernel in the folder of the session.
 
     It is there while the kernel runs with its variables; code in a sandbox cannot read it.
     """

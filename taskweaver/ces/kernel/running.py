@@ -1,4 +1,4 @@
-"""A kernel that runs: its process, the channel to it, and the wait for the end of a request."""
+"""A running kernel: process, channel, and the wait for the end of a request."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 
 @dataclass(slots=True)
 class RunningKernel:
-    """A kernel that runs. End it.
+    """A running kernel, to be ended.
 
     Attributes:
         process: Its process.
@@ -51,7 +51,7 @@ class RunningKernel:
     is_unforkable: bool = False
 
     def handshake(self, limit_s: float, interrupts: Interrupts) -> None:
-        """Wait until it answers.
+        """Wait until the kernel answers.
 
         Raises:
             KernelStartFailed: If it ends before, or does not answer in time.
@@ -102,7 +102,7 @@ class RunningKernel:
     def fork(
         self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
     ) -> Handshake:
-        """Have it fork a child.
+        """Have the kernel fork a child.
 
         Raises:
             ForkRefused: If it refuses, something holds it, or the child does not come.
@@ -136,7 +136,7 @@ class RunningKernel:
         return self.channel.look().take() if is_open else []
 
     def end(self, grace_s: float) -> None:
-        """End it, with some time to end by itself."""
+        """End the kernel, with some time for an end of its own."""
         self.file.unlink(missing_ok=True)
         if grace_s and self.process.is_alive:
             self.channel.ask_to_shut_down()
@@ -159,7 +159,7 @@ class RequestWait:
     watch: CellWatch | None
 
     def give_up(self, waiting: Request, deadline: float, discard: Callable[[], None]) -> None:
-        """Interrupt a request whose caller was interrupted, and wait for its end.
+        """Interrupt a request whose caller was interrupted, and wait for the end.
 
         `discard` ends the kernel if the request goes on, or the wait is interrupted too.
         """

@@ -1,4 +1,4 @@
-"""The memory of a process, and how much of it the process shares with its relatives.
+"""The memory of a process, and the part shared with related processes.
 
 The system sums it up in ``/proc/PID/smaps_rollup``. An ordinary user may not open that file of a
 template in a sandbox: the template's memory is closed to the code beside it, and so to its owner.
@@ -127,7 +127,7 @@ def _can_open(pid: int) -> bool:
 
 
 def _is_rollup_of(pid: int, file: int) -> bool:
-    """Return whether a file is ``smaps_rollup`` of a process, as that process itself sees it."""
+    """Return whether a file is ``smaps_rollup`` of a process, by the process's own view."""
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode) or _file_system(file) != _PROC_MAGIC:
             return False

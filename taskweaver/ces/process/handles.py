@@ -36,7 +36,7 @@ _RECENT: deque[int] = deque(maxlen=256)
 
 
 def death_fd(process: subprocess.Popen[bytes]) -> int:
-    """Return a file descriptor that is readable when a child has ended. Close it.
+    """Return a file descriptor, to be closed, that is readable when a child has ended.
 
     Raises:
         OSError: If there is no room for another one.
@@ -61,7 +61,7 @@ def _wait(process: subprocess.Popen[bytes], end: int) -> None:
 
 
 def send_signal(pid: int, handle: int, number: signal.Signals) -> None:
-    """Send a signal to a process, unless it ends meanwhile."""
+    """Send a signal to a process, unless ended meanwhile."""
     try:
         if HAS_HANDLES:
             signal.pidfd_send_signal(handle, number)
@@ -82,7 +82,7 @@ def peer_of(connection: socket.socket) -> int:
 
 
 def descends(pid: int, ancestor: int) -> bool:
-    """Return whether a process is another one, or was started by it or one of its descendants."""
+    """Return whether a process is another process or a descendant."""
     # A process between them may end just now; then the one below it has another parent.
     return _is_below(pid, ancestor) or _is_below(pid, ancestor)
 
@@ -120,7 +120,7 @@ class ProcessHandle:
 
     @property
     def is_stopped(self) -> bool:
-        """True if a signal or a tracer holds it, so that it answers nothing until it is let go."""
+        """True if a signal or a tracer holds the process, which then answers nothing."""
         try:
             facts = Path(f"/proc/{self.pid}/stat").read_bytes()
         except OSError:
@@ -134,7 +134,7 @@ class ProcessHandle:
             send_signal(self.pid, self.death_fd, number)
 
     def reap(self) -> None:
-        """Reap it where no other process does: a first process inherits orphans.
+        """Reap the process where no other process does: a first process inherits orphans.
 
         Until then its namespace does not end. It must not be a `subprocess.Popen`.
         """

@@ -1,4 +1,4 @@
-"""Private folders of processes: sockets, and the file that names them.
+"""Private folders of processes, with sockets and a connection file.
 
 A sandboxed kernel must be able to write to its folder, and so must all code in its sandbox. The
 folder is therefore prepared where that code cannot reach it, and moved to its place when complete.
@@ -39,7 +39,7 @@ def private_folder(parent: Path | None = None) -> Path:
 
 
 def _temporary_files() -> Path:
-    """Return the folder for temporary files, or ``/tmp`` where it has too long a path."""
+    """Return the folder for temporary files, or ``/tmp`` where the path is too long."""
     place = Path(tempfile.gettempdir()).resolve()
     is_long = len(os.fsencode(place)) > _MOST_BYTES and os.access("/tmp", os.W_OK)
     return Path("/tmp") if is_long else place
@@ -62,7 +62,7 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a private folder with everything in it.
+    """Remove a private folder with all contents.
 
     A folder that cannot be removed now stays for `sweep_folders`.
     """
@@ -71,7 +71,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def sweep_folders() -> None:
-    """Remove the private folders of owners that were killed before they could."""
+    """Remove the private folders of killed owners."""
     for folder in _temporary_files().glob(f"{FOLDER}*-*"):
         owner, dot, namespace = folder.name.removeprefix(FOLDER).partition("-")[0].partition(".")
         if dot + namespace == _namespace() and has_ended(owner):
@@ -99,7 +99,7 @@ class Homes:
 
     @classmethod
     def sandboxed(cls) -> Self:
-        """Make the place for a sandbox, in which code may write to `folder`; remove it later."""
+        """Make the place for a sandbox, to be removed, in which code may write to `folder`."""
         root = private_folder()
         homes = cls(root / _INNER, root / _STAGING)
         homes.folder.mkdir(mode=0o700)
@@ -107,7 +107,7 @@ class Homes:
         return homes
 
     def new(self) -> Home:
-        """Prepare a folder. Remove it when it is not needed any more."""
+        """Prepare a folder, to be removed when not needed any more."""
         return Home(self)
 
     def remove(self) -> None:
@@ -116,7 +116,7 @@ class Homes:
 
 
 class Home:
-    """The folder of a process. Remove it, or use it as a context manager.
+    """The folder of a process, to be removed, or used as a context manager.
 
     Attributes:
         draft: Where its files are made.

@@ -1,4 +1,4 @@
-"""Processes found by a mark in their environment: those they started carry it, too."""
+"""Processes found by a mark in the environment, which descendants inherit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KILL_WAIT_S = 5.0
 
 
 def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill every process whose environment carries a mark, unless this process owns it.
+    """Kill every process whose environment carries a mark, except owned processes.
 
     Returns:
         Whether there was any.
@@ -53,7 +53,7 @@ def owned_mark() -> str:
 
 
 def sweep_marked() -> bool:
-    """Kill the processes that carry a mark of an owner that was killed before it could end them.
+    """Kill the processes that carry the mark of a killed owner.
 
     A sandbox ends with its owner, except in a moment of its start, when bubblewrap waits for a part
     of itself.
@@ -72,7 +72,7 @@ def sweep_marked() -> bool:
 
 
 def _owned_prefix() -> str:
-    """Return the start of the marks of this namespace: process ids of another mean others."""
+    """Return the start of the marks of this namespace of process ids."""
     return f"box-{pid_namespace()}-"
 
 
@@ -111,7 +111,7 @@ class _Search:
     """
 
     def __init__(self, beginning: bytes, is_meant: Callable[[list[bytes]], bool]) -> None:
-        """Prepare it.
+        """Prepare a search.
 
         Args:
             beginning: Bytes that every environment holds that is meant; others are not taken apart.
@@ -123,7 +123,7 @@ class _Search:
         self._others: set[int] = set()
 
     def kill(self, is_full: bool) -> bool:  # noqa: FBT001 - called through a `Callable`
-        """Kill the processes that are meant, except those with a handle here.
+        """Kill the processes that are meant, except processes with a handle here.
 
         A look that is not full leaves out the processes that an earlier one found not to be meant.
 

@@ -1,4 +1,4 @@
-"""One kernel process: watched, interrupted, and ended with all it started.
+"""One kernel process: watched, interrupted, and ended with all descendants.
 
 A kernel is started by `start_kernel`, or forked by a `Template`. One that is started asks the
 system to be killed when the thread that started it ends, so kernels are started from the launcher
@@ -31,7 +31,7 @@ _CONNECTION_FILE = "c.json"
 
 
 class KernelProcess:
-    """A running kernel process and its private folder of sockets.
+    """A running kernel process and the private folder of sockets.
 
     Attributes:
         id: Marks the processes it starts.
@@ -95,7 +95,7 @@ class KernelProcess:
         self._handle.send(signal.SIGKILL)
 
     def end(self, grace_s: float) -> None:
-        """Wait for the process to end by itself, then kill it and everything it started."""
+        """Wait for the process to end, then kill the process and all descendants."""
         try:
             if not self._handle.has_ended(grace_s):
                 self.kill()
@@ -110,7 +110,7 @@ class KernelProcess:
 
 
 class KernelHome(Home):
-    """The private folder of a kernel, with its connection file. No other user can look into it.
+    """The private folder of a kernel, with a connection file, closed to other users.
 
     Attributes:
         id: Marks the processes started by the one that lives here.
@@ -163,7 +163,7 @@ def start(
     log_path: Path,
     executable: str | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, without input.
+    """Start a process in an own session, without input.
 
     `executable` is the file of the program, where it is not the first word of the command.
 

@@ -50,7 +50,7 @@ class _Refused(Exception):
 
 
 class EgressProxy(LocalServer):
-    """A proxy for one sandbox. Close it. No other user can look into the folder of its socket."""
+    """A proxy for one sandbox, to be closed. No other user can look into the socket's folder."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class EgressProxy(LocalServer):
         is_permitted: Callable[[str], bool] = is_public,
         idle_s: float = IDLE_S,
     ) -> None:
-        """Start it.
+        """Start the server.
 
         Args:
             hosts: Hosts that may be reached, see `AllowedHosts`.
@@ -171,7 +171,7 @@ class EgressProxy(LocalServer):
     async def _fetch(
         self, client: ClientSide, server: ServerSide, request: ProxyRequest, forwarded: h11.Request
     ) -> None:
-        """Pass one request on, and its reply back."""
+        """Pass one request on, and the reply back."""
         has_begun = False
         problem: BaseException | None = None
         try:

@@ -78,7 +78,7 @@ def confined(
 
 
 def confinement(policy: SandboxPolicy, writable: Iterable[Path]) -> confine.Confinement:
-    """Return the policy in the form for a process that gives up its rights by itself.
+    """Return the policy in the form for a process that gives up rights by itself.
 
     Raises:
         SandboxUnavailable: If there is no filter of system calls for this processor.
@@ -109,7 +109,7 @@ def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[s
 
 @cache
 def require(tier: Tier) -> None:
-    """Try a sandbox: actions that it must prevent are attempted in it.
+    """Try a sandbox by attempts of actions that must fail inside.
 
     Raises:
         SandboxUnavailable: If it does not run here, or does not hold.
@@ -130,7 +130,7 @@ def require(tier: Tier) -> None:
 
 
 def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
-    """Refuse a sandbox in which something could be done that it must prevent.
+    """Refuse a sandbox that failed to prevent an action.
 
     Raises:
         SandboxUnavailable: If anything of this kind could be done.

@@ -72,7 +72,7 @@ class SandboxPlan:
     is_warm: bool
 
     def font_lists(self) -> list[Path]:
-        """Return matplotlib's lists of fonts, made when there are none.
+        """Return matplotlib's lists of fonts, made if missing.
 
         Without one, matplotlib would look at every font of the machine in each sandbox anew.
         """
@@ -133,7 +133,7 @@ class SandboxStart:
         return "/tmp" if self._has_namespaces else str(self.homes / "tmp")
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of its processes."""
+        """Return the environment of processes inside."""
         own = {"MPLCONFIGDIR": f"{self._tmp}/.matplotlib", "IPYTHONDIR": f"{self._tmp}/.ipython"}
         places = {"HOME": str(self.cwd), "PWD": str(self.cwd), "TMPDIR": self._tmp, **own}
         bridge = {} if self.proxy is None else bridge_environment()
@@ -220,7 +220,7 @@ class SandboxStart:
 
 
 def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
-    """Start a warm process, and try a sandbox that one of its children enters.
+    """Start a warm process, and try a sandbox that a forked child enters.
 
     Raises:
         ForkRefused: If it does not come up.
@@ -290,7 +290,7 @@ def _trial(plan: SandboxPlan, folder: Path) -> SandboxStart:
 
 
 class SessionSandbox:
-    """A sandbox that runs. Close it: everything in it ends."""
+    """A running sandbox. To close it ends all processes inside."""
 
     def __init__(
         self,
@@ -404,7 +404,7 @@ class SessionSandbox:
         self._homes.remove()
 
     def _started(self, arrival: Handshake) -> subprocess.Popen[bytes] | None:
-        """Return the process that was started where it is the template: without namespaces."""
+        """Return the started process if that is the template: without namespaces."""
         process = self._process
         return process if process is not None and process.pid == arrival.handle.pid else None
 
@@ -414,7 +414,7 @@ class SessionSandbox:
         return self._process if self._anchor is None else self._anchor.process
 
     def _kill(self) -> None:
-        """Kill the sandbox, and wait for all that the system ends with it."""
+        """Kill the sandbox, and wait for all processes inside."""
         process = self._first_process
         with ExitStack() as handles:
             inside = []

@@ -1,4 +1,4 @@
-"""The cell that runs now: its displayed results, the files that it makes, and its sender.
+"""The cell that runs now: displayed results, new files, and the sender.
 
 Results of a cell of another Jupyter client are messages, as in any kernel, and no files.
 """
@@ -128,7 +128,7 @@ def _files(folder: Path, depth: int = 0) -> Iterator[tuple[str, tuple[int, int]]
 
 
 def type_of(path: Path) -> str:
-    """Return the type of artifact that a file is, by its name."""
+    """Return the type of artifact that a file is, by name."""
     suffix = path.suffix.lower()
     if suffix in _IMAGES:
         return "image"
@@ -154,7 +154,7 @@ class ForeignCell:
 
     @contextmanager
     def running(self, shell: Any) -> Iterator[None]:
-        """Show results and figures of the code in a block to the client that sent it."""
+        """Show results and figures of the code in a block to the sender of the code."""
         before = shell.ast_node_interactivity
         shell.ast_node_interactivity = "last_expr"  # the value of an assignment is not shown
         self.is_running = True
@@ -169,7 +169,7 @@ FOREIGN = ForeignCell()
 
 
 def show_picture(png: bytes, text: str) -> None:
-    """Send a picture, and a text in its place, to the client whose cell runs."""
+    """Send a picture, with a text as a substitute, to the client whose cell runs."""
     from IPython.display import display
 
     display({"image/png": base64.b64encode(png).decode(), "text/plain": text}, raw=True)

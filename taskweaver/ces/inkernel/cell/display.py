@@ -27,10 +27,10 @@ _TEXTS = ("text/markdown", "text/latex", "application/json", "application/javasc
 
 
 class QuietDisplayHook(ZMQShellDisplayHook):
-    """Keeps the value of a cell for the report; sends that of another client's alone."""
+    """Hook that keeps values of cells for the report, but sends values to another client."""
 
     def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Format nothing for our own cells: the report does it once, bounded."""
+        """Format nothing for our own cells: the report does so once, bounded."""
         if FOREIGN.is_running:
             formatted: tuple[dict[str, Any], dict[str, Any]] = super().compute_format_data(result)
             return formatted
@@ -57,7 +57,7 @@ class FilePublisher(ZMQDisplayPublisher):
             sys.stdout.write(f"{text_of(data)}\n")
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
-        """Clear the screen of another client; our own cells have none, and printed text stays."""
+        """Clear the screen of another client. Printed text of our own cells stays."""
         if FOREIGN.is_running:
             super().clear_output(wait)
 

@@ -165,7 +165,7 @@ class FigureManager(FigureManagerBase):
 
 
 class FigureCanvas(FigureCanvasAgg):
-    """An Agg canvas that draws for code, and leaves its figure changed until that is shown."""
+    """An Agg canvas that draws for code, and leaves the figure changed until shown."""
 
     manager_class = FigureManager
 
@@ -240,7 +240,7 @@ def collect_figures() -> bool:
 
 
 def show_figure(figure: Any, *, is_asked: bool = True) -> None:
-    """Write a picture of a figure, or send it to another client.
+    """Write a picture of a figure, or send the picture to another client.
 
     One that the cell has shown already is left out, and, unless the cell asks for the figure, one
     that an earlier cell has shown.

@@ -1,4 +1,4 @@
-"""Standard output of cells, limited at the point where it is written.
+"""Standard output of cells, limited at the point of writing.
 
 A cell may print without end. Text over the limit is counted and dropped here, so that neither the
 kernel, nor the connection, nor the reader ever holds it.
@@ -59,7 +59,7 @@ class OutputBudget:
         self.admit()
 
     def admit(self) -> None:
-        """Let output go out as it is written."""
+        """Let output go out while being written."""
         self._left = self.limit_bytes // 2
 
     @contextmanager
@@ -72,7 +72,7 @@ class OutputBudget:
             self.silent = 0
 
     def say_late(self, stream: LimitedStream) -> None:
-        """Say once in a cell that output of earlier cells comes in it."""
+        """Say once in a cell that output of earlier cells follows."""
         if self._left and not self._is_late:
             self._is_late = True
             stream.send(_LATE)
@@ -161,7 +161,7 @@ class LimitedStream(OutStream):
             super().write(text)
 
     def close(self) -> None:
-        """Stay open for later cells. The process closes the stream with its end."""
+        """Stay open for later cells. The end of the process closes the stream."""
         self.flush()
 
     def flush(self) -> None:
@@ -191,7 +191,7 @@ class LimitedStream(OutStream):
                     return
 
     def _take_all(self) -> None:
-        """Read the pipe until it is empty, so that a cell's output has its programs' output."""
+        """Empty the pipe, so that a cell's output includes the output of programs."""
         fd: Any = getattr(self, "_fid", None)
         if fd is None or not self._should_watch or not self._is_master_process():
             return  # a process that a cell forked shares the pipe, and not the lock

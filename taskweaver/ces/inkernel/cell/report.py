@@ -1,4 +1,4 @@
-"""The report of a cell: everything about it that is not a stream, as JSON.
+"""The report of a cell: everything about the cell but the streams, as JSON.
 
 A program may ask for the value of a cell as a table in plain data: ``rows`` of the whole table,
 ``index`` and ``columns`` as axes, ``data`` as a list of columns. An axis has ``names`` and

@@ -1,4 +1,4 @@
-"""The IPython shell of kernels: what it shows becomes files and text, whatever fails on the way.
+"""The IPython shell of kernels: results become files and text, whatever fails on the way.
 
 Its ``%%bash`` and ``%%sh`` run a script in its own process. IPython's own magics keep a thread and
 a socket for the rest of the session, which rules out a fork of the kernel; they pass the script on
@@ -68,7 +68,7 @@ def near_names(error: BaseException, namespace: Mapping[str, Any], folder: Path)
 def _question(
     error: BaseException, namespace: Mapping[str, Any], folder: Path
 ) -> tuple[str, Iterator[tuple[str, str]]]:
-    """Return the name that was not found, and the names there are, each with its place."""
+    """Return the missing name, and the existing names, each with a place."""
     if isinstance(error, ModuleNotFoundError):
         name = error.name or ""
         return name.rpartition(".")[2], _plain(_modules(name))
@@ -113,7 +113,7 @@ def _plain(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 class ScriptFailed(Exception):
-    """A script ended with an exit status other than 0."""
+    """A script ended with an exit status that is not 0."""
 
     def _render_traceback_(self) -> list[str]:
         """Return the message alone: the Python stack says nothing about the script."""
@@ -134,7 +134,7 @@ def _magic(shell: Any, program: str, line: str, cell: str) -> None:
 
 
 def run_script(program: str, script: str) -> None:
-    """Run a script, and pass its output on while it runs.
+    """Run a script, and pass the output on meanwhile.
 
     Raises:
         ScriptFailed: If its exit status is not 0.
@@ -197,7 +197,7 @@ class CellShell(ZMQInteractiveShell):
         own.set_hook("show_in_pager", _print_page, 0)
 
     def showtraceback(self, exc_tuple: Any = None, *_: Any, **options: Any) -> None:
-        """Show an exception, also one whose own code raises, and one that IPython gives up on."""
+        """Show an exception, even if the exception's own code raises, or IPython gives up."""
         own: Any = self
         kind, error, trace = own._get_exc_info(exc_tuple)  # noqa: SLF001
         try:
@@ -208,13 +208,13 @@ class CellShell(ZMQInteractiveShell):
         self._showtraceback(kind, error, lines)
 
     def print_traceback(self) -> None:
-        """Print the last traceback: it is of an error that the cell does not end with."""
+        """Print the last traceback, of an error that the cell does not end with."""
         for text in self.take_traceback():
             if not FOREIGN.is_running:
                 sys.stderr.write(f"{text}\n")
 
     def take_traceback(self) -> list[str]:
-        """Return the last traceback, and forget it."""
+        """Return the last traceback, once."""
         kept, self._last_traceback = self._last_traceback or [], None
         return kept
 
@@ -249,7 +249,7 @@ class CellShell(ZMQInteractiveShell):
         return text.rstrip("\n")
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
-        """Keep a traceback for the reply, with names like the one that was not found."""
+        """Keep a traceback for the reply, with names like the missing name."""
         try:
             hint = near_names(evalue, self.user_ns, ARTIFACTS.folder)
         except Exception as error:  # noqa: BLE001 - looks at objects of the user

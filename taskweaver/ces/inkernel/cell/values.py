@@ -72,7 +72,7 @@ def _parts(value: Any, limit: int, other: Callable[[Any], str]) -> Iterator[str]
 
 
 def _is_small(value: Any, limit: int) -> bool:
-    """Return whether a value is made of built-in ones, and its text has few characters."""
+    """Return whether a value is made of built-in values, with a short text."""
     waiting, size = [value], 0
     while waiting and size <= limit:
         one = waiting.pop()

@@ -132,7 +132,7 @@ def _of_httpcore(pool: Any) -> Iterator[int]:
 
 
 class OpenFiles:
-    """Distinguishes the kernel's own files from those that the user's code opened."""
+    """Distinction between the kernel's own files and files that the user's code opened."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         """Record the open files, before any code of the user ran."""

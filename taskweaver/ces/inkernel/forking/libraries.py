@@ -1,4 +1,4 @@
-"""Table of libraries with known threads: those a fork survives, and those it does not.
+"""Table of libraries with known threads, some of which a fork survives.
 
 A library counts as fork-safe when it was measured to work on both sides of a fork, in forks of
 forks, and right after use, from the given version on. A later version is expected to behave alike;
@@ -22,7 +22,7 @@ _JEMALLOC = "jemalloc_bg_thd"
 
 @dataclass(frozen=True, slots=True)
 class ForkingLibrary:
-    """A library with threads that a fork survives while they are idle.
+    """A library with threads that a fork survives while idle.
 
     Attributes:
         name: Its name in messages.

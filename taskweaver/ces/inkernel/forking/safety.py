@@ -85,7 +85,7 @@ class ForeignThreads:
         self.read_pipes = set[str]()
 
     def exist(self) -> bool:
-        """Return whether there is any thread other than the kernel's own."""
+        """Return whether there is any thread beside the kernel's own."""
         self.read_pipes = set()
         return any(id_ not in self._all_own() for id_ in thread_ids())
 
@@ -233,7 +233,7 @@ def _threads(count: int) -> str:
 
 
 class ForkSafety:
-    """Fork check that separates the kernel's own threads and files from those of user code."""
+    """Fork check that separates the kernel's own threads and files from user code's."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         """Record the present threads and files, before any code of the user ran."""

@@ -111,7 +111,7 @@ def voluntary_switches(id_: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Offsets in a thread descriptor, in words from its start.
+    """Offsets in a thread descriptor, in words from the start.
 
     Attributes:
         number: The thread's number, in the lower half of the word.
@@ -132,7 +132,7 @@ def _words(memory: FileIO, address: int, size: int) -> list[int]:
 
 
 class ThreadOwners:
-    """Attributes threads to the files whose code they run.
+    """Attribution of threads to the files whose code runs.
 
     Attributes:
         layout: Offsets of the descriptor's fields; None where they cannot be determined.
@@ -156,7 +156,7 @@ class ThreadOwners:
         return self._known[key]
 
     def forget_all_but(self, keys: Set[tuple[int, int]]) -> None:
-        """Forget the owners of threads that ended, given number and start time of the others."""
+        """Forget the owners of ended threads, given number and start time of the rest."""
         self._known = {key: self._known[key] for key in self._known.keys() & keys}
 
     def _look_up(self, thread: NativeThread, mappings: Mappings) -> str | None:
@@ -192,7 +192,7 @@ def layout(mappings: Mappings) -> Layout | None:
 
 
 def calibrated(mappings: Mappings) -> Layout | None:
-    """Find the offsets in a thread descriptor by means of two threads made for it.
+    """Find the offsets in a thread descriptor by means of two threads.
 
     Returns:
         The offsets; None on other machines and C libraries, or when they are ambiguous.

@@ -18,7 +18,7 @@ from taskweaver.utils.redact import names_a_secret, redact_known
 
 
 class _Numbers:
-    """State of `random` as it was before a fork, which reseeds the generator in the child."""
+    """State of `random` before a fork, which reseeds the generator in the child."""
 
     def __init__(self) -> None:
         self._process = 0
@@ -62,7 +62,7 @@ def withheld_variables() -> list[str]:
 
 
 def _environment() -> Any:
-    """Return variables that differ from the first ones, without secrets."""
+    """Return variables that differ from the first environment, without secrets."""
     base = BASE.environment
     changed = {
         name: value
@@ -86,7 +86,7 @@ def _set_environment(difference: tuple[Mapping[str, str], list[str]]) -> None:
 
 
 def _import_path() -> Any:
-    """Return folders added before and after the first ones, and those removed."""
+    """Return folders added before and after the first path, and removed folders."""
     base, own = BASE.path, {"", str(Path.cwd())}
     kept = [entry for entry in sys.path if entry in base]
     added = [entry for entry in sys.path if entry not in base and entry not in own]
@@ -107,7 +107,7 @@ def _set_import_path(difference: tuple[list[str], list[str], list[str]]) -> None
 def _of_library(
     name: str, read: Callable[[Any], Any], restore: Callable[[Any, Any], None]
 ) -> tuple[Callable[[], Any], Callable[[Any], None]]:
-    """Return the functions of a part: its state in a loaded module, and the way back."""
+    """Return the functions of a part that read and restore the state in a loaded module."""
 
     def present() -> Any:
         module = sys.modules.get(name)
@@ -117,7 +117,7 @@ def _of_library(
 
 
 def _pandas_options() -> Any:
-    """Return the options of pandas that differ from those of a fresh kernel."""
+    """Return the options of pandas that differ from a fresh kernel."""
     pandas: Any = sys.modules.get("pandas")
     registered = getattr(sys.modules.get("pandas._config.config"), "_registered_options", None)
     if pandas is None or registered is None:

@@ -134,7 +134,7 @@ def _joins(pickled: Pickled, id_: int) -> bool:
 
 
 def _is_value(obj: Any, depth: int = 0) -> bool:
-    """Return whether an equal object can replace this one, or it is restored by its name."""
+    """Return whether an equal object can replace an object, or a name restores the object."""
     kind = type(obj)
     if kind in _ATOMS:
         return True
@@ -314,7 +314,7 @@ class _Save:
         return pickled
 
     def _pickled(self, name: str, value: Any) -> Pickled:
-        """Pickle one variable, within its limits.
+        """Pickle one variable, within the limits.
 
         Raises:
             CannotStore: If it must not be stored.

@@ -23,7 +23,7 @@ _NICENESS = 10
 
 
 class _HostChunks:
-    """Sends chunks to the host, and asks it for chunks."""
+    """The host as destination and origin of chunks."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -58,7 +58,7 @@ class _HostChunks:
         raise ValueError(answer.get("error") or "it has another size")
 
     def damaged(self, name: str) -> None:
-        """Report a chunk whose bytes do not fit its name."""
+        """Report a chunk whose bytes do not fit the name."""
         self._wire.send({"damaged": name})
 
 

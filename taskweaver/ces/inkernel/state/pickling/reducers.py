@@ -138,13 +138,13 @@ def _global_name(obj: Any, name: str) -> Any:
 
 
 def reduce_neutral(notes: Notes, obj: Any) -> Any:
-    """Reduce an object of which each process has one, so that sharing it joins nothing."""
+    """Reduce an object that exists once in each process, so that sharing joins nothing."""
     notes.neutral.add(id(obj))
     return reduce_object(notes, obj)
 
 
 def reduce_class(notes: Notes, found: Any) -> Any:
-    """Reduce a class by name, or with its contents if a cell defined it."""
+    """Reduce a class by name, or a class of a cell with its contents."""
     if found in cloudpickle._BUILTIN_TYPE_NAMES or found in _SINGLETONS:  # noqa: SLF001
         return cloudpickle._class_reduce(found)  # noqa: SLF001
     if cloudpickle._should_pickle_by_reference(found):  # noqa: SLF001
@@ -161,7 +161,7 @@ def reduce_type_variable(notes: Notes, variable: Any) -> Any:
 
 
 def reduce_any_function(notes: Notes, function: Any) -> Any:
-    """Reduce a function by name, or with its code if a cell defined it.
+    """Reduce a function by name, or a function of a cell with its code.
 
     Returns:
         The reduction; nothing for `cloudpickle` to make it, with a copy of the globals it uses.
@@ -173,7 +173,7 @@ def reduce_any_function(notes: Notes, function: Any) -> Any:
 
 
 def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
-    """Reduce a function to its code and a token for its globals.
+    """Reduce a function to code and a token for the globals.
 
     Returns:
         The reduction; nothing if the globals are the function's own.
@@ -197,7 +197,7 @@ def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
 
 
 def reduce_cell(_notes: Notes, cell: types.CellType) -> Any:
-    """Reduce a closure cell as an object, so that functions go on sharing it."""
+    """Reduce a closure cell as an object, still shared by functions."""
     try:
         contents = cell.cell_contents
     except ValueError:
@@ -215,7 +215,7 @@ def reduce_cached(notes: Notes, function: Any) -> Any:
 
 
 def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
-    """Reduce a module to its name and the submodules that are loaded."""
+    """Reduce a module to the name and the loaded submodules."""
     name = module.__name__
     if isinstance(module, LazyModule):
         notes.neutral.add(id(module))
@@ -231,7 +231,7 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
 
 
 def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
-    """Reduce a memory view to a view of a copy of its bytes."""
+    """Reduce a memory view to a view of copied bytes."""
     shape = tuple(view.shape or ())
     if not view.c_contiguous:
         raise CannotStore("a memory view with gaps cannot be stored")
@@ -240,5 +240,5 @@ def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
 
 
 def reduce_weak_mapping(_notes: Notes, mapping: Any) -> Any:
-    """Reduce a mapping with weak keys or values, as `singledispatch` has, to its living items."""
+    """Reduce a mapping with weak keys or values, as `singledispatch` has, to living items."""
     return rebuild.weak_mapping, (type(mapping), list(mapping.items()))

@@ -109,7 +109,7 @@ def standard_tokens() -> dict[int, tuple[Any, ...]]:
 
 
 def type_name(kind: type) -> str:
-    """Return a class's name with its module, at most 500 characters."""
+    """Return a class's name with the module, at most 500 characters."""
     module = getattr(kind, "__module__", "")
     name = getattr(kind, "__qualname__", "?")
     return clip(name if module in {"builtins", "__main__"} else f"{module}.{name}")
