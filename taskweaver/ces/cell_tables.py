@@ -19,7 +19,7 @@ class CellTable:
 
     Attributes:
         exec_id: Id of the cell whose value it is.
-        text: The table as JSON; see `inkernel.cell.frames`.
+        text: The table as JSON; see `inkernel.cell.report`.
     """
 
     exec_id: str

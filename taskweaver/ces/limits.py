@@ -95,13 +95,6 @@ class KernelLimits:
         """Return the limits of an empty configuration."""
         return cls.read(lambda name: BY_NAME[f"execution.{name}"].default)
 
-    def for_launcher(self, owner: int, processes: int) -> tuple[int, ...]:
-        """Return the numbers that `inkernel.launcher` takes.
-
-        `owner` is 0 where a namespace ends it, `processes` 0 where it sets itself no limit.
-        """
-        return (owner, self.output_limit_bytes, *self.of_process(processes))
-
     def of_process(self, processes: int) -> tuple[int, ...]:
         """Return a process's limits, see `inkernel.process`, where `processes` 0 sets no limit."""
         return (processes, self.file_limit_bytes, self.cpu_limit_s, self.open_file_limit)

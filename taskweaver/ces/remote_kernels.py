@@ -194,7 +194,11 @@ class RemoteKernel:
         self._interrupts.request()
         if self.state == "busy":
             with suppress(KernelError):  # the cell's own reader reports a server that is away
-                self._server.ask("POST", f"{self.path}/interrupt")
+                self._post("interrupt")
+
+    def _post(self, operation: str, **body: Any) -> Any:
+        """Ask the server for an operation of this session, and return the answer."""
+        return self._server.ask("POST", f"{self.path}/{operation}", json=body or None)
 
     @contextmanager
     def operation(self) -> Iterator[None]:
@@ -234,17 +238,16 @@ class RemoteKernel:
 
         # An id of its own for each: a cell with the id of an earlier one runs anew.
         wire_id = f"cell-{secrets.token_hex(8)}"
-        body = {"exec_id": wire_id, "code": code, "stream": True}
         self.state = "busy"
         try:
-            self._server.ask("POST", f"{self.path}/execute", json=body)
+            self._post("execute", exec_id=wire_id, code=code, stream=True)
             if self._interrupts.is_requested:  # it came before the server knew of the cell
-                self._server.ask("POST", f"{self.path}/interrupt")
+                self._post("interrupt")
             read_events(self._server, f"{self.path}/execute/{wire_id}/stream", take)
         except BaseException as error:
             if not isinstance(error, KernelError):  # the caller was interrupted
                 with suppress(KernelError):
-                    self._server.ask("POST", f"{self.path}/interrupt")
+                    self._post("interrupt")
             raise
         finally:
             self.state = "stopped" if self._is_closed else "ready"
@@ -283,7 +286,7 @@ class RemoteKernel:
         self._is_there = True
         self.state = "ready"
         if self._variables:
-            self._set_variables()
+            self._post("variables", variables=self._variables)
         for plugin in self._plugins.values():
             self._send_plugin(plugin)
 
@@ -303,7 +306,7 @@ class RemoteKernel:
             if error.status != _CONFLICT:
                 raise
             # It is of an earlier run of this program. Its variables do not fit the conversation.
-            self._server.ask("POST", f"{self.path}/restart")
+            self._post("restart")
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace (see `Client`)."""
@@ -331,29 +334,22 @@ class RemoteKernel:
 
     def _send_plugin(self, plugin: PluginCode) -> str:
         """Load a plugin at the server, and return the problem, or ""."""
-        body = {"name": plugin.name, "code": plugin.source, "config": dict(plugin.config)}
         try:
-            self._server.ask("POST", f"{self.path}/plugins", json=body)
+            self._post("plugins", name=plugin.name, code=plugin.source, config=dict(plugin.config))
         except PluginLoadFailed as error:
             return error.detail
         return ""
 
-    def test_plugin(self, name: str) -> list[PluginTestResult]:
+    def test_plugin(self, name: str) -> list[PluginTestResult]:  # noqa: ARG002
         """Refuse: plugins are tested on this machine."""
-        del name
         raise KernelError("Plugins are not tested on another machine.", _RUN_HERE)
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables that plugins read, now or when the session is made."""
         with self.operation():
-            values = {name: str(value) for name, value in session_var_dict.items()}
-            self._variables |= values
+            self._variables |= {name: str(value) for name, value in session_var_dict.items()}
             if self._is_there:
-                self._set_variables()
-
-    def _set_variables(self) -> None:
-        body = {"variables": self._variables}
-        self._server.ask("POST", f"{self.path}/variables", json=body)
+                self._post("variables", variables=self._variables)
 
     def offer(self, functions: HostFunctions) -> None:
         """Do nothing: cells of another machine call no functions of this process."""
@@ -362,22 +358,19 @@ class RemoteKernel:
         """Return a first impression of data files (see `Client`)."""
         with self.operation():
             self._ready()
-            body = {"files": [dict(item) for item in files]}
-            answer = self._server.ask("POST", f"{self.path}/overview", json=body)
+            answer = self._post("overview", files=[dict(item) for item in files])
             return mapping(mapping(answer).get("files"))
 
-    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
         """Refuse: variables of remote kernels are not shown."""
-        del wanted
         raise KernelError("The kernel runs on another machine, which shows no variables.")
 
     def snapshot(self) -> Snapshot:
         """Refuse: remote kernels are not forked."""
         raise ForkRefused(NO_FORK)
 
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
         """Refuse: no states of remote kernels are stored."""
-        del skip, limit_bytes
         raise ForkRefused(NO_FORK)
 
     def upload_file(self, filename: str, content: bytes) -> str:
@@ -429,18 +422,17 @@ class RemoteManager:
     def get_session_client(
         self,
         session_id: str,
-        env_id: str | None = None,
+        env_id: str | None = None,  # noqa: ARG002
         session_dir: Path | str | None = None,
         cwd: Path | str | None = None,
         *,
-        devices: tuple[Path, ...] = (),
+        devices: tuple[Path, ...] = (),  # noqa: ARG002
     ) -> RemoteKernel:
         """Return the client of a session, made on first call (see `Manager`).
 
         Raises:
             KernelStartFailed: If there can be no working directory here.
         """
-        del env_id, devices
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
             return kept
@@ -457,14 +449,13 @@ class RemoteManager:
 
     def fork_session_client(
         self,
-        snapshot: Snapshot,
-        session_id: str,
-        env_id: str | None = None,
-        session_dir: Path | str | None = None,
-        cwd: Path | str | None = None,
+        snapshot: Snapshot,  # noqa: ARG002
+        session_id: str,  # noqa: ARG002
+        env_id: str | None = None,  # noqa: ARG002
+        session_dir: Path | str | None = None,  # noqa: ARG002
+        cwd: Path | str | None = None,  # noqa: ARG002
     ) -> RemoteKernel:
         """Refuse: remote kernels are not forked."""
-        del snapshot, session_id, env_id, session_dir, cwd
         raise ForkRefused(NO_FORK)
 
     def _release(self, client: RemoteKernel) -> None:

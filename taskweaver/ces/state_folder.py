@@ -110,12 +110,10 @@ def read_manifest(data: bytes) -> StateManifest:
 
 def _contents(islands: list[Any]) -> dict[str, tuple[str, ...]]:
     found = {}
-    for island in islands:
-        names = island.get("names") if isinstance(island, dict) else None
-        own = island.get("own") if isinstance(names, list) else None
-        parts = own if isinstance(own, dict) else {}
-        for name in _texts(names or []):
-            found[name] = tuple(chunk_names([parts.get(name, island)]))
+    for island in map(mapping, islands):
+        names, own = island.get("names"), mapping(island.get("own"))
+        for name in _texts(names if isinstance(names, list) else []):
+            found[name] = tuple(chunk_names([own.get(name, island)]))
     return found
 
 
@@ -129,7 +127,7 @@ def _lost(rows: Any) -> tuple[LostVariable, ...]:
 
 
 def _together(islands: list[Any]) -> tuple[frozenset[str], ...]:
-    found = (island.get("names") for island in islands if isinstance(island, dict))
+    found = (mapping(island).get("names") for island in islands)
     groups = (frozenset(_texts(names)) for names in found if isinstance(names, list))
     return tuple(group for group in groups if len(group) > 1)
 

@@ -35,6 +35,8 @@ from taskweaver.ces.process.handles import ProcessHandle, descends, peer_of
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.process import KernelHome, KernelProcess, launcher_command, start
 
+IsWanted = Callable[[], bool]
+"""Whether a process in the making is still wanted."""
 PROGRAM = ["/bin/cat"]
 _NAMESPACES = {
     "cgroup": 0x02000000,
@@ -69,7 +71,7 @@ class Anchor:
     """
 
     def __init__(
-        self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]
+        self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: IsWanted
     ) -> None:
         """Take charge of a process of bubblewrap that starts `PROGRAM`.
 
@@ -95,7 +97,7 @@ class Anchor:
             self.close()
             raise
 
-    def _wait(self, timeout_s: float, is_wanted: Callable[[], bool]) -> None:
+    def _wait(self, timeout_s: float, is_wanted: IsWanted) -> None:
         deadline = time.monotonic() + timeout_s
         try:
             self._input.write(b"\n")
@@ -204,7 +206,7 @@ class Rendezvous:
         self,
         parent_death_fd: int,
         timeout_s: float,
-        is_wanted: Callable[[], bool] = lambda: True,
+        is_wanted: IsWanted = lambda: True,
         started: int = 0,
     ) -> Handshake:
         """Wait until the process announces itself, and turn strangers away.
@@ -232,7 +234,7 @@ class Rendezvous:
                 raise ForkRefused("the process to fork has ended")
 
     def arrive_started(
-        self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: Callable[[], bool]
+        self, process: subprocess.Popen[bytes], timeout_s: float, is_wanted: IsWanted
     ) -> Handshake:
         """Wait until a started process or a child announces itself (see `arrive`)."""
         death_fd = os.pidfd_open(process.pid)
@@ -365,7 +367,7 @@ class Template:
         entry: Entry,
         anchor: Anchor | None,
         expected: Rendezvous,
-        is_wanted: Callable[[], bool],
+        is_wanted: IsWanted,
     ) -> Handshake:
         """Fork a template that enters a sandbox. Several may be on the way at a time.
 
@@ -444,7 +446,7 @@ class Template:
 def warm_template(
     limits: KernelLimits,
     log_path: Path,
-    is_wanted: Callable[[], bool] = lambda: True,
+    is_wanted: IsWanted = lambda: True,
     *,
     executable: str | None = None,
     environment: Mapping[str, str] | None = None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.template import Template
+from taskweaver.ces.template import IsWanted, Template
 
 Stamp = tuple[tuple[str, int], ...]
 
@@ -25,7 +25,7 @@ class Zygote:
         problem: Why the last kernel did not start from it; else empty.
     """
 
-    def __init__(self, make: Callable[[Callable[[], bool]], Template], log_path: Path) -> None:
+    def __init__(self, make: Callable[[IsWanted], Template], log_path: Path) -> None:
         """Prepare the keeper, without running anything yet.
 
         `make` starts the template, given a function that returns whether to go on waiting;

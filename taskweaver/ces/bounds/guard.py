@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
 from taskweaver.ces.bounds.watcher import (
     Breach,
     Process,
+    Processes,
     WatchedLimits,
     Watcher,
     end,
@@ -250,7 +251,7 @@ class SessionGuard:
             self._report(breaches)
             return _left_sentence(left)
 
-    def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
+    def _is_crowded(self, processes: Processes, breaches: Sequence[Breach]) -> bool:
         """Return whether there are too many processes for the next cell and for storing states."""
         found = [breach for cell in self._cells for breach in cell.breaches]
         if any(breach.name == "processes" for breach in [*found, *breaches]):
@@ -309,7 +310,7 @@ class SessionGuard:
         self._watcher.asleep = {pid for pid in found if is_owned(pid) and pid not in self._roots}
         return found
 
-    def _strangers(self, processes: Mapping[int, Process]) -> list[Process]:
+    def _strangers(self, processes: Processes) -> list[Process]:
         """Return the processes that run and that cells have started."""
         return [one for one in processes.values() if one.pid not in self._own and not one.is_ended]
 
@@ -350,7 +351,7 @@ class SessionGuard:
             self.group.remove()
 
 
-def _forget_ended(known: dict[int, int], processes: Mapping[int, Process]) -> None:
+def _forget_ended(known: dict[int, int], processes: Processes) -> None:
     """Forget processes that have ended, whose numbers may be in use again."""
     for pid, started in list(known.items()):
         if pid not in processes or processes[pid].started != started:

@@ -56,6 +56,10 @@ class Process:
     is_ended: bool
 
 
+Processes = Mapping[int, Process]
+"""Processes by their ids."""
+
+
 def running_processes() -> dict[int, Process]:
     """Map process ids to all processes. The result is empty where the system has no ``/proc``."""
     found = {}
@@ -99,7 +103,7 @@ def room_for_processes(limit: int) -> int:
     return count
 
 
-def family(processes: Mapping[int, Process], roots: Collection[int]) -> dict[int, Process]:
+def family(processes: Processes, roots: Collection[int]) -> dict[int, Process]:
     """Return the processes whose ids are `roots`, and all descendants.
 
     A process that lost its parent is found while it stays in the session of one of them.
@@ -269,7 +273,7 @@ class Watcher:
             self._folder_before = self._folder.bytes + self._hidden[1]
 
     def look(
-        self, family: Mapping[int, Process], own: Collection[int], *, is_last: bool = False
+        self, family: Processes, own: Collection[int], *, is_last: bool = False
     ) -> list[Breach]:
         """Measure, and end processes that exceed a bound.
 
@@ -289,13 +293,11 @@ class Watcher:
         ]
         return [breach for breach in found if breach is not None]
 
-    def _measure_hidden(self, family: Mapping[int, Process]) -> None:
+    def _measure_hidden(self, family: Processes) -> None:
         awake = [one for one in family.values() if one.pid not in self.asleep]
         self._hidden, self._hidden_at = hidden_bytes(awake), time.monotonic()
 
-    def _look_at_processes(
-        self, family: Mapping[int, Process], own: Collection[int]
-    ) -> Breach | None:
+    def _look_at_processes(self, family: Processes, own: Collection[int]) -> Breach | None:
         limit = self.limits.processes
         count = sum(one.threads for one in family.values())
         if not limit or count <= limit:
@@ -309,7 +311,7 @@ class Watcher:
         text = f"Processes and threads reached {count:,}; {KEYS['processes']} allows {limit:,}."
         return Breach("processes", f"{text} Ended: {names_of(ended)}.", stops=True)
 
-    def _look_at_memory(self, family: Mapping[int, Process]) -> Breach | None:
+    def _look_at_memory(self, family: Processes) -> Breach | None:
         limit = self.limits.memory_bytes
         if not limit:
             return None
@@ -330,7 +332,7 @@ class Watcher:
         return Breach("memory", f"{text} Ended: {name}.")
 
     def _look_at_folders(
-        self, family: Mapping[int, Process], own: Collection[int], *, is_last: bool
+        self, family: Processes, own: Collection[int], *, is_last: bool
     ) -> Breach | None:
         limit = self.limits.folder_bytes
         if not limit:

@@ -3,7 +3,7 @@
 A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
 - ``cell``: ``exec_id``; ``table_chars``, length of the table that is wanted, 0 for none; the code
-  of the request runs. Report of `report.make_report`, and ``table`` of `frames.table_text`.
+  of the request runs. Report of `report.make_report`, and ``table`` of `report.table_text`.
 - ``session``: ``env_id``, ``session_id``, ``cwd``.
 - ``variables``: ``values`` plugins may read.
 - ``host``: ``socket``, where functions of the application answer; empty for none.
@@ -63,6 +63,7 @@ from taskweaver.ces.inkernel.timelimit import TooSlow
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 from taskweaver.utils.text import shorten
 
+Reply = dict[str, Any]
 _RAISED = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError, TooSlow)
 
 
@@ -127,7 +128,7 @@ class CellKernel(IPythonKernel):
         set_formats(self.shell)
         self.shell.events.register("post_run_cell", self._keep_value)
 
-    async def do_execute(self, *args: Any, **request: Any) -> dict[str, Any]:
+    async def do_execute(self, *args: Any, **request: Any) -> Reply:
         """Answer a request. The answer about a raised error holds the error's text.
 
         The module's docstring has the form of this package's requests.
@@ -137,9 +138,7 @@ class CellKernel(IPythonKernel):
         except _RAISED as error:
             return self._failed(error)
 
-    async def _answer(
-        self, *args: Any, user_expressions: Any = None, **request: Any
-    ) -> dict[str, Any]:
+    async def _answer(self, *args: Any, user_expressions: Any = None, **request: Any) -> Reply:
         if not self._has_begun:
             self._begin()
         if "taskweaver" not in (user_expressions or {}):
@@ -163,7 +162,7 @@ class CellKernel(IPythonKernel):
                     report = operation(payload)
             finally:
                 del ARTIFACTS.items[count:]
-            reply: dict[str, Any] = {"status": "ok", "execution_count": self.execution_count}
+            reply: Reply = {"status": "ok", "execution_count": self.execution_count}
         else:
             self._prepare(str(payload.get("exec_id", "")))
             reply = await self._run(*args, user_expressions={}, **request)
@@ -173,11 +172,11 @@ class CellKernel(IPythonKernel):
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
 
-    async def _run(self, *args: Any, **request: Any) -> dict[str, Any]:
+    async def _run(self, *args: Any, **request: Any) -> Reply:
         """Run a cell, and return the reply in characters that can be sent."""
         run = super().do_execute
         try:
-            reply: dict[str, Any] = await run(*args, **request)
+            reply: Reply = await run(*args, **request)
         except _RAISED as error:  # the text of the cell's own exception, for example
             return self._failed(error)
         if reply["status"] == "error":
@@ -187,7 +186,7 @@ class CellKernel(IPythonKernel):
         self.shell.print_traceback()
         return reply
 
-    def _failed(self, error: BaseException) -> dict[str, Any]:
+    def _failed(self, error: BaseException) -> Reply:
         """Return the reply about a request that has raised, or whose reply has."""
         trace = self.shell.take_traceback()
         if not trace:
@@ -197,9 +196,9 @@ class CellKernel(IPythonKernel):
         return {"status": "error", "execution_count": self.execution_count, **about}
 
     @property
-    def kernel_info(self) -> dict[str, Any]:
+    def kernel_info(self) -> Reply:
         """Facts for clients: one cell runs at a time, so that the kernel can be forked."""
-        info: dict[str, Any] = super().kernel_info
+        info: Reply = super().kernel_info
         features = [name for name in info["supported_features"] if name != "kernel subshells"]
         return info | {"supported_features": features}
 

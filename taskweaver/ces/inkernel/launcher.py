@@ -19,7 +19,7 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from taskweaver.ces.inkernel.process import set_limits
+from taskweaver.ces.inkernel.process import BASE, set_limits
 from taskweaver.utils.system.platform import SYSTEM
 
 _PR_SET_PDEATHSIG = 1
@@ -86,8 +86,6 @@ def _end() -> None:
 
 def _enter_directory(cwd: str, kernel_id: str) -> None:
     """Set working directory, import path and environment mark of a forked process."""
-    from taskweaver.ces.inkernel.process import BASE
-
     before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
     os.chdir(cwd)
     sys.path[:] = [cwd if entry == before else entry for entry in sys.path]

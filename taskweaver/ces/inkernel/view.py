@@ -31,6 +31,7 @@ MOST_ROWS, MOST_COLUMNS = 200, 50
 _LIMIT_S = 20.0
 
 Payload = dict[str, Any]
+Variables = Mapping[str, Any]
 
 
 def cell_value(value: Any, kind: str, *, is_nan_missing: bool) -> Any:
@@ -110,9 +111,7 @@ _EXACT: dict[type, Callable[[Any, bool], Any]] = {
 """Forms of plain values: functions of a value, and whether a float that is no number is missing."""
 
 
-def view(
-    payload: Mapping[str, Any], namespace: Mapping[str, Any], hidden: frozenset[str]
-) -> Payload:
+def view(payload: Variables, namespace: Variables, hidden: frozenset[str]) -> Payload:
     """Return a view, or the ``problem`` with ``kind`` and ``text``.
 
     Args:
@@ -139,7 +138,7 @@ def _problem(kind: str, text: str) -> Payload:
     return {"problem": {"kind": kind, "text": text}}
 
 
-def _variables(namespace: Mapping[str, Any], hidden: frozenset[str]) -> Iterator[Payload]:
+def _variables(namespace: Variables, hidden: frozenset[str]) -> Iterator[Payload]:
     for name, value in shown_variables(namespace, hidden)[-MOST_VARIABLES:]:
         yield {
             "name": name,
@@ -174,9 +173,7 @@ def _bytes(value: Any) -> int | None:
         return None
 
 
-def _page(
-    payload: Mapping[str, Any], namespace: Mapping[str, Any], hidden: frozenset[str]
-) -> Payload:
+def _page(payload: Payload, namespace: Variables, hidden: frozenset[str]) -> Payload:
     name = payload["name"]
     if name in hidden or name not in namespace:
         raise ViewProblem("missing", f"There is no variable {name!r:.100}.")

@@ -181,9 +181,8 @@ class ArrowTable:
         """Return the values of a column at positions."""
         return list(self._table.column(number).take(positions).to_pylist())
 
-    def labels(self, positions: Any) -> list[list[Any]]:
+    def labels(self, positions: Any) -> list[list[Any]]:  # noqa: ARG002
         """Return nothing: rows have no labels."""
-        del positions
         return []
 
 

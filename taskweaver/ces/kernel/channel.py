@@ -19,6 +19,7 @@ from typing import Any, Literal
 from taskweaver.ces.common import OutputHandler, Stream
 
 Ending = Literal["reply", "died", "deadline"]
+Message = dict[str, Any]
 
 _IDLE_WAIT_S = 2.0
 _HELLO_INTERVAL_S = 0.2
@@ -64,13 +65,13 @@ class Request(KernelReply):
     is_idle: bool = False
     has_begun: bool = False
 
-    def take_reply(self, message: dict[str, Any]) -> None:
+    def take_reply(self, message: Message) -> None:
         """Take the reply, if a message belongs to this request."""
         if message["parent_header"].get("msg_id") == self.request_id:
             self.reply = message["content"]
             self.is_replied = True
 
-    def take_output(self, message: dict[str, Any]) -> None:
+    def take_output(self, message: Message) -> None:
         """Take a piece of output, also of code that an earlier request left running."""
         content = message["content"]
         is_own = message["parent_header"].get("msg_id") == self.request_id
@@ -113,7 +114,7 @@ class ForeignCells:
         codes, self.codes = self.codes, []
         return codes
 
-    def note(self, message: dict[str, Any]) -> None:
+    def note(self, message: Message) -> None:
         """Take note of a message about the request of another client."""
         parent, content = message["parent_header"], message["content"]
         if parent.get("msg_id"):  # else it is of no request, as the news that the kernel starts
@@ -220,7 +221,7 @@ class KernelChannel:
         """Take output of no awaited request, and return whether there is more."""
         return self._drain(self._iopub, self._note) == _MOST_AT_ONCE
 
-    def _note(self, message: dict[str, Any], waiting: Request | None = None) -> None:
+    def _note(self, message: Message, waiting: Request | None = None) -> None:
         """Take a message on output, of the request that is waited for or of another client."""
         if message["parent_header"].get("session") != self._session.session:
             self.foreign.note(message)
@@ -270,7 +271,7 @@ class KernelChannel:
                 return
         waiting.ending = "reply"
 
-    def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> int:
+    def _drain(self, socket: Any, take: Callable[[Message], None]) -> int:
         """Receive at most `_MOST_AT_ONCE` waiting messages, and return the number."""
         for number in range(_MOST_AT_ONCE):
             try:
@@ -282,11 +283,11 @@ class KernelChannel:
                 take(message)
         return _MOST_AT_ONCE
 
-    def _message(self, frames: list[bytes]) -> dict[str, Any] | None:
+    def _message(self, frames: list[bytes]) -> Message | None:
         """Return a message, or None for a torn, unsigned or malformed message."""
         try:
             _, parts = self._session.feed_identities(frames)
-            message: dict[str, Any] = self._session.deserialize(parts)
+            message: Message = self._session.deserialize(parts)
         except Exception:  # noqa: BLE001 - what is no message breaks its reader in any way
             return None
         is_good = isinstance(message["parent_header"], dict)

@@ -43,7 +43,9 @@ from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state_transfer import RESTORE_S, Origin, StateWriter
 from taskweaver.ces.template import Handshake, KernelSnapshot, Template
 
-_PluginRequest = Callable[[dict[str, Any], float], Mapping[str, Any] | None]
+Operation = dict[str, Any]
+"""Operation of the kernel's own side, see `inkernel.kernel`."""
+_PluginRequest = Callable[[Operation, float], Mapping[str, Any] | None]
 """Send an operation to the running kernel; None when the kernel ended over it."""
 
 _LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
@@ -267,7 +269,7 @@ class Kernel:
         self._interrupts.check()
         return problems
 
-    def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
+    def _request(self, operation: Operation, limit_s: float) -> dict[str, Any] | None:
         """Send an operation. The result is None if the operation ended the kernel."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
@@ -309,7 +311,7 @@ class Kernel:
             arrival, _ = self._fork(asked)
             return StateWriter(arrival.connection, arrival.handle)
 
-    def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
+    def _fork(self, operation: Operation) -> tuple[Handshake, Homes]:
         """Have the kernel fork a child, and return child and place of private folders."""
         if (running := self._running) is None:
             raise ForkRefused("it is not running")
@@ -427,7 +429,7 @@ class Kernel:
         self._plugins.load_again()
 
     def _ask(
-        self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
+        self, running: RunningKernel, operation: Operation, limit_s: float | None = None
     ) -> dict[str, Any]:
         """Have the kernel's own side do something, and return the report."""
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)

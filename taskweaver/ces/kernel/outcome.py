@@ -31,6 +31,8 @@ from taskweaver.ces.state_transfer import Origin
 from taskweaver.tables.plans.plan import TableRead, reads_of
 from taskweaver.utils.file_system.safe_fs import Folder
 
+Reported = Mapping[str, Any]
+"""Plain data that a kernel sent."""
 _LINK = re.compile(
     r"(\n*(?:The above exception was the direct cause of the following exception:"
     r"|During handling of the above exception, another exception occurred:)\n+)"
@@ -97,7 +99,7 @@ def _package(file: str) -> str:
 
 
 def accept(
-    reported: Iterable[Mapping[str, Any]], cwd: Path, limit_bytes: int
+    reported: Iterable[Reported], cwd: Path, limit_bytes: int
 ) -> tuple[list[ExecutionArtifact], list[str]]:
     """Return the first 200 reported artifacts that are files in the working directory.
 
@@ -173,14 +175,14 @@ class Report:
     output: Any = ""
     variables: list[tuple[str, str]] = field(default_factory=list)
     log: list[tuple[str, str, str]] = field(default_factory=list)
-    artifacts: list[Mapping[str, Any]] = field(default_factory=list)
+    artifacts: list[Reported] = field(default_factory=list)
     is_truncated: bool = False
     calls: list[PluginCall] = field(default_factory=list)
     tables: list[TableRead] = field(default_factory=list)
     table: object = ""
 
 
-def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
+def fields(reply: Reported) -> dict[str, Any]:
     """Return the fields, if any, that the kernel's own side put into a reply."""
     expressions = reply.get("user_expressions")
     text = expressions.get("taskweaver") if isinstance(expressions, dict) else None
@@ -195,7 +197,7 @@ def fields(reply: Mapping[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def answer(operation: str, reply: Mapping[str, Any]) -> dict[str, Any]:
+def answer(operation: str, reply: Reported) -> dict[str, Any]:
     """Return the fields in the reply to an operation.
 
     Raises:
@@ -207,7 +209,7 @@ def answer(operation: str, reply: Mapping[str, Any]) -> dict[str, Any]:
     return fields(reply)
 
 
-def report_of(found: Mapping[str, Any]) -> Report:
+def report_of(found: Reported) -> Report:
     """Return the report on a cell, from the fields."""
     output = found.get("output", "")
     dropped = found.get("dropped_chars")
@@ -232,7 +234,7 @@ def _call(row: object) -> PluginCall | None:
     return None
 
 
-def trace(reply: Mapping[str, Any]) -> str:
+def trace(reply: Reported) -> str:
     """Return the traceback in a reply, or ""."""
     lines = reply.get("traceback")
     parts = [line for line in lines if isinstance(line, str)] if isinstance(lines, list) else []

@@ -14,11 +14,12 @@ import secrets
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.environment import kernel_environment, python_command
+from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import ProcessHandle, death_fd
 from taskweaver.ces.process.homes import Home, Homes
@@ -149,10 +150,21 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
     return KernelProcess(home, log_path, handle, process.poll)
 
 
-def launcher_command(kind: str, place: Path, limits: KernelLimits) -> list[str]:
-    """Return the command of a process that ends with this one, see `inkernel.launcher`."""
-    numbers = limits.for_launcher(os.getpid(), 0)
-    return python_command(kind, str(place), *map(str, numbers))
+def launcher_command(
+    kind: str, place: Path, limits: KernelLimits, owner: int | None = None, processes: int = 0
+) -> list[str]:
+    """Return the command of a process that ends with its owner, see `inkernel.launcher`.
+
+    `owner` is this process if None, and 0 where a namespace ends the process. `processes` is 0
+    where the process sets itself no such limit.
+    """
+    numbers = (
+        os.getpid() if owner is None else owner,
+        limits.output_limit_bytes,
+        *limits.of_process(processes),
+    )
+    launcher = [sys.executable, "-m", "taskweaver.ces.inkernel.launcher"]
+    return [*launcher, kind, str(place), *map(str, numbers)]
 
 
 def start(

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,13 +24,7 @@ from typing import IO
 import psutil
 
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
-from taskweaver.ces.environment import (
-    KERNEL_MARK,
-    bridge_environment,
-    bridged,
-    kernel_environment,
-    python_command,
-)
+from taskweaver.ces.environment import KERNEL_MARK, bridge_environment, bridged, kernel_environment
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.kernel.paths import KernelPaths
@@ -39,17 +33,24 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.handles import wait_for_ends
 from taskweaver.ces.process.homes import Homes, temporary_folder
 from taskweaver.ces.process.marked import kill_marked, owned_mark
-from taskweaver.ces.process.process import KernelProcess
+from taskweaver.ces.process.process import KernelProcess, launcher_command
 from taskweaver.ces.sandbox.egress import EgressProxy
 from taskweaver.ces.sandbox.sandbox import (
-    Confined,
     confined,
     confinement,
     facts_of_outside,
     refuse_escapes,
     require,
 )
-from taskweaver.ces.template import PROGRAM, Anchor, Handshake, Rendezvous, Template, warm_template
+from taskweaver.ces.template import (
+    PROGRAM,
+    Anchor,
+    Handshake,
+    IsWanted,
+    Rendezvous,
+    Template,
+    warm_template,
+)
 from taskweaver.ces.zygote import Zygote
 
 _FONT_LISTS = "fontlist-*.json"
@@ -146,9 +147,6 @@ class SandboxStart:
             copies.append((self.proxy.path, _PROXY))
         return copies
 
-    def _command(self, command: list[str]) -> list[str]:
-        return command if self.proxy is None else bridged(command, _PROXY)
-
     @property
     def _own_processes(self) -> int:
         """The limit on processes that a process inside can set for itself, or 0 for no limit."""
@@ -163,28 +161,28 @@ class SandboxStart:
         """
         kind = "warm" if self.plan.is_warm else "template"
         owner = 0 if self._has_namespaces else os.getpid()
-        numbers = self.plan.limits.for_launcher(owner, self._own_processes)
-        words = python_command(kind, str(place), *map(str, numbers))
-        writable, copies = self.writable, self._copies()
-        with confined(self.plan.policy, writable, self._command(words), copies) as run:
-            return self._run(run, subprocess.DEVNULL, log, log)
+        words = launcher_command(kind, place, self.plan.limits, owner, self._own_processes)
+        return self._run(words, subprocess.DEVNULL, log, log)
 
     def _run(
-        self, run: Confined, stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
+        self, command: list[str], stdin: int, stdout: int | IO[bytes], stderr: IO[bytes]
     ) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            self.group.joined(run.command),
-            bufsize=0,
-            cwd=self.cwd,
-            env=self.environment(),
-            pass_fds=run.pass_fds,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
-        )
+        """Start a command in the sandbox, with the bridge to the proxy if there is one."""
+        words = command if self.proxy is None else bridged(command, _PROXY)
+        with confined(self.plan.policy, self.writable, words, self._copies()) as run:
+            return subprocess.Popen(
+                self.group.joined(run.command),
+                bufsize=0,
+                cwd=self.cwd,
+                env=self.environment(),
+                pass_fds=run.pass_fds,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
 
-    def anchor(self, log: IO[bytes], is_wanted: Callable[[], bool]) -> Anchor | None:
+    def anchor(self, log: IO[bytes], is_wanted: IsWanted) -> Anchor | None:
         """Start the sandbox with an anchor inside, or return None where there are no namespaces.
 
         Raises:
@@ -193,10 +191,8 @@ class SandboxStart:
         """
         if not self._has_namespaces:
             return None
-        command, writable, copies = self._command(PROGRAM), self.writable, self._copies()
-        with confined(self.plan.policy, writable, command, copies) as run:
-            process = self._run(run, subprocess.PIPE, subprocess.PIPE, log)
-            return Anchor(process, self.plan.limits.start_timeout_s, is_wanted)
+        process = self._run(PROGRAM, subprocess.PIPE, subprocess.PIPE, log)
+        return Anchor(process, self.plan.limits.start_timeout_s, is_wanted)
 
     def entry(
         self,
@@ -219,7 +215,7 @@ class SandboxStart:
         )
 
 
-def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], bool]) -> Template:
+def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: IsWanted) -> Template:
     """Start a warm process, and try a sandbox that a forked child enters.
 
     Raises:
@@ -254,7 +250,7 @@ def sandbox_template(plan: SandboxPlan, log_path: Path, is_wanted: Callable[[], 
 
 
 def _attempt(
-    template: Template, trial: SandboxStart, anchor: Anchor | None, is_wanted: Callable[[], bool]
+    template: Template, trial: SandboxStart, anchor: Anchor | None, is_wanted: IsWanted
 ) -> None:
     """Have a fork enter a sandbox and attempt things there that must fail.
 
@@ -296,7 +292,7 @@ class SessionSandbox:
         self,
         plan: SandboxPlan,
         place: KernelPaths,
-        is_wanted: Callable[[], bool],
+        is_wanted: IsWanted,
         warm: Zygote | None = None,
     ) -> None:
         """Start the sandbox, from a thread that lives as long as the box.
@@ -345,7 +341,7 @@ class SessionSandbox:
             raise
 
     def _enter(
-        self, start: SandboxStart, log_path: Path, is_wanted: Callable[[], bool], warm: Zygote
+        self, start: SandboxStart, log_path: Path, is_wanted: IsWanted, warm: Zygote
     ) -> Handshake | None:
         """Have a warm process fork a template that enters. None means a cold start."""
         template = warm.template()
@@ -371,9 +367,7 @@ class SessionSandbox:
             return None
         return arrival
 
-    def _start_cold(
-        self, start: SandboxStart, log_path: Path, is_wanted: Callable[[], bool]
-    ) -> Handshake:
+    def _start_cold(self, start: SandboxStart, log_path: Path, is_wanted: IsWanted) -> Handshake:
         with (
             self._homes.new() as home,
             Rendezvous(home) as expected,
@@ -441,7 +435,7 @@ class SessionSandboxes:
         self._boxes: dict[Path, SessionSandbox] = {}
         self._locks: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
-    def start(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> KernelProcess:
+    def start(self, place: KernelPaths, is_wanted: IsWanted) -> KernelProcess:
         """Start a kernel in the box of its session. An ended box is replaced.
 
         Call this from threads that live as long as the boxes.

@@ -23,6 +23,7 @@ from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.plugin.register import MODULE_PREFIX
 from taskweaver.utils.text import shorten
 
+PlainData = dict[str, Any]
 MAX_CELLS = 200_000
 """Values of a table that are handed over; the rest of its rows is left out."""
 _MAX_COLUMNS = 2_000
@@ -65,7 +66,7 @@ def _bounded(frame: Any, limit_chars: int) -> str:
     return ""
 
 
-def _encoded(part: Any, rows: int) -> dict[str, Any]:
+def _encoded(part: Any, rows: int) -> PlainData:
     is_plain = type(part.index).__name__ == "RangeIndex" and part.index.name is None
     is_plain = is_plain and (part.index.start, part.index.step) == (0, 1)
     return {
@@ -76,14 +77,14 @@ def _encoded(part: Any, rows: int) -> dict[str, Any]:
     }
 
 
-def _axis(index: Any) -> dict[str, Any]:
+def _axis(index: Any) -> PlainData:
     levels = [_column(index.get_level_values(place)) for place in range(index.nlevels)]
     return {"names": [_plain(name) for name in index.names], "levels": levels}
 
 
-def _column(values: Any) -> dict[str, Any]:
+def _column(values: Any) -> PlainData:
     categories = getattr(values.dtype, "categories", None)
-    column: dict[str, Any] = {
+    column: PlainData = {
         "dtype": str(values.dtype),
         "values": [_plain(value) for value in values.tolist()],
     }
@@ -106,7 +107,7 @@ def _plain(value: Any) -> Any:
     return shorten(str(value), _TEXT_CHARS)
 
 
-def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> dict[str, Any]:
+def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> PlainData:
     """Describe the cell that just ran."""
     configure_libraries()
     take_figures(value)
@@ -127,7 +128,7 @@ def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) 
     }
 
 
-def to_json(report: dict[str, Any]) -> str:
+def to_json(report: PlainData) -> str:
     """Return a report as JSON in pure ASCII, without lone surrogates."""
     text = json.dumps(report, ensure_ascii=False, default=str)
     return text.encode("utf-8", "replace").decode()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
@@ -27,6 +27,7 @@ from taskweaver.ces.inkernel.forking.libraries import (
 from taskweaver.ces.inkernel.forking.rest import names_of, rest_native_pools, rest_python_libraries
 from taskweaver.ces.inkernel.forking.threads import (
     NativeThread,
+    ThreadKey,
     ThreadOwners,
     layout,
     system_call,
@@ -42,9 +43,6 @@ _BUSY_WAIT_S = 1.0
 _IDLE_S = 0.002
 _RUNNING = {"R", "D"}
 
-Reasons = dict[tuple[int, int], str]
-"""Texts by number and start time of the threads they are about."""
-
 
 @dataclass(slots=True)
 class _Verdicts:
@@ -57,7 +55,7 @@ class _Verdicts:
         pipes: Links of the pipes that idle threads read.
     """
 
-    python: Reasons = field(default_factory=dict)
+    python: dict[ThreadKey, str] = field(default_factory=dict)
     native: dict[str | None, list[NativeThread]] = field(default_factory=dict)
     busy: dict[str, list[NativeThread]] = field(default_factory=lambda: defaultdict(list))
     pipes: set[str] = field(default_factory=set)
@@ -80,8 +78,8 @@ class ForeignThreads:
                 self._own.add(id_)
         self._owners = ThreadOwners()
         self._is_calibrated = False
-        self._idle_looks: dict[tuple[int, int], tuple[int, float]] = {}
-        self._waited_for = set[tuple[int, int]]()
+        self._idle_looks: dict[ThreadKey, tuple[int, float]] = {}
+        self._waited_for = set[ThreadKey]()
         self.read_pipes = set[str]()
 
     def exist(self) -> bool:
@@ -112,7 +110,7 @@ class ForeignThreads:
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _is_worth_waiting(
-        self, refused: set[tuple[int, int]], busy: set[tuple[int, int]], elapsed_s: float
+        self, refused: set[ThreadKey], busy: set[ThreadKey], elapsed_s: float
     ) -> bool:
         if refused:
             return elapsed_s < _END_WAIT_S and not refused <= self._waited_for
@@ -188,18 +186,15 @@ class ForeignThreads:
 
     def _texts(self, verdicts: _Verdicts) -> Iterator[str]:
         yield from verdicts.python.values()
-        by_name = defaultdict[str, list[NativeThread]](list)
-        libraries = dict[str, RefusedLibrary]()
+        counts = Counter[RefusedLibrary]()
         for path, group in verdicts.native.items():
             if path is None:
                 names = ", ".join(sorted({one.name for one in group}))
                 yield f"{_threads(len(group))} of an unknown library are running ({names})"
             else:
-                library = refused(path)
-                libraries[library.name] = library
-                by_name[library.name] += group
-        for name, group in by_name.items():
-            yield self._library_text(libraries[name], len(group))
+                counts[refused(path)] += len(group)
+        for library, count in counts.items():
+            yield self._library_text(library, count)
         for name, group in verdicts.busy.items():
             yield f"{name} is still working in {_threads(len(group))}"
 
@@ -224,7 +219,7 @@ class ForeignThreads:
         return f"{name} is running"
 
 
-def _keys(groups: Iterable[list[NativeThread]]) -> set[tuple[int, int]]:
+def _keys(groups: Iterable[list[NativeThread]]) -> set[ThreadKey]:
     return {(one.id, one.start_time) for group in groups for one in group}
 
 

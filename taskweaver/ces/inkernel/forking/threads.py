@@ -26,6 +26,8 @@ _EXITING = 0x4
 """``PF_EXITING`` of the kernel's ``sched.h``: the thread runs no code of the program any more."""
 _STATE, _FLAGS, _START_TIME = 0, 6, 19
 """Fields 3, 9 and 22 of ``proc_pid_stat(5)``, counted from the field after the name."""
+ThreadKey = tuple[int, int]
+"""Number and start time of a thread."""
 _WORD = 8
 _CHUNK_BYTES = 1 << 14
 _SCAN_BYTES = 1 << 20
@@ -140,7 +142,7 @@ class ThreadOwners:
 
     def __init__(self) -> None:
         self.layout: Layout | None = None
-        self._known: dict[tuple[int, int], str] = {}
+        self._known: dict[ThreadKey, str] = {}
 
     def owner(self, thread: NativeThread, mappings: Mappings) -> str | None:
         """Return the file that a thread belongs to, or None when unknown.
@@ -155,7 +157,7 @@ class ThreadOwners:
             self._known[key] = found
         return self._known[key]
 
-    def forget_all_but(self, keys: Set[tuple[int, int]]) -> None:
+    def forget_all_but(self, keys: Set[ThreadKey]) -> None:
         """Forget the owners of ended threads, given number and start time of the rest."""
         self._known = {key: self._known[key] for key in self._known.keys() & keys}
 

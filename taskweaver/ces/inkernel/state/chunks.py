@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import xxhash
 
-from taskweaver.ces.inkernel.state.pickling.rebuild import reading_into
+from taskweaver.ces.inkernel.state.pickling.rebuild import Namespace, reading_into
 from taskweaver.ces.inkernel.wire import CHUNK_BYTES
 
 
@@ -78,9 +78,9 @@ class DamagedChunk(Exception):
 def unpickle(
     stream: bytes | bytearray,
     buffers: Sequence[memoryview],
-    namespace: dict[str, Any],
+    namespace: Namespace,
     problems: list[str],
-) -> dict[str, Any]:
+) -> Namespace:
     """Read variables from a stream.
 
     `namespace` becomes the globals of functions that cells defined; `problems` receives remarks
@@ -99,9 +99,9 @@ def unpickle(
 def read_entry(
     entry: Mapping[str, Any],
     source: ChunkSource,
-    namespace: dict[str, Any],
+    namespace: Namespace,
     problems: list[str],
-) -> dict[str, Any]:
+) -> Namespace:
     """Read the variables of an entry of a manifest.
 
     Raises:

@@ -15,10 +15,14 @@ from taskweaver.ces.inkernel.state.chunks import (
     no_collection,
     read_entry,
 )
+from taskweaver.ces.inkernel.state.pickling.rebuild import Namespace
 from taskweaver.ces.inkernel.state.pickling.scope import clip, library_version, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
 from taskweaver.ces.inkernel.wire import STATE_FORMAT
+
+StateEntry = Mapping[str, Any]
+"""Manifest of a stored state, or a part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +33,7 @@ class Problem:
     reason: str
 
 
-def load_state(
-    manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
-) -> list[Problem]:
+def load_state(manifest: StateEntry, namespace: Namespace, source: ChunkSource) -> list[Problem]:
     """Put stored variables into a namespace, in their old order, and restore the process's state.
 
     Variables that are lost come back as placeholders.
@@ -52,7 +54,7 @@ def load_state(
     return loading.problems
 
 
-def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
+def mark_missing(namespace: Namespace, names: Mapping[str, str]) -> None:
     """Replace variables that changed after the stored state by placeholders."""
     for name, reason in names.items():
         kind = type_name(type(namespace[name])) if name in namespace else "the variable"
@@ -60,9 +62,7 @@ def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
 
 
 class _Loading:
-    def __init__(
-        self, manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
-    ) -> None:
+    def __init__(self, manifest: StateEntry, namespace: Namespace, source: ChunkSource) -> None:
         self._manifest = manifest
         self._namespace = namespace
         self._source = source
@@ -99,7 +99,7 @@ class _Loading:
             except Exception as error:  # noqa: BLE001 - one part takes no others with it; it is reported
                 self.problems.append(Problem("", f"{name} is not restored: {reason_of(error)}"))
 
-    def _read(self, entry: Mapping[str, Any]) -> BaseException | None:
+    def _read(self, entry: StateEntry) -> BaseException | None:
         """Read an island, and return the error on failure."""
         if entry["stream"] is None:
             return DamagedChunk("they could not be pickled together")
@@ -116,7 +116,7 @@ class _Loading:
                 self._loaded[name] = self._namespace[name] = found[name]
         return None
 
-    def _read_apart(self, island: Mapping[str, Any]) -> None:
+    def _read_apart(self, island: StateEntry) -> None:
         """Read the variables of an island from their own streams."""
         names = island["names"]
         error = self._read(island)
@@ -139,7 +139,7 @@ class _Loading:
         self._loaded[name] = LostObject(kind, clip(reason))
 
 
-def _version_problems(manifest: Mapping[str, Any]) -> list[str]:
+def _version_problems(manifest: StateEntry) -> list[str]:
     """Return a phrase for each version that differs too much to rely on."""
     problems = []
     versions = {"python": manifest["python"], **manifest["versions"]}

@@ -143,11 +143,8 @@ def _is_value(obj: Any, depth: int = 0) -> bool:
     # Not `isinstance`: a proxy says that it is of the class it stands for.
     if issubclass(kind, (*_BY_NAME, enum.Enum, GlobalsToken)):
         return True
-    for module, name in _VALUES:
-        base = getattr(sys.modules.get(module), name, None)
-        if base is not None and issubclass(kind, base):
-            return True
-    return False
+    bases = (getattr(sys.modules.get(module), name, None) for module, name in _VALUES)
+    return any(base is not None and issubclass(kind, base) for base in bases)
 
 
 class ChunkTable:
@@ -218,7 +215,7 @@ class Subject:
     max_variable_bytes: int
 
 
-def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
+def save_state(subject: Subject, sink: ChunkSink) -> Entry:
     """Write the chunks of a namespace, and return the manifest, which is plain JSON.
 
     Call it in a forked child that ends without clean-up: stored objects are read back to prove
@@ -239,7 +236,7 @@ class _Save:
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}
 
-    def run(self, parts: dict[str, Any]) -> dict[str, Any]:
+    def run(self, parts: Entry) -> Entry:
         """Pickle, prove and write everything."""
         found = list(self._variables())
         variables = dict(found[-MAX_VARIABLES:])
@@ -405,7 +402,7 @@ class _Save:
                 entries.append(_loss_entry(name, more))
         return entries
 
-    def _process(self, parts: dict[str, Any]) -> dict[str, Any]:
+    def _process(self, parts: Entry) -> Entry:
         """Write the state of the process beside the namespace, and map parts to entries."""
         reason = "secrets of the environment are not stored: set it again"
         for name in withheld_variables():
