@@ -34,7 +34,6 @@ MOST_BYTES = 8 << 20
 _MOST_CALLS = 16
 _DRAINED_BYTES = 1 << 16
 _REQUEST_S = 30.0
-_LINGER_S = 2.0
 
 
 class HostFunctions(Protocol):
@@ -158,12 +157,7 @@ class HostCalls(LocalServer):
             text = json.dumps({"error": str(error)}).encode()
         except Exception as error:  # noqa: BLE001 - whatever a function raises, its caller is told
             text = json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
-        await client.send(text)
-        client.writer.write_eof()
-        # Ending a connection that has bytes unread would take the reply back.
-        async with asyncio.timeout(_LINGER_S):
-            while await client.reader.read(MOST_BYTES):
-                continue
+        await self._finish(client, text)
 
     async def _request(self, reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:
         """Return the name of the called function, and the arguments."""

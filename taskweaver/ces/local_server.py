@@ -11,6 +11,8 @@ from pathlib import Path
 
 from taskweaver.utils.system.relay import Stream
 
+_LINGER_S = 2.0
+
 
 class LocalServer(ABC):
     """A server at a local socket. A subclass starts the thread once complete.
@@ -76,6 +78,14 @@ class LocalServer(ABC):
         finally:
             self._tasks.discard(task)
             client.abort()
+
+    async def _finish(self, client: Stream, last: bytes) -> None:
+        """Send the last bytes, and read on for a while: unread bytes would take the last back."""
+        await client.send(last)
+        client.writer.write_eof()
+        async with asyncio.timeout(_LINGER_S):
+            while await client.reader.read(self._limit_bytes):
+                continue
 
     @abstractmethod
     async def _attend(self, client: Stream) -> None:

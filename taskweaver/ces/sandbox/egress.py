@@ -32,7 +32,6 @@ _HEAD_BYTES = 16 << 10
 _MOST_CONNECTIONS = 64
 _MOST_LOOKUPS = 8
 _CONNECT_S = 10.0
-_LINGER_S = 2.0
 
 
 class _Refused(Exception):
@@ -111,12 +110,7 @@ class EgressProxy(LocalServer):
             finally:
                 server.abort()
         except _Refused as refused:
-            await client.send(refused.page)
-            client.writer.write_eof()
-            # Ending a connection that has bytes unread would take the page back.
-            async with asyncio.timeout(_LINGER_S):
-                while await client.reader.read(_HEAD_BYTES):
-                    continue
+            await self._finish(client, refused.page)
 
     async def _request(self, client: Stream, own: ClientSide) -> ProxyRequest:
         try:
