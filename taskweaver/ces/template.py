@@ -38,7 +38,7 @@ from taskweaver.ces.process.process import KernelHome, KernelProcess, launcher_c
 IsWanted = Callable[[], bool]
 """Whether a process in the making is still wanted."""
 PROGRAM = ["/bin/cat"]
-_NAMESPACES = {
+_NAMESPACE_FLAGS = {
     "cgroup": 0x02000000,
     "uts": 0x04000000,
     "ipc": 0x08000000,
@@ -87,11 +87,11 @@ class Anchor:
         self.handle = -1
         try:
             self._wait(timeout_s, is_wanted)
-            self.handle, self._pid = _handle(self.process.pid)
+            self.handle, self._pid = _anchor_handle(self.process.pid)
             self.namespaces = sum(
                 flag
-                for kind, flag in _NAMESPACES.items()
-                if _link(self._pid, kind) != _link("self", kind)
+                for kind, flag in _NAMESPACE_FLAGS.items()
+                if _namespace_link(self._pid, kind) != _namespace_link("self", kind)
             )
         except BaseException:
             self.close()
@@ -126,7 +126,7 @@ class Anchor:
             os.close(self.handle)
 
 
-def _handle(pid: int) -> tuple[int, int]:
+def _anchor_handle(pid: int) -> tuple[int, int]:
     """Return handle and process id of the anchor.
 
     `pid` is that of bubblewrap. Its child is the first process inside, whose child is the anchor.
@@ -158,7 +158,7 @@ def _anchor_of(pid: int) -> int:
     return pid
 
 
-def _link(pid: int | str, kind: str) -> str:
+def _namespace_link(pid: int | str, kind: str) -> str:
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}")  # noqa: PTH115 - a text is wanted
     except OSError as error:
@@ -289,14 +289,14 @@ def _introduction(
         for number in handles:
             os.close(number)
         if "Pid:\t-1\n" in facts:
-            raise ForkRefused(str(_fields(data).get("error", "the new process ended at once")))
+            raise ForkRefused(str(_json_fields(data).get("error", "the new process ended at once")))
         raise ForkRefused("the new process gave a handle that is not its own")
     for file in files:
         footprint.keep(pid, file)
-    return ProcessHandle(pid, handle), _fields(data)
+    return ProcessHandle(pid, handle), _json_fields(data)
 
 
-def _fields(line: bytes) -> dict[str, Any]:
+def _json_fields(line: bytes) -> dict[str, Any]:
     """Return the fields of a line of JSON, or an empty dictionary for an invalid line."""
     try:
         told = json.loads(line)
@@ -415,7 +415,7 @@ class Template:
                     break
                 *lines, rest = (self._unread + data).split(b"\n")
                 self._unread = rest[-_LINE_BYTES:]
-                for told in map(_fields, lines):
+                for told in map(_json_fields, lines):
                     if isinstance(told.get("code"), int):
                         self._codes[told.get("pid", 0)] = told["code"]
                 while len(self._codes) > _MOST_CODES:  # the oldest were asked for long ago

@@ -29,8 +29,8 @@ Source = socket.socket | IO[bytes] | int
 _SET_DUMPABLE, _GET_NO_NEW_PRIVILEGES = 4, 39
 _WHOLE_RANGE = ["0", "0", "4294967295"]
 """Ids of users in the machine's own namespace."""
-_GRACE_S = 2
-_KINDS = (
+_CPU_GRACE_S = 2
+_LIMITED = (
     resource.RLIMIT_NPROC,
     resource.RLIMIT_FSIZE,
     resource.RLIMIT_CPU,
@@ -90,10 +90,10 @@ def set_limits(*limits: int) -> None:
     the first of these; 0 sets no limit, and a lower one that is set already stays.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    for kind, limit in zip(_KINDS, limits, strict=False):
+    for kind, limit in zip(_LIMITED, limits, strict=False):
         if limit:
             # Over the first limit on processor time, the system says why; over the second, no more.
-            most = limit + _GRACE_S if kind == resource.RLIMIT_CPU else limit
+            most = limit + _CPU_GRACE_S if kind == resource.RLIMIT_CPU else limit
             before = resource.getrlimit(kind)[1]
             if before != resource.RLIM_INFINITY:
                 limit, most = min(limit, before), min(most, before)

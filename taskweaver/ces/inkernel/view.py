@@ -111,7 +111,7 @@ _EXACT: dict[type, Callable[[Any, bool], Any]] = {
 """Forms of plain values: functions of a value, and whether a float that is no number is missing."""
 
 
-def view(payload: Variables, namespace: Variables, hidden: frozenset[str]) -> Payload:
+def view(payload: Mapping[str, Any], namespace: Variables, hidden: frozenset[str]) -> Payload:
     """Return a view, or the ``problem`` with ``kind`` and ``text``.
 
     Args:
@@ -173,7 +173,7 @@ def _bytes(value: Any) -> int | None:
         return None
 
 
-def _page(payload: Payload, namespace: Variables, hidden: frozenset[str]) -> Payload:
+def _page(payload: Mapping[str, Any], namespace: Variables, hidden: frozenset[str]) -> Payload:
     name = payload["name"]
     if name in hidden or name not in namespace:
         raise ViewProblem("missing", f"There is no variable {name!r:.100}.")

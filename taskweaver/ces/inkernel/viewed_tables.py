@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-_KINDS = {
+_NUMPY_KINDS = {
     "b": "boolean",
     "i": "integer",
     "u": "integer",
@@ -16,7 +16,7 @@ _KINDS = {
     "M": "time",
     "m": "duration",
 }
-_ARROW = {
+_ARROW_KINDS = {
     "bool": "boolean", "int": "integer", "uint": "integer", "float": "number", "double": "number",
     "halffloat": "number", "timestamp": "time", "date": "time", "time": "time",
     "duration": "duration", "string": "text", "large_string": "text", "dictionary": "category",
@@ -129,7 +129,7 @@ class PandasTable:
     def column(self, number: int) -> ViewedColumn:
         """Return a column by number."""
         dtype = self._frame.dtypes.iloc[number]
-        kind = _KINDS.get(getattr(dtype, "kind", ""), "object")
+        kind = _NUMPY_KINDS.get(getattr(dtype, "kind", ""), "object")
         name = str(dtype)
         if name == "category":
             kind = "category"
@@ -171,7 +171,7 @@ class ArrowTable:
         """Return a column by number."""
         field = self._table.schema.field(number)
         kind = re.match(r"[a-z_]*", dtype := str(field.type))
-        return ViewedColumn(field.name, dtype, _ARROW.get(kind[0] if kind else "", "object"))
+        return ViewedColumn(field.name, dtype, _ARROW_KINDS.get(kind[0] if kind else "", "object"))
 
     def series(self, number: int) -> Any:
         """Return a column as a pandas series with the positions of rows as the index."""

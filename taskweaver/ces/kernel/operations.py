@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from taskweaver.ces.errors import KernelInterrupted
 from taskweaver.ces.kernel.channel import KernelChannel
@@ -99,7 +99,7 @@ class IdleOutput:
         self._lock = threading.Lock()  # for all below
         self._looks: dict[int, Callable[[], None]] = {}
         self._more: set[int] = set()
-        self._poll: select.epoll | None = None
+        self._poll: Any = None
         self._thread: threading.Thread | None = None
         self._wake = -1
 
@@ -121,7 +121,7 @@ class IdleOutput:
             has_more: Whether there is output already, which is not announced again.
         """
         with self._lock:
-            if self._poll is None or fd not in self._looks:
+            if fd not in self._looks:
                 return
             self._poll.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)
             if has_more:
@@ -132,14 +132,14 @@ class IdleOutput:
     def pause(self, fd: int) -> None:
         """Do not wait for a file descriptor while the kernel is asked something."""
         with self._lock:
-            if self._poll is not None and fd in self._looks:
+            if fd in self._looks:
                 self._poll.modify(fd, 0)
 
     def forget(self, fd: int) -> None:
         """Forget a file descriptor, which is closed next."""
         with self._lock:
             self._more.discard(fd)
-            if self._looks.pop(fd, None) is not None and self._poll is not None:
+            if self._looks.pop(fd, None) is not None:
                 self._poll.unregister(fd)
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ class IdleOutput:
             wake = self._wake
             if thread is not None:
                 os.eventfd_write(wake, 1)
-        if thread is not None and poll is not None:
+        if thread is not None:
             thread.join()
             poll.close()
             os.close(wake)

@@ -50,23 +50,23 @@ def table_text(value: Any, limit_chars: int) -> str:
         with time_limit(_ENCODE_S):
             if isinstance(value, pandas.Series):
                 value = value.to_frame("value" if value.name is None else value.name)
-            return _bounded(value, limit_chars)
+            return _bounded_table(value, limit_chars)
     except (TooSlow, Exception):  # noqa: BLE001 - a table may hold any object; its text is reported
         return ""
 
 
-def _bounded(frame: Any, limit_chars: int) -> str:
+def _bounded_table(frame: Any, limit_chars: int) -> str:
     frame = frame.iloc[:, :_MAX_COLUMNS]
     rows = min(len(frame), MAX_CELLS // max(1, frame.shape[1]))
     for _ in range(_TRIES):
-        text = json.dumps(_encoded(frame.iloc[:rows], len(frame)), separators=(",", ":"))
+        text = json.dumps(_encoded_table(frame.iloc[:rows], len(frame)), separators=(",", ":"))
         if len(text) <= limit_chars:
             return text
         rows = rows * limit_chars // len(text) * 3 // 4
     return ""
 
 
-def _encoded(part: Any, rows: int) -> PlainData:
+def _encoded_table(part: Any, rows: int) -> PlainData:
     is_plain = type(part.index).__name__ == "RangeIndex" and part.index.name is None
     is_plain = is_plain and (part.index.start, part.index.step) == (0, 1)
     return {
@@ -79,22 +79,22 @@ def _encoded(part: Any, rows: int) -> PlainData:
 
 def _axis(index: Any) -> PlainData:
     levels = [_column(index.get_level_values(place)) for place in range(index.nlevels)]
-    return {"names": [_plain(name) for name in index.names], "levels": levels}
+    return {"names": [_plain_value(name) for name in index.names], "levels": levels}
 
 
 def _column(values: Any) -> PlainData:
     categories = getattr(values.dtype, "categories", None)
     column: PlainData = {
         "dtype": str(values.dtype),
-        "values": [_plain(value) for value in values.tolist()],
+        "values": [_plain_value(value) for value in values.tolist()],
     }
     if categories is not None and str(values.dtype) == "category":
-        column["categories"] = [_plain(value) for value in categories.tolist()]
+        column["categories"] = [_plain_value(value) for value in categories.tolist()]
         column["is_ordered"] = bool(values.dtype.ordered)
     return column
 
 
-def _plain(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     kind = type(value)
     if value is None or kind is bool or kind is int:
         return value

@@ -39,7 +39,7 @@ _PART_CHARS = 4
 _PIPE_BYTES = 1 << 16
 _QUIET_S = 0.2
 """How long nothing may come from what a script left running, before it is left alone."""
-_MOST_CHARS = 1 << 20
+_MOST_TRACE_CHARS = 1 << 20
 """Of a traceback: the message of an exception may have megabytes."""
 
 
@@ -71,17 +71,17 @@ def _question(
     """Return the missing name, and the existing names, each with a place."""
     if isinstance(error, ModuleNotFoundError):
         name = error.name or ""
-        return name.rpartition(".")[2], _plain(_modules(name))
+        return name.rpartition(".")[2], _without_place(_modules(name))
     if isinstance(error, FileNotFoundError):
         files = (path.name for path in islice(folder.iterdir(), _MOST_NAMES) if path.is_file())
-        return Path(str(error.filename or "")).name, _plain(files)
+        return Path(str(error.filename or "")).name, _without_place(files)
     if isinstance(error, NameError):
         visible = [name for name in namespace if not name.startswith("_")]
         name = error.name or str(error).partition("'")[2].partition("'")[0]
-        return name, chain(_plain([*visible, *dir(builtins)]), _keys(namespace))
+        return name, chain(_without_place([*visible, *dir(builtins)]), _keys(namespace))
     if isinstance(error, AttributeError) and error.name:
         columns = getattr(error.obj, "columns", ())
-        return error.name, _plain([*map(str, columns), *dir(error.obj)])
+        return error.name, _without_place([*map(str, columns), *dir(error.obj)])
     if isinstance(error, KeyError) and error.args:
         key = error.args[0]
         return (key if isinstance(key, str) else "")[:_NAME_CHARS], _keys(namespace)
@@ -108,7 +108,7 @@ def _modules(name: str) -> Iterable[str]:
     return [found.name for found in pkgutil.iter_modules(paths)]
 
 
-def _plain(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _without_place(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     return ((name, "") for name in names)
 
 
@@ -148,7 +148,7 @@ def run_script(program: str, script: str) -> None:
         process_group=0,
     ) as process:
         try:
-            _print(process)
+            _pass_output_on(process)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -158,7 +158,7 @@ def run_script(program: str, script: str) -> None:
         raise ScriptFailed(failure)
 
 
-def _print(process: subprocess.Popen[bytes]) -> None:
+def _pass_output_on(process: subprocess.Popen[bytes]) -> None:
     """Pass output on until the script ends."""
     with selectors.DefaultSelector() as selector:
         for pipe, stream in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
@@ -257,7 +257,7 @@ class CellShell(ZMQInteractiveShell):
         whole = "\n".join(line.rstrip("\n") for line in stb)
         if hint and whole:
             whole = f"{whole.rstrip()} ({hint})"
-        text = shorten(whole, _MOST_CHARS).encode("utf-8", "replace").decode()
+        text = shorten(whole, _MOST_TRACE_CHARS).encode("utf-8", "replace").decode()
         self.print_traceback()
         if FOREIGN.is_running:
             super()._showtraceback(etype, text.rpartition("\n")[2].partition(": ")[2], [text])

@@ -20,9 +20,9 @@ from typing import Any
 from taskweaver.ces.inkernel.forking.rest import holders, names_of
 from taskweaver.ces.inkernel.process import is_only_read, open_files
 
-_LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$", re.MULTILINE)
-_SHARED = re.compile(rb"^\S+ rw-s \S+ \S+ \S+ +(.+)$", re.MULTILINE)
-_LIBRARY = re.compile(rb"^\S+ r-xp \S+ \S+ \S+ +(/.*/[^/\n]*\.so[^/\n]*)$", re.MULTILINE)
+_MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$", re.MULTILINE)
+_SHARED_MAPPING = re.compile(rb"^\S+ rw-s \S+ \S+ \S+ +(.+)$", re.MULTILINE)
+_LIBRARY_MAPPING = re.compile(rb"^\S+ r-xp \S+ \S+ \S+ +(/.*/[^/\n]*\.so[^/\n]*)$", re.MULTILINE)
 _HTTPCORE = ("httpcore", "httpcore2")
 _PASSING_FILES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/pts/", "/proc/")
 _GPUS = ("/dev/nvidia", "/dev/kfd")
@@ -55,13 +55,13 @@ class Mappings:
 
     def reasons(self) -> Iterator[str]:
         """Yield the files whose mappings both sides of a fork would write to."""
-        for path in sorted(set(map(_decoded, _SHARED.findall(self._text)))):
+        for path in sorted(set(map(_decoded, _SHARED_MAPPING.findall(self._text)))):
             if not path.startswith(_PASSING_MAPPINGS):
                 yield f"the file {path} is mapped for writing"
 
     def libraries(self) -> set[str]:
         """Return the paths of the loaded shared libraries."""
-        return set(map(_decoded, _LIBRARY.findall(self._text)))
+        return set(map(_decoded, _LIBRARY_MAPPING.findall(self._text)))
 
     def at(self, address: int) -> MappedRange | None:
         """Return the mapping that holds an address."""
@@ -75,7 +75,7 @@ class Mappings:
     def _index(self) -> tuple[list[int], list[MappedRange]]:
         found = [
             MappedRange(int(start, 16), int(end, 16), access.decode("ascii"), _decoded(path))
-            for start, end, access, path in _LINE.findall(self._text)
+            for start, end, access, path in _MAPPING.findall(self._text)
         ]
         return [mapping.start for mapping in found], found
 
