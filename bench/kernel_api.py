@@ -17,7 +17,7 @@ import httpx2
 
 from bench.common import served, sized
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.remote.manager import RemoteManager
+from taskweaver.ces.remote_kernels import RemoteManager
 from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.server.accounts import Accounts
 from taskweaver.server.operations import Door

@@ -24,7 +24,7 @@ from bench.common import sized
 from taskweaver.ces.common import Manager
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.template.zygote import Zygote
+from taskweaver.ces.zygote import Zygote
 
 ROUNDS, MANY = sized((10, 20), (1, 1))
 CODE = sized("int(pd.DataFrame({'a': [1, 2]}).a.sum())", "1 + 2")

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from bench.common import sized
-from taskweaver.ces.inkernel.state.classes import note_classes
 from taskweaver.ces.inkernel.state.load import load_state
+from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 
 FRAMES, COLUMNS = 10, 10

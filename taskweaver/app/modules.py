@@ -8,11 +8,11 @@ from pathlib import Path
 from injector import Module, provider, singleton
 
 from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.kernel_server import require_address
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.remote.connection import require_address
-from taskweaver.ces.remote.manager import RemoteManager
+from taskweaver.ces.remote_kernels import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, SandboxRequest
 from taskweaver.code_interpreter.kernel_facts import KernelFacts, local_kernel_facts

@@ -1,4 +1,4 @@
-"""Tables that are values of cells, kept until the program that asked for them takes them."""
+"""Tables that are values of cells, kept for the program that asked."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST_TABLES, _MOST_CHARS = 64, 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class CellTable:
-    """A table that a kernel reported; code can forge it, as everything that its kernel sends.
+    """A table that a kernel reported, and that code in the kernel can forge.
 
     Attributes:
         exec_id: Id of the cell whose value it is.
-        text: The table as JSON; see `inkernel.cell.frames`.
+        text: The table as JSON; see `inkernel.cell.report`.
     """
 
     exec_id: str
@@ -27,7 +27,7 @@ class CellTable:
 
 
 class CellTables:
-    """The newest tables of an application's cells; thread-safe.
+    """The newest tables of an application's cells, for any thread.
 
     Attributes:
         is_kept: Whether kernels report tables. Off by default: nothing is encoded then.
@@ -40,11 +40,11 @@ class CellTables:
 
     @property
     def limit_chars(self) -> int:
-        """Longest text of a table that a kernel reports; 0 for none."""
+        """Longest text of a table that a kernel reports, or 0 for no table."""
         return TABLE_CHARS if self.is_kept else 0
 
     def add(self, exec_id: str, text: object) -> None:
-        """Keep the table that a kernel reports for a cell; the oldest goes if there are too many.
+        """Keep the table that a kernel reports for a cell, and drop the oldest above the limit.
 
         Args:
             exec_id: Id of the cell.
@@ -57,7 +57,7 @@ class CellTables:
                     self._tables.popleft()
 
     def take(self, exec_ids: Collection[str]) -> list[CellTable]:
-        """Return the tables of some cells, in the order they came, and keep them no longer."""
+        """Return, once, the tables of some cells, in the order of arrival."""
         with self._lock:
             found = [table for table in self._tables if table.exec_id in exec_ids]
             rest = [table for table in self._tables if table.exec_id not in exec_ids]

@@ -1,4 +1,4 @@
-"""This process's place in the tree of control groups, and its limits there."""
+"""This process's place and limits in the tree of control groups."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT_FILES = {
 
 
 def own_memory_limit() -> int:
-    """Return the memory in bytes that the control group of this process allows; 0 for no limit."""
+    """Return the memory in bytes that the control group of this process allows, or 0 for any."""
     found = []
     for folder in _own_folders("memory"):
         for name in LIMIT_FILES["memory"]:
@@ -66,7 +66,7 @@ def enter_subgroup() -> None:
 
 
 def _own_folders(controller: str) -> list[Path]:
-    """Return the group of this process for a controller, and those above it, up to the root."""
+    """Return the group of this process for a controller, and all parents up to the root."""
     try:
         lines = _OWN.read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Plain values in messages from a kernel, as the host takes them: of their type, and bounded.
+"""Plain values in messages from a kernel, as the host accepts data: typed and bounded.
 
 Code can forge everything that its kernel sends.
 """
@@ -14,7 +14,7 @@ _MAX_TEXT_CHARS = 10_000
 
 
 def texts(value: Any) -> list[str]:
-    """Return the texts of a list; none when it is no list."""
+    """Return the texts of a list, or an empty list for another value."""
     return [text(item) for item in items(value)]
 
 
@@ -25,17 +25,17 @@ def rows(value: Any, width: int) -> list[list[str]]:
 
 
 def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
-    """Return a text or a number as text that UTF-8 can hold; empty for anything else."""
+    """Return a text or number as text that UTF-8 can hold, and "" for any other value."""
     if not isinstance(value, str | int | float):
         return ""
     return shorten(str(value).encode("utf-8", "replace").decode(), limit_chars)
 
 
 def items(value: Any) -> list[Any]:
-    """Return the items of a list; none when it is no list."""
+    """Return the items of a list, or an empty list for another value."""
     return value[:_MAX_ROWS] if isinstance(value, list) else []
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Return an object of JSON; an empty one when it is none."""
+    """Return an object of JSON, or an empty dictionary for another value."""
     return value if isinstance(value, dict) else {}

@@ -12,9 +12,7 @@ from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.state.transfer import Stored
+from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.tables.plans.plan import TableRead
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
@@ -108,7 +106,7 @@ class ExecutionResult:
 
     @property
     def reason(self) -> str:
-        """Reason of the failure, in a line; empty on success."""
+        """Reason of the failure in a line, or "" on success."""
         if self.is_success:
             return ""
         return (self.error or self.status).strip().rpartition("\n")[2]
@@ -116,7 +114,7 @@ class ExecutionResult:
 
 @dataclass(frozen=True, slots=True)
 class PluginCode:
-    """A plugin as a kernel loads it.
+    """A plugin, as loaded by a kernel.
 
     Attributes:
         name: Name it is called by.
@@ -147,27 +145,14 @@ class PluginTestResult:
 
 
 class Snapshot(Protocol):
-    """The state of a kernel at one moment, from which others start. Close it."""
+    """The state of a kernel at one moment, from which further kernels start. Close the state."""
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up."""
+        """The memory in use."""
 
     def close(self) -> None:
-        """Discard it; kernels that started from it live on."""
-
-
-class ForkedWriter(Protocol):
-    """The state of a kernel at one moment, ready to be stored. Close it."""
-
-    def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
-        """Store it as the state at a round's end; returns when it is on disk."""
-
-    def cancel(self) -> None:
-        """Break a `write` off, from another thread."""
-
-    def close(self) -> None:
-        """Discard it, whether or not it was stored."""
+        """Discard the snapshot. Kernels that started from the snapshot live on."""
 
 
 @runtime_checkable
@@ -176,25 +161,25 @@ class Client(Protocol):
 
     @property
     def is_forked(self) -> bool:
-        """True if it started with the variables of another kernel."""
+        """True if the kernel started with the variables of another kernel."""
 
     @property
     def has_state(self) -> bool:
-        """True if it runs and has its variables: inherited, restored, or none to restore."""
+        """True if the kernel runs and has all variables, inherited or restored."""
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up; zeros when it does not run."""
+        """The memory of the kernel, or zeros when the kernel does not run."""
 
     @property
     def state(self) -> str:
         """State of the kernel, in a word or two."""
 
     def start(self) -> None:
-        """Start the kernel in the background; returns at once, safe to call again."""
+        """Start the kernel in the background and return at once. Safe to call again."""
 
     def stop(self) -> None:
-        """Stop the kernel and everything it started; safe to call again."""
+        """Stop the kernel and all processes of the kernel. Safe to call again."""
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the kernel's namespace, now and after each restart.
@@ -243,7 +228,7 @@ class Client(Protocol):
         """
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of its variables, restored before if need be; no cell is run.
+        """Return a view of the variables, which are restored first where needed. No cell runs.
 
         Code can forge it, as everything that its kernel sends.
 
@@ -278,14 +263,14 @@ class Client(Protocol):
         """
 
     def snapshot(self) -> Snapshot:
-        """Keep the state of this moment; a caller that comes while a cell runs waits.
+        """Keep the state of this moment. A caller waits while a cell runs.
 
         Raises:
             ForkRefused: If something that runs or is open does not survive a fork; names it.
         """
 
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> ForkedWriter:
-        """Return the state of this moment, to be stored; a caller waits while a cell runs.
+    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
+        """Return the state of this moment, to be stored. A caller waits while a cell runs.
 
         Args:
             skip: Variables that are not stored, each with the reason.
@@ -321,10 +306,10 @@ class Client(Protocol):
         """
 
     def left_behind(self) -> str:
-        """Return number and names of processes that cells started and that run; empty for none."""
+        """Return number and names of running processes that cells started, or ""."""
 
     def interrupt(self) -> None:
-        """Interrupt the running cell, from any thread; nothing happens when none runs.
+        """Interrupt the running cell, if any, from any thread.
 
         A cell that waits for the kernel to start does not begin: its result is ``interrupted``.
         """
@@ -337,7 +322,7 @@ class Client(Protocol):
         """
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory; return its name there.
+        """Write a file into the working directory, and return the file's name there.
 
         Raises:
             ValueError: If the name leaves the directory.
@@ -387,11 +372,11 @@ class Manager(Protocol):
 
     @property
     def start_problem(self) -> str:
-        """Reason that kernels start cold although a warm process is enabled; else empty."""
+        """Reason that kernels start cold although a warm process is enabled, or ""."""
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on each session's resources, and the mechanisms that enforce them."""
+        """The bounds on each session's resources, and the mechanisms."""
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run, e.g. ``local``."""

@@ -74,11 +74,6 @@ def _passed(prefixes: tuple[str, ...]) -> dict[str, str]:
     }
 
 
-def python_command(*arguments: str) -> list[str]:
-    """Return the command that runs this interpreter with the kernel's launcher."""
-    return [sys.executable, "-m", "taskweaver.ces.inkernel.launcher", *arguments]
-
-
 def bridged(command: list[str], proxy: str) -> list[str]:
     """Return the command that first starts the bridge to a proxy, see `inkernel.sandbox.bridge`.
 

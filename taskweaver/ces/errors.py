@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from taskweaver.errors import TaskWeaverError
 
 
@@ -35,7 +33,7 @@ class ForkRefused(KernelError):
         reasons: Why, a phrase each.
     """
 
-    def __init__(self, reasons: Sequence[str]) -> None:
+    def __init__(self, *reasons: str) -> None:
         super().__init__(f"The kernel cannot be forked: {'; '.join(reasons)}.")
         self.reasons = list(reasons)
 
@@ -57,4 +55,4 @@ class KernelClosed(KernelError):
 
 
 class PluginLoadFailed(KernelError):
-    """A plugin's code raised when it was loaded into the kernel."""
+    """A plugin's code raised while being loaded into the kernel."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -25,8 +23,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
+from taskweaver.ces.local_server import LocalServer
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.system.relay import Stream
 
 MOST_BYTES = 8 << 20
 """Longest request and longest reply; more is refused, never cut."""
@@ -34,20 +34,19 @@ MOST_BYTES = 8 << 20
 _MOST_CALLS = 16
 _DRAINED_BYTES = 1 << 16
 _REQUEST_S = 30.0
-_LINGER_S = 2.0
 
 
 class HostFunctions(Protocol):
     """Functions that code in a kernel may call."""
 
     def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return why a call may not go ahead; empty when it may.
+        """Return why a call may not go ahead, or "" when allowed.
 
         Called in the thread that waits for the cell.
         """
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Future[Any]:
-        """Begin a call; its result is plain data.
+        """Begin a call whose result is plain data.
 
         It is cancelled when the cell is interrupted or ends. The code gets the
         text of an error that it raises. Must not block.
@@ -67,45 +66,34 @@ class _Question:
     answer: Future[str] = field(default_factory=Future)
 
 
-class HostCalls:
-    """Answers the calls of one kernel, in a thread of its own. Close it.
+class HostCalls(LocalServer):
+    """Server for the calls of one kernel, in an own thread. Close the server.
 
     Attributes:
         functions: Functions that may be called; changed between cells only.
-        path: The socket it listens on.
         waiting_fd: Can be read when a call waits for `settle`.
     """
 
     def __init__(self, folder: Path, functions: HostFunctions) -> None:
-        """Start it.
+        """Start the server.
 
         Raises:
             OSError: If the socket cannot be made.
         """
+        path = folder / create_id("call")
+        super().__init__(path, "host-calls", backlog=_MOST_CALLS, limit_bytes=MOST_BYTES)
         self.functions = functions
         self._questions: SimpleQueue[_Question] = SimpleQueue()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._is_answered = False
         self._context = copy_context()
-        self.path = folder / create_id("call")
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            self._socket.bind(str(self.path))
-            self._socket.listen(_MOST_CALLS)
-        except BaseException:
-            self._socket.close()
-            raise
         self.waiting_fd, self._waiting_end = os.pipe()
         for end in (self.waiting_fd, self._waiting_end):
             os.set_blocking(end, False)
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="host-calls", daemon=True)
         self._thread.start()
 
     @contextmanager
     def answered(self) -> Iterator[None]:
-        """Answer calls inside the block; those still under way at its end are broken off."""
+        """Answer calls inside the block. Calls still under way at the end are broken off."""
         self._context = copy_context()
         self._is_answered = True
         try:
@@ -116,7 +104,7 @@ class HostCalls:
             self._refuse_waiting()
 
     def settle(self, *, is_open: bool) -> float:
-        """Decide on the calls that wait; return how long that took in seconds.
+        """Decide on the calls that wait, and return the duration in seconds.
 
         Without `is_open` none may go ahead: an interrupted cell makes no more of them.
         """
@@ -146,48 +134,19 @@ class HostCalls:
             question.answer.cancel()
 
     def close(self) -> None:
-        """End it and every call; safe to call again."""
+        """End the server and every call. Safe to call again."""
         if not self._thread.is_alive():
             return
-        with suppress(RuntimeError):  # the loop ended by itself in between
-            self._loop.call_soon_threadsafe(self._stopping.set)
-        self._thread.join()
+        super().close()
         self._refuse_waiting()
         os.close(self.waiting_fd)
         os.close(self._waiting_end)
-        self._socket.close()
         self.path.unlink(missing_ok=True)
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        server = await asyncio.start_unix_server(self._meet, sock=self._socket, limit=MOST_BYTES)
-        await self._stopping.wait()
-        server.close()
-        self._break_off()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _break_off(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-    async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks.add(task)
+    async def _attend(self, client: Stream) -> None:
         try:
-            with suppress(OSError):  # the caller is gone: nobody is left to tell
-                await self._attend(reader, writer)
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
-
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            name, arguments = await self._request(reader)
-            reply = {"value": await self._until_gone(reader, name, arguments)}
+            name, arguments = await self._request(client.reader)
+            reply = {"value": await self._until_gone(client.reader, name, arguments)}
             text = json.dumps(reply).encode()
             if len(text) > MOST_BYTES:
                 raise _Refused(
@@ -198,13 +157,7 @@ class HostCalls:
             text = json.dumps({"error": str(error)}).encode()
         except Exception as error:  # noqa: BLE001 - whatever a function raises, its caller is told
             text = json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()
-        writer.write(text)
-        await writer.drain()
-        writer.write_eof()
-        # Ending a connection that has bytes unread would take the reply back.
-        async with asyncio.timeout(_LINGER_S):
-            while await reader.read(MOST_BYTES):
-                continue
+        await self._finish(client, text)
 
     async def _request(self, reader: asyncio.StreamReader) -> tuple[str, dict[str, Any]]:
         """Return the name of the called function, and the arguments."""
@@ -227,7 +180,7 @@ class HostCalls:
     async def _until_gone(
         self, reader: asyncio.StreamReader, name: str, arguments: dict[str, Any]
     ) -> Any:
-        """Carry out a call; break it off when the caller goes away."""
+        """Carry out a call until the result, or until the caller goes away."""
         work = asyncio.ensure_future(self._carry_out(name, arguments))
         gone = asyncio.ensure_future(reader.read(1))
         try:

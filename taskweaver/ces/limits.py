@@ -26,11 +26,12 @@ LIMIT_KEYS = (
     "cpu_limit_s",
 )
 """Keys under ``execution.`` that `KernelLimits.read` asks for."""
+_UNIT_BITS = {"kb": 10, "mb": 20}
 
 
 @dataclass(frozen=True, slots=True)
 class KernelLimits:
-    """Limits of a kernel and of each cell; 0 sets no limit.
+    """Limits of a kernel and of each cell, where 0 sets no limit.
 
     Attributes:
         start_timeout_s: Longest wait for the kernel to come up.
@@ -61,22 +62,17 @@ class KernelLimits:
 
     @classmethod
     def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
-        """Return a configuration's limits; `value_of` gives one of `LIMIT_KEYS`, None for unset."""
-        values = {name: value_of(name) for name in LIMIT_KEYS}
-        memory_mb = values["memory_limit_mb"]
-        return cls(
-            start_timeout_s=values["start_timeout_s"],
-            cell_timeout_s=values["cell_timeout_s"],
-            memory_limit_bytes=half_of_memory() if memory_mb is None else memory_mb << 20,
-            output_limit_bytes=values["output_limit_kb"] << 10,
-            artifact_limit_bytes=values["artifact_limit_mb"] << 20,
-            process_limit=values["process_limit"],
-            file_limit_bytes=values["file_limit_mb"] << 20,
-            cpu_limit_s=values["cpu_limit_s"],
-            open_file_limit=values["open_file_limit"],
-            folder_limit_bytes=values["folder_limit_mb"] << 20,
-            log_limit_bytes=values["log_limit_mb"] << 20,
-        )
+        """Return a configuration's limits. `value_of` maps `LIMIT_KEYS` to values."""
+        fields: dict[str, Any] = {}
+        for name in LIMIT_KEYS:
+            value, (field, _, unit) = value_of(name), name.rpartition("_")
+            if unit in _UNIT_BITS:
+                is_unset = value is None  # only the memory's has no default
+                value = half_of_memory() if is_unset else value << _UNIT_BITS[unit]
+                fields[f"{field}_bytes"] = value
+            else:
+                fields[name] = value
+        return cls(**fields)
 
     @classmethod
     def from_source(cls, src: AppConfigSource) -> KernelLimits:
@@ -88,29 +84,19 @@ class KernelLimits:
 
         def value_of(name: str) -> float | int | None:
             key = BY_NAME[f"execution.{name}"]
-            number: float | int | None
             if key.type == "float":
-                number = src.get_float(key.name)
-            else:
-                number = src.get_int(key.name, key.default)
-            return number
+                return src.get_float(key.name)
+            return src.get_int(key.name, key.default)
 
         return cls.read(value_of)
 
     @classmethod
     def default(cls) -> KernelLimits:
-        """Return the limits of a configuration that sets none."""
+        """Return the limits of an empty configuration."""
         return cls.read(lambda name: BY_NAME[f"execution.{name}"].default)
 
-    def for_launcher(self, owner: int, processes: int) -> tuple[int, ...]:
-        """Return the numbers that `inkernel.launcher` takes.
-
-        `owner` is 0 where a namespace ends it, `processes` 0 where it sets itself no limit.
-        """
-        return (owner, self.output_limit_bytes, *self.of_process(processes))
-
     def of_process(self, processes: int) -> tuple[int, ...]:
-        """Return a process's limits, see `inkernel.process.rlimits`; `processes` 0 sets none."""
+        """Return a process's limits, see `inkernel.process`, where `processes` 0 sets no limit."""
         return (processes, self.file_limit_bytes, self.cpu_limit_s, self.open_file_limit)
 
 

@@ -15,20 +15,22 @@ from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.common import Manager, Snapshot
 from taskweaver.ces.errors import KernelStartFailed
-from taskweaver.ces.kernel.idle_output import IdleOutput
 from taskweaver.ces.kernel.kernel import Kernel
+from taskweaver.ces.kernel.operations import IdleOutput
 from taskweaver.ces.kernel.paths import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
 from taskweaver.ces.process.marked import sweep_marked
 from taskweaver.ces.process.process import KernelProcess, start_kernel
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
-from taskweaver.ces.sandbox.session_sandbox import WORKING_FOLDERS, SessionSandboxes
-from taskweaver.ces.sandbox.warmth import sandbox_template
-from taskweaver.ces.template.snapshot import KernelSnapshot
-from taskweaver.ces.template.template import warm_template
-from taskweaver.ces.template.zygote import Zygote, start_warm
+from taskweaver.ces.sandbox.session_sandbox import (
+    WORKING_FOLDERS,
+    SandboxPlan,
+    SessionSandboxes,
+    sandbox_template,
+)
+from taskweaver.ces.template import KernelSnapshot, warm_template
+from taskweaver.ces.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.forks import bind_to_process
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
@@ -80,25 +82,23 @@ class KernelManager:
         bind_to_process(self)
 
     def initialize(self) -> None:
-        """Start the first launcher thread; safe to call again."""
+        """Start the first launcher thread. Safe to call again."""
         self._launching()
 
     def _launching(self) -> ThreadPoolExecutor:
         if self._launcher is None:
             self._launcher = ThreadPoolExecutor(_LAUNCHERS, thread_name_prefix="kernel-launcher")
-            self._zygote = self._new_zygote() if self._is_warm else None
-            if self._zygote is not None:
+            if self._is_warm:
+                log_path = self._env_dir / "warm.log"
+                make = partial(warm_template, self._limits, log_path)
+                if self._plan is not None:
+                    make = partial(sandbox_template, self._plan, log_path)
+                self._zygote = Zygote(make, log_path)
                 self._launcher.submit(self._zygote.template)
             if self._plan is not None:
                 self._boxes = SessionSandboxes(self._plan, self._zygote)
             self._launcher.submit(_sweep)
         return self._launcher
-
-    def _new_zygote(self) -> Zygote:
-        log_path = self._env_dir / "warm.log"
-        if self._plan is None:
-            return Zygote(partial(warm_template, self._limits, log_path), log_path)
-        return Zygote(partial(sandbox_template, self._plan, log_path), log_path)
 
     def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
         launcher = self._launching()
@@ -205,7 +205,7 @@ class KernelManager:
         return kernel
 
     def _begin_use(self, folder: Path) -> _FolderUse:
-        """Count a client of a session; return the parts its clients share."""
+        """Count a client of a session, and return the parts that all clients share."""
         with self._lock:
             use = self._uses.get(folder)
             if use is None:
@@ -223,7 +223,7 @@ class KernelManager:
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on each session, and the mechanisms that enforce them here."""
+        """The bounds on each session, and the mechanisms here."""
         return bounds_of(self._limits, self.get_kernel_mode())
 
     def _release(self, kernel: Kernel) -> None:
@@ -249,7 +249,7 @@ class KernelManager:
 
     @property
     def start_problem(self) -> str:
-        """Reason that kernels start cold although a warm process is enabled; else empty."""
+        """Reason that kernels start cold although a warm process is enabled, or ""."""
         return "" if self._zygote is None else self._zygote.problem
 
     def get_kernel_mode(self) -> str:
@@ -265,7 +265,7 @@ def _sweep() -> None:
 
 
 def _made(folder: Path, cwd: Path | None) -> tuple[Path, Path]:
-    """Make the folder of a session and a working directory; return both without links.
+    """Make the folder of a session and a working directory, and return both without links.
 
     Code can write to the parents of a working directory inside of the session's folder: those are
     made without following a link, and not resolved.

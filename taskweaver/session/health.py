@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.manifest import MOST_BYTES, StateDamaged, read_manifest
+from taskweaver.ces.state_folder import MOST_BYTES, StateDamaged, StateFolder, read_manifest
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew, StoreUnwritable

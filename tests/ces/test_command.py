@@ -17,7 +17,7 @@ import psutil
 import pytest
 from patience import PATIENCE_S
 
-from taskweaver.ces.command.command import Command, CommandLimits, CommandResult, run_command
+from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
@@ -293,7 +293,7 @@ def open_things() -> tuple[int, int, list[Path]]:
 def test_it_ends_with_its_owner(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from taskweaver.ces.command.command import Command, run_command\n"
+        "from taskweaver.ces.command import Command, run_command\n"
         "from taskweaver.ces.policy import SandboxPolicy\n"
         "say = lambda data: print('ready', flush=True)\n"
         "command = Command('echo x; setsid sleep 600.36 & sleep 600.36', Path(sys.argv[1]),\n"

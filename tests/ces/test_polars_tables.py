@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from taskweaver.ces.inkernel.viewing.problem import ViewProblem
-from taskweaver.ces.inkernel.viewing.tables import table_of
+from taskweaver.ces.inkernel.viewed_tables import ViewProblem, table_of
 
 polars = pytest.importorskip("polars")
 

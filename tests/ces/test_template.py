@@ -13,7 +13,7 @@ import pytest
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.template.template import Rendezvous
+from taskweaver.ces.template import Rendezvous
 
 pytestmark = pytest.mark.measured
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from originals import make_original
 from support import make_project
 
-from taskweaver.ces.remote.connection import KernelServer
+from taskweaver.ces.kernel_server import KernelServer
 from taskweaver.cli.main import commands
 from taskweaver.llm.facts import learnt
 from taskweaver.llm.facts.learnt import LearntModel, stored_facts

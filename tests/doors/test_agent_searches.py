@@ -22,7 +22,7 @@ from served import Served, listening, problem
 from served import serving as serving_process
 from support import make_project
 
-from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.process import readable
 from taskweaver.llm.types import ModelRequest
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
 from taskweaver.treesearch.record.runlog import read_log

@@ -29,10 +29,9 @@ from taskweaver.ces.errors import (
     KernelStartFailed,
     PluginLoadFailed,
 )
+from taskweaver.ces.kernel_server import KernelServer, ServerUnreachable
 from taskweaver.ces.manager import code_execution_service_factory
-from taskweaver.ces.remote.client import RemoteKernel
-from taskweaver.ces.remote.connection import KernelServer, ServerUnreachable
-from taskweaver.ces.remote.manager import RemoteManager
+from taskweaver.ces.remote_kernels import RemoteKernel, RemoteManager
 from taskweaver.doors.kernel_api.door import KernelApi
 
 

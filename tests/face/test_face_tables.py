@@ -13,7 +13,7 @@ from support import Script, code_reply, make_project
 
 from taskweaver import TaskWeaver
 from taskweaver.ces.cell_tables import TABLE_CHARS, CellTable
-from taskweaver.ces.inkernel.cell.frames import MAX_CELLS, table_text
+from taskweaver.ces.inkernel.cell.report import MAX_CELLS, table_text
 from taskweaver.face.tables import read_tables
 
 pytestmark = pytest.mark.usefixtures("no_states")

@@ -19,7 +19,7 @@ from sizes import examples
 from support import Script, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.kernel.artifacts import accept, contained
+from taskweaver.ces.kernel.outcome import accept, contained
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.branched import MemoryConfig, MemoryManager

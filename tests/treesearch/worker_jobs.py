@@ -116,7 +116,7 @@ def hang_in_sandbox(sign: str, folder: str, word: str) -> str:
 
     command = f"setsid sleep {word} & echo x; sleep {word}"
     # Imported here: the workers that do the other jobs start in half of the time without it.
-    from taskweaver.ces.command.command import Command, run_command
+    from taskweaver.ces.command import Command, run_command
     from taskweaver.ces.policy import SandboxPolicy
 
     sandbox = SandboxPolicy()

@@ -9,7 +9,7 @@ import pytest
 
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
+from taskweaver.ces.sandbox.session_sandbox import SandboxPlan
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 from taskweaver.trust.opening import inspect_folder

@@ -13,10 +13,10 @@ import pytest
 from patience import PATIENCE_S
 from races import SECRET, TRIES, state_of, swapping
 
-from taskweaver.ces.kernel.artifacts import contained
+from taskweaver.ces.kernel.outcome import contained
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelHome
-from taskweaver.ces.template.template import Rendezvous
+from taskweaver.ces.template import Rendezvous
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.image_reader.images import find_image
 from taskweaver.session.storage.clone import clone_into
@@ -119,7 +119,7 @@ def accept(inside: Path, clean: Path, n: int) -> object:
 
 
 def start_kernel(inside: Path, clean: Path, n: int) -> None:
-    with KernelHome(Homes(inside, clean)) as home, Rendezvous(home.place):
+    with KernelHome(Homes(inside, clean)) as home, Rendezvous(home):
         assert home.file.name == "c.json"
 
 

@@ -1,4 +1,4 @@
-"""The bounds on a session's resources as data: the limit, its key and its mechanism.
+"""The bounds on a session's resources as data: limit, key and mechanism.
 
 ``/info``, ``doctor`` and the errors of cells all read this.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass
 from functools import cache
 
 from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
@@ -41,7 +41,7 @@ class ResourceBound:
 
     @property
     def figure(self) -> str:
-        """The limit with its unit."""
+        """The limit with the unit."""
         return f"{self.limit:,} {self.unit}".rstrip() if self.limit else _NONE
 
     def __str__(self) -> str:
@@ -49,47 +49,41 @@ class ResourceBound:
         return f"{self.name} {self.figure}{how} ({self.key})"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Which bounds the system keeps by a control group."""
-
-    memory: bool = False
-    processes: bool = False
-
-
 @cache
-def held_here() -> Held:
-    """Return the bounds a control group can enforce here; one is made to find out."""
+def held_here() -> Set[str]:
+    """Make a control group to learn what can be limited here, see `ControlGroup.held`."""
     group = ControlGroup(_PROBE_PROCESSES, _PROBE_BYTES)
     try:
-        return Held(group.holds_memory, group.holds_processes)
+        return group.held
     finally:
         group.remove()
 
 
 def bounds_of(
-    limits: KernelLimits, tier: str, held: Held | None = None
+    limits: KernelLimits, tier: str, held: Set[str] | None = None
 ) -> tuple[ResourceBound, ...]:
     """Return the bounds on a session's resources.
 
-    `held` are those its control group enforces; None asks the machine.
+    `held` is the `ControlGroup.held` of their group, or None to ask the machine.
     """
     by_group = held_here() if held is None else held
-    memory = _GROUP if by_group.memory else _WATCHER
-    mebibyte = 1 << 20
-    return (
-        _bound("memory", limits.memory_limit_bytes // mebibyte, "MiB", memory),
-        _bound("processes", limits.process_limit, "", _of_processes(tier, by_group)),
-        _bound("open files", limits.open_file_limit, "", _RLIMIT),
-        _bound("one file", limits.file_limit_bytes // mebibyte, "MiB", _RLIMIT),
-        _bound("working folder", limits.folder_limit_bytes // mebibyte, "MiB", _WATCHER),
-        _bound("kernel.log", limits.log_limit_bytes // mebibyte, "MiB", _WATCHER),
-        _bound("processor time", limits.cpu_limit_s, "s", _RLIMIT),
+    memory = processes = _WATCHER
+    if "memory" in by_group:
+        memory = _GROUP
+    if "pids" in by_group:
+        processes = _GROUP
+    elif limits_own_processes(tier):
+        processes = "limit of the sandbox's user namespace"
+    rows = (
+        ("memory", limits.memory_limit_bytes >> 20, "MiB", memory),
+        ("processes", limits.process_limit, "", processes),
+        ("open files", limits.open_file_limit, "", _RLIMIT),
+        ("one file", limits.file_limit_bytes >> 20, "MiB", _RLIMIT),
+        ("working folder", limits.folder_limit_bytes >> 20, "MiB", _WATCHER),
+        ("kernel.log", limits.log_limit_bytes >> 20, "MiB", _WATCHER),
+        ("processor time", limits.cpu_limit_s, "s", _RLIMIT),
     )
-
-
-def _bound(name: str, limit: int, unit: str, mechanism: str) -> ResourceBound:
-    return ResourceBound(name, limit, unit, KEYS[name], mechanism)
+    return tuple(ResourceBound(*row[:3], KEYS[row[0]], row[3]) for row in rows)
 
 
 KEYS: Mapping[str, str] = {
@@ -104,30 +98,12 @@ KEYS: Mapping[str, str] = {
 """Configuration key of each bound."""
 
 
-def _of_processes(tier: str, held: Held) -> str:
-    if held.processes:
-        return _GROUP
-    if limits_own_processes(tier):
-        return "limit of the sandbox's user namespace"
-    return _WATCHER
-
-
 def limits_own_processes(tier: str) -> bool:
-    """Return whether the processes of a sandbox can be counted apart from others of their user.
+    """Return whether the processes of a sandbox can be counted apart from the rest of the user's.
 
     The system does not enforce the limit for root.
     """
     return tier == "bwrap" and os.geteuid() != 0 and counts_by_sandbox()
-
-
-def describe(bounds: tuple[ResourceBound, ...]) -> str:
-    """Return all bounds in a line."""
-    return "; ".join(map(str, bounds))
-
-
-def as_rows(bounds: tuple[ResourceBound, ...]) -> list[dict[str, str | int]]:
-    """Return the bounds as plain data."""
-    return [asdict(bound) for bound in bounds]
 
 
 _SYMPTOMS = (
@@ -139,7 +115,7 @@ _SYMPTOMS = (
 )
 
 
-def explanations(text: str, bounds: tuple[ResourceBound, ...]) -> list[str]:
+def explanations(text: str, bounds: Iterable[ResourceBound]) -> list[str]:
     """Return a sentence for each bound of which an error speaks."""
     limits = {bound.name: bound for bound in bounds if bound.limit}
     found = [name for pattern, name in _SYMPTOMS if re.search(pattern, text) and name in limits]

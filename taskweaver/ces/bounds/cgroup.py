@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,10 +39,10 @@ class GroupEvents:
 
 
 class ControlGroup:
-    """A control group of a sandbox's own. Remove it when nothing runs in it any more."""
+    """A control group of a sandbox's own, to be removed when nothing runs inside any more."""
 
     def __init__(self, process_limit: int = 0, memory_limit_bytes: int = 0) -> None:
-        """Make it, where that can be done; else it is empty, and the other limits remain.
+        """Make the group where possible. Else the object is empty, and the other limits remain.
 
         Threads count as processes; 0 sets no limit.
         """
@@ -69,22 +69,17 @@ class ControlGroup:
             return
 
     @property
-    def holds_memory(self) -> bool:
-        """True if the system limits the memory of its processes."""
-        return "memory" in self._folders
-
-    @property
-    def holds_processes(self) -> bool:
-        """True if the system limits the number of its processes."""
-        return "pids" in self._folders
+    def held(self) -> Set[str]:
+        """Names of the controllers whose limits the system keeps: ``memory``, ``pids``."""
+        return frozenset(self._folders)
 
     @property
     def _places(self) -> list[Path]:
-        """Its folders, each once: version 2 has one for all controllers."""
+        """Folders of the group. Version 2 has one folder for all controllers."""
         return list(dict.fromkeys(self._folders.values()))
 
     def joined(self, command: list[str]) -> list[str]:
-        """Return a command that joins the group, and then runs `command` in it."""
+        """Return a command that joins the group, and then runs `command`."""
         places = self._places
         if not places:
             return command
@@ -92,7 +87,7 @@ class ControlGroup:
         return ["/bin/sh", "-c", script, "join", *map(str, places), *command]
 
     def add(self, pid: int) -> None:
-        """Move a running process into the group; its later children are in it too.
+        """Move a running process, with its later children, into the group.
 
         Raises:
             OSError: If the process has ended, or may not be moved.
@@ -101,14 +96,14 @@ class ControlGroup:
             (place / "cgroup.procs").write_text(str(pid))
 
     def processes(self) -> list[int]:
-        """Return the ids of the processes in it."""
+        """Return the ids of the processes in the group."""
         places = self._places
         if not places:
             return []
         return [int(pid) for pid in (places[0] / "cgroup.procs").read_text().split()]
 
     def memory_bytes(self) -> int:
-        """Return the memory its processes use together; 0 where the system does not count it."""
+        """Return the memory in use by all processes, or 0 where the system does not count."""
         folder = self._folders.get("memory")
         if folder is None:
             return 0
@@ -118,7 +113,7 @@ class ControlGroup:
         return 0
 
     def events(self) -> GroupEvents:
-        """Return counts of the system's actions that enforced its limits so far."""
+        """Return counts of the system's actions that enforced the limits so far."""
         memory, processes = self._folders.get("memory"), self._folders.get("pids")
         killed = refused = 0
         if memory is not None:
@@ -128,10 +123,10 @@ class ControlGroup:
         return GroupEvents(killed, refused)
 
     def kill(self) -> None:
-        """Kill everything in it; nothing new can start in it until `reopen`."""
+        """Kill all processes. Nothing new can start in the group until `reopen`."""
         if not self._folders:
             return
-        if self.holds_processes:
+        if "pids" in self._folders:
             (self._folders["pids"] / "pids.max").write_text("0")
         with ExitStack() as handles:
             found = []
@@ -143,12 +138,12 @@ class ControlGroup:
             wait_for_ends(found)
 
     def reopen(self) -> None:
-        """Let processes start in it again, after `kill`."""
-        if self.holds_processes:
+        """Let processes start in the group again, after `kill`."""
+        if "pids" in self._folders:
             (self._folders["pids"] / "pids.max").write_text(str(self._process_limit))
 
     def remove(self) -> None:
-        """Remove it, unless a process still runs in it."""
+        """Remove the group, unless a process still runs inside."""
         for controller, folder in list(self._folders.items()):
             if folder.is_dir():
                 try:
@@ -159,7 +154,7 @@ class ControlGroup:
 
 
 def sweep_groups() -> None:
-    """Remove the empty groups of owners that were killed before they could."""
+    """Remove the empty groups of killed owners."""
     places = {place for name in LIMIT_FILES for place in parents(name)}
     for folder in (folder for place in places for folder in place.glob(f"{_NAME}*")):
         if has_ended(folder.name.removeprefix(_NAME).partition("-")[0]):
@@ -177,7 +172,7 @@ def counts_by_sandbox() -> bool:
 
 
 def _set_limit(folder: Path, controller: str, limit: int) -> None:
-    """Write a limit; memory that is swapped out counts too, where swap is counted."""
+    """Write a limit. Memory that is swapped out counts too, where swap is counted."""
     names = [name for name in LIMIT_FILES[controller] if (folder / name).exists()]
     if not names:
         raise FileNotFoundError(folder)

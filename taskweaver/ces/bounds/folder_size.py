@@ -23,7 +23,7 @@ _OPEN = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os,
 
 
 class FolderSize:
-    """The size of some folders together. Close it."""
+    """The size of some folders together. Close the object."""
 
     def __init__(self) -> None:
         self._roots: list[Path] = []
@@ -38,7 +38,7 @@ class FolderSize:
         self._free_at_pass: int | None = None
 
     def add(self, root: Path) -> None:
-        """Measure a folder too, unless it is in one that is measured already."""
+        """Measure a folder too, unless a measured folder contains this one."""
         if not any(root == known or known in root.parents for known in self._roots):
             self._roots.append(root)
             self._free_at_first[root] = _free_bytes(root)
@@ -132,7 +132,7 @@ class FolderSize:
             os.close(folder)
 
     def _count(self, entry: os.DirEntry[str]) -> bool:
-        """Count an entry of a folder; return whether it is a folder itself."""
+        """Count an entry of a folder, and return whether the entry is a folder."""
         self._entries += 1
         try:
             facts = entry.stat(follow_symlinks=False)
@@ -149,7 +149,7 @@ class FolderSize:
 
 
 def _free_bytes(folder: Path) -> int:
-    """Return the free space of a folder's file system; 0 where that is not known."""
+    """Return the free space of a folder's file system, or 0 where unknown."""
     try:
         facts = os.statvfs(folder)
     except (OSError, AttributeError):

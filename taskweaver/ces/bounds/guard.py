@@ -1,37 +1,71 @@
-"""The bounds of one session: its processes, folders and log, whichever kernel uses them."""
+"""The bounds of one session: processes, folders and log, whichever kernel is in use."""
 
 from __future__ import annotations
 
 import os
+import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from taskweaver.ces.bounds.bound import KEYS, Held, ResourceBound, bounds_of, limits_own_processes
+from taskweaver.ces.bounds.bound import KEYS, ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import ControlGroup, GroupEvents
-from taskweaver.ces.bounds.log_file import trim_log
-from taskweaver.ces.bounds.processes import (
+from taskweaver.ces.bounds.watcher import (
+    Breach,
     Process,
+    Processes,
+    WatchedLimits,
+    Watcher,
     end,
     family,
     names_of,
     read_process,
     room_for_processes,
     running_processes,
+    watched,
 )
-from taskweaver.ces.bounds.watcher import Breach, WatchedLimits, Watcher
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import is_owned
 
+_OPEN = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+_OPEN |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_KEPT_BYTES = 1 << 20
 SLICE_S = 0.25
 """Time between two looks at a cell that runs."""
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
-_MEBIBYTE = 1 << 20
 _FREE_PROCESSES = 4
 _PAUSE_S = 0.5
 """Time between two looks at processes that cells left behind."""
+
+
+def trim_log(path: Path, limit_bytes: int) -> int:
+    """Remove the beginning of a log above a limit, where 0 sets no limit.
+
+    Returns:
+        The bytes it had; 0 when it is within its size, or no file that can be cut.
+    """
+    if not limit_bytes:
+        return 0
+    try:
+        if path.lstat().st_size <= limit_bytes:
+            return 0
+        file = os.open(path, _OPEN)
+    except OSError:
+        return 0
+    try:
+        facts = os.fstat(file)
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size <= limit_bytes:
+            return 0
+        kept = min(limit_bytes // 2, _KEPT_BYTES)
+        tail = os.pread(file, kept, facts.st_size - kept)
+        os.ftruncate(file, 0)
+        left_out = facts.st_size - len(tail)
+        os.write(file, f"[{left_out:,} bytes were removed here]\n".encode() + tail)
+        return facts.st_size
+    finally:
+        os.close(file)
 
 
 class CellWatch:
@@ -60,7 +94,7 @@ class CellWatch:
         return _FIRST_SLICE_S if is_young and self._guard.needs_processes else SLICE_S
 
     def look(self) -> bool:
-        """Measure if it is time; return whether a breach is new that stops the cell."""
+        """Measure when due, and return whether a new breach stops the cell."""
         now = time.monotonic()
         if now < self._looked + self.slice_s:
             return False
@@ -75,7 +109,7 @@ class CellWatch:
 
 
 class SessionGuard:
-    """Keeps a session within its bounds. Close it.
+    """Guard that keeps a session within bounds. Close the guard.
 
     Bounds that no control group holds are looked at while a cell runs, by the thread that waits
     for it, and while a process that a cell left behind runs, by a thread that ends with it.
@@ -86,7 +120,7 @@ class SessionGuard:
     """
 
     def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
-        """Prepare; nothing is limited yet."""
+        """Prepare a guard that limits nothing yet."""
         self.limits = limits
         self._tier = tier
         self._log_path = log_path
@@ -111,18 +145,11 @@ class SessionGuard:
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds, and the mechanism that enforces each."""
-        held = None  # before the first kernel: whatever the machine allows
-        if self._has_group:
-            held = Held(self.group.holds_memory, self.group.holds_processes)
-        return bounds_of(self.limits, self._tier, held)
-
-    def other_bounds(self, breaches: Sequence[Breach]) -> tuple[ResourceBound, ...]:
-        """Return the bounds that were not exceeded."""
-        named = {breach.name for breach in breaches}
-        return tuple(bound for bound in self.bounds if bound.name not in named)
+        # Before the first kernel: whatever the machine allows.
+        return bounds_of(self.limits, self._tier, self.group.held if self._has_group else None)
 
     def new_group(self) -> ControlGroup:
-        """Return a control group for the session's processes; it replaces the one before."""
+        """Replace the control group of the session's processes by a new group."""
         with self._lock:
             self.group.remove()
             self._has_group, limits = True, self.limits
@@ -132,22 +159,16 @@ class SessionGuard:
 
     def _renew(self) -> None:
         """Watch the bounds that the control group does not hold."""
-        limits, group = self.limits, self.group
-        has_own_limit = group.holds_processes or limits_own_processes(self._tier)
+        own = self.limits
+        limits = WatchedLimits(own.memory_limit_bytes, own.process_limit, own.folder_limit_bytes)
         self._events = GroupEvents()
         self._watcher.close()
-        self._watcher = Watcher(
-            WatchedLimits(
-                0 if group.holds_memory else limits.memory_limit_bytes,
-                0 if has_own_limit else limits.process_limit,
-                limits.folder_limit_bytes,
-            )
-        )
+        self._watcher = Watcher(watched(limits, self.group, self._tier))
         for folder in self._folders:
             self._watcher.add_folder(folder)
 
     def add_folder(self, folder: Path) -> None:
-        """Count a folder to those that code writes."""
+        """Count a folder to the folders that code writes."""
         with self._lock:
             self._folders.append(folder)
             self._watcher.add_folder(folder)
@@ -164,7 +185,7 @@ class SessionGuard:
                         self.group.add(pid)  # takes a lock of the whole system
 
     def adopt_family(self, pid: int) -> None:
-        """Count a process, and all that it has started by now, as the session's own."""
+        """Count a process, with all present descendants, as the session's own."""
         with self._lock:
             self.adopt(pid)
             processes = running_processes()
@@ -207,7 +228,7 @@ class SessionGuard:
                     self._watch_leftovers()
 
     def look(self) -> None:
-        """Measure, and end processes that exceed a bound; it is noted for the cells that run."""
+        """Measure, end processes that exceed a bound, and note the breach for the running cells."""
         with self._lock:
             breaches = self._trim_log() + self._take_events()
             if self.needs_processes or self.limits.folder_limit_bytes:
@@ -215,7 +236,7 @@ class SessionGuard:
             self._report(breaches)
 
     def look_at_end(self) -> str:
-        """Measure when a cell is over; return its leftovers in a sentence, empty for none."""
+        """Measure after a cell, and return a sentence on the processes left behind, or ""."""
         with self._lock:
             found = self._family()
             breaches = self._trim_log() + self._take_events()
@@ -230,7 +251,7 @@ class SessionGuard:
             self._report(breaches)
             return _left_sentence(left)
 
-    def _is_crowded(self, processes: Mapping[int, Process], breaches: Sequence[Breach]) -> bool:
+    def _is_crowded(self, processes: Processes, breaches: Sequence[Breach]) -> bool:
         """Return whether there are too many processes for the next cell and for storing states."""
         found = [breach for cell in self._cells for breach in cell.breaches]
         if any(breach.name == "processes" for breach in [*found, *breaches]):
@@ -249,8 +270,8 @@ class SessionGuard:
         size = trim_log(self._log_path, limit_bytes)
         if not size:
             return []
-        key, limit = KEYS["kernel.log"], limit_bytes // _MEBIBYTE
-        text = f"kernel.log reached {size // _MEBIBYTE:,} MiB; {key} allows {limit:,} MiB."
+        key, limit = KEYS["kernel.log"], limit_bytes >> 20
+        text = f"kernel.log reached {size >> 20:,} MiB; {key} allows {limit:,} MiB."
         return [Breach("kernel.log", f"{text} Its beginning was removed.")]
 
     def _take_events(self) -> list[Breach]:
@@ -258,7 +279,7 @@ class SessionGuard:
         before, self._events = self._events, self.group.events()
         now, found = self._events, []
         if now.killed > before.killed:
-            limit = self.limits.memory_limit_bytes // _MEBIBYTE
+            limit = self.limits.memory_limit_bytes >> 20
             text = f"Memory reached {limit:,} MiB, all that {KEYS['memory']} allows."
             found.append(Breach("memory", f"{text} The system ended a process."))
         if now.refused > before.refused:
@@ -289,19 +310,19 @@ class SessionGuard:
         self._watcher.asleep = {pid for pid in found if is_owned(pid) and pid not in self._roots}
         return found
 
-    def _strangers(self, processes: Mapping[int, Process]) -> list[Process]:
+    def _strangers(self, processes: Processes) -> list[Process]:
         """Return the processes that run and that cells have started."""
         return [one for one in processes.values() if one.pid not in self._own and not one.is_ended]
 
     def left_behind(self) -> str:
-        """Return number and names of processes that cells started and that run; empty for none."""
+        """Return number and names of running processes that cells started, or ""."""
         with self._lock:
             if not self._roots:
                 return ""  # nothing has run
             return _left_sentence(self._strangers(self._family()))
 
     def _watch_leftovers(self) -> None:
-        """Watch the processes that cells left behind, in a thread that ends with them."""
+        """Watch the processes that cells left behind, in a thread that ends with the last."""
         is_over = self._is_over = threading.Event()
 
         def watch() -> None:
@@ -311,7 +332,7 @@ class SessionGuard:
         threading.Thread(target=watch, name="leftovers", daemon=True).start()
 
     def _look_between(self, is_over: threading.Event) -> bool:
-        """Measure between cells; return whether a process is left that a cell started."""
+        """Measure between cells, and return whether a process of a cell is left."""
         with self._lock:
             if is_over.is_set():  # by the next cell, or the end, while this waited for the lock
                 return False
@@ -330,8 +351,8 @@ class SessionGuard:
             self.group.remove()
 
 
-def _forget_ended(known: dict[int, int], processes: Mapping[int, Process]) -> None:
-    """Forget processes that have ended; their numbers may be others' by now."""
+def _forget_ended(known: dict[int, int], processes: Processes) -> None:
+    """Forget processes that have ended, whose numbers may be in use again."""
     for pid, started in list(known.items()):
         if pid not in processes or processes[pid].started != started:
             del known[pid]

@@ -1,1 +1,1 @@
-"""The code that runs inside a kernel process. The host uses some of its modules too."""
+"""The code that runs inside a kernel process. The host uses some of the modules too."""

@@ -14,7 +14,7 @@ from typing import Any
 from ipykernel.kernelapp import IPKernelApp  # noqa: TID253 - this module runs inside the kernel
 from traitlets.config import Config
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS
 from taskweaver.ces.inkernel.cell.output import BUDGET
 from taskweaver.ces.inkernel.cell.shell import CellShell
 from taskweaver.ces.inkernel.kernel import CellKernel
@@ -78,7 +78,7 @@ def make_app(
 
 
 def _retire(app: IPKernelApp) -> None:
-    """Make room for another application in a forked process; nothing of this one's is closed."""
+    """Make room for another application in a forked process, without closing anything."""
     iopub: Any = app.iopub_thread
     for closing in (app.close, app.cleanup_connection_file, iopub.stop):
         atexit.unregister(closing)
@@ -99,18 +99,24 @@ def _log() -> logging.Logger:
 
 
 def _config(connection_file: str) -> Config:
-    config = Config()
-    config.IPKernelApp.connection_file = connection_file
-    config.IPKernelApp.kernel_class = CellKernel
-    config.IPKernelApp.outstream_class = "taskweaver.ces.inkernel.cell.output.LimitedStream"
-    config.IPKernelApp.quiet = True
-    config.IPKernelApp.log_level = 30
-    config.InteractiveShell.ast_node_interactivity = "last_expr_or_assign"
-    config.InteractiveShell.colors = "nocolor"
-    config.InteractiveShell.xmode = "Plain"
-    config.InteractiveShell.cache_size = 0
-    config.InteractiveShell.enable_tip = False  # choosing one would change the state of `random`
-    config.HistoryManager.enabled = False
-    config.Completer.use_jedi = False
-    config.IPythonKernel._execute_sleep = 0.0  # noqa: SLF001 - configurable under this name
-    return config
+    return Config(
+        {
+            "IPKernelApp": {
+                "connection_file": connection_file,
+                "kernel_class": CellKernel,
+                "outstream_class": "taskweaver.ces.inkernel.cell.output.LimitedStream",
+                "quiet": True,
+                "log_level": 30,
+            },
+            "InteractiveShell": {
+                "ast_node_interactivity": "last_expr_or_assign",
+                "colors": "nocolor",
+                "xmode": "Plain",
+                "cache_size": 0,
+                "enable_tip": False,  # choosing one would change the state of `random`
+            },
+            "HistoryManager": {"enabled": False},
+            "Completer": {"use_jedi": False},
+            "IPythonKernel": {"_execute_sleep": 0.0},
+        }
+    )

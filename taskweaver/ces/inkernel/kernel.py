@@ -1,9 +1,9 @@
-"""The ipykernel of a kernel process, and its side of a request: prepare, run the cell, report.
+"""The ipykernel of a kernel process: prepare for a request, run the cell, report.
 
 A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
 - ``cell``: ``exec_id``; ``table_chars``, length of the table that is wanted, 0 for none; the code
-  of the request runs. Report of `report.make_report`, and ``table`` of `frames.table_text`.
+  of the request runs. Report of `report.make_report`, and ``table`` of `report.table_text`.
 - ``session``: ``env_id``, ``session_id``, ``cwd``.
 - ``variables``: ``values`` plugins may read.
 - ``host``: ``socket``, where functions of the application answer; empty for none.
@@ -34,21 +34,20 @@ import os
 import random
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
 from typing import Any
 
+from ipykernel import ipkernel  # noqa: TID253 - this module runs inside the kernel
 from ipykernel.ipkernel import IPythonKernel  # noqa: TID253 - this module runs inside the kernel
 
 from taskweaver.ces.inkernel import template
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN
 from taskweaver.ces.inkernel.cell.display import set_formats
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
-from taskweaver.ces.inkernel.cell.frames import table_text
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
-from taskweaver.ces.inkernel.cell.report import make_report, take_figures, to_json
-from taskweaver.ces.inkernel.cell.scripts import add_script_magics
-from taskweaver.ces.inkernel.cell.shell import CellShell
+from taskweaver.ces.inkernel.cell.report import make_report, table_text, take_figures, to_json
+from taskweaver.ces.inkernel.cell.shell import CellShell, add_script_magics
 from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
     MadeBy,
@@ -58,29 +57,49 @@ from taskweaver.ces.inkernel.namespace import (
     kernel_names,
     table_reads,
 )
-from taskweaver.ces.inkernel.plugins.context import PluginSession
-from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins, Payload
-from taskweaver.ces.inkernel.process.base import BASE
-from taskweaver.ces.inkernel.process.debugger import modules_unlisted
-from taskweaver.ces.inkernel.process.forked import ForkRequest, announce
+from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload, PluginSession
+from taskweaver.ces.inkernel.process import BASE, ForkRequest, announce
 from taskweaver.ces.inkernel.timelimit import TooSlow
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS
 from taskweaver.utils.text import shorten
 
+Reply = dict[str, Any]
 _RAISED = (Exception, KeyboardInterrupt, SystemExit, asyncio.CancelledError, TooSlow)
+
+
+class _SysWithoutModules:
+    modules: Mapping[str, Any] = MappingProxyType({})
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
+@contextmanager
+def _modules_unlisted() -> Iterator[None]:
+    """Keep ipykernel from listing the files of all modules for the debugger.
+
+    To look at each module takes a tenth of a start, and copies 4 MiB that are shared with the
+    template.
+    """
+    names: Any = ipkernel
+    names.sys = _SysWithoutModules()
+    try:
+        yield
+    finally:
+        names.sys = sys
 
 
 class CellKernel(IPythonKernel):
     """An ipykernel that reports on each cell."""
 
+    shell: Any
     shell_class = CellShell
 
     def __init__(self, **kwargs: Any) -> None:
-        with modules_unlisted():
+        with _modules_unlisted():
             super().__init__(**kwargs)
-        shell: Any = self.shell
         self._plugin_session = PluginSession()
-        self._plugins = LoadedPlugins(shell.user_ns, self._plugin_session)
+        self._plugins = LoadedPlugins(self.shell.user_ns, self._plugin_session)
         self._cwd = os.getcwd()  # noqa: PTH109 - goes to os.chdir
         self._value: Any = None
         self._streams: tuple[Any, Any] = (sys.stdout, sys.stderr)
@@ -91,9 +110,7 @@ class CellKernel(IPythonKernel):
         self._numbers: Any = None
         self._made = MadeBy()
         self._operations: dict[str, Callable[[Payload], Payload]] = {
-            "session": self._set_session,
-            "variables": self._set_variables,
-            "host": self._set_host,
+            **dict.fromkeys(("session", "variables", "host"), self._set),
             "load": self._plugins.load,
             "test": self._plugins.test,
             "snapshot": self._snapshot,
@@ -104,15 +121,15 @@ class CellKernel(IPythonKernel):
         }
         # A cell that calls them would end the kernel after a successful reply.
         for name in ("exit", "quit"):
-            shell.user_ns.pop(name, None)
-        add_usual_names(shell.user_ns)
-        add_functions(shell.user_ns, shell.user_ns_hidden)
-        add_script_magics(shell)
-        set_formats(shell)
-        shell.events.register("post_run_cell", self._keep_value)
+            self.shell.user_ns.pop(name, None)
+        add_usual_names(self.shell.user_ns)
+        add_functions(self.shell.user_ns, self.shell.user_ns_hidden)
+        add_script_magics(self.shell)
+        set_formats(self.shell)
+        self.shell.events.register("post_run_cell", self._keep_value)
 
-    async def do_execute(self, *args: Any, **request: Any) -> dict[str, Any]:
-        """Answer a request; that about an error, where one is raised, has its text.
+    async def do_execute(self, *args: Any, **request: Any) -> Reply:
+        """Answer a request. The answer about a raised error holds the error's text.
 
         The module's docstring has the form of this package's requests.
         """
@@ -121,21 +138,18 @@ class CellKernel(IPythonKernel):
         except _RAISED as error:
             return self._failed(error)
 
-    async def _answer(
-        self, *args: Any, user_expressions: Any = None, **request: Any
-    ) -> dict[str, Any]:
+    async def _answer(self, *args: Any, user_expressions: Any = None, **request: Any) -> Reply:
         if not self._has_begun:
             self._begin()
-        shell: Any = self.shell
         if "taskweaver" not in (user_expressions or {}):
             self._prepare("")
-            with FOREIGN.running(shell):
+            with FOREIGN.running(self.shell):
                 shown = await self._run(*args, user_expressions=user_expressions, **request)
                 take_figures()
                 self._warn_moved()
                 self._end_output()
             BUDGET.admit()  # what comes after its end goes to the other client, too
-            self._made.note("", shell.user_ns)
+            self._made.note("", self.shell.user_ns)
             self._value = None
             return shown
         payload: Payload = json.loads(user_expressions["taskweaver"])
@@ -148,72 +162,73 @@ class CellKernel(IPythonKernel):
                     report = operation(payload)
             finally:
                 del ARTIFACTS.items[count:]
-            reply: dict[str, Any] = {"status": "ok", "execution_count": self.execution_count}
+            reply: Reply = {"status": "ok", "execution_count": self.execution_count}
         else:
             self._prepare(str(payload.get("exec_id", "")))
             reply = await self._run(*args, user_expressions={}, **request)
             report = self._report(int(payload.get("table_chars", 0)))
-            self._made.note(str(payload.get("exec_id", "")), shell.user_ns)
+            self._made.note(str(payload.get("exec_id", "")), self.shell.user_ns)
             self._end_output()
         reply["user_expressions"] = {"taskweaver": to_json(report)}
         return reply
 
-    async def _run(self, *args: Any, **request: Any) -> dict[str, Any]:
-        """Run a cell; return the reply, in characters that can be sent."""
-        shell: Any = self.shell
+    async def _run(self, *args: Any, **request: Any) -> Reply:
+        """Run a cell, and return the reply in characters that can be sent."""
         run = super().do_execute
         try:
-            reply: dict[str, Any] = await run(*args, **request)
+            reply: Reply = await run(*args, **request)
         except _RAISED as error:  # the text of the cell's own exception, for example
             return self._failed(error)
         if reply["status"] == "error":
             about = shorten(reply["evalue"], 1000).encode("utf-8", "replace")
-            shell.take_traceback()
+            self.shell.take_traceback()
             return reply | {"evalue": about.decode()}
-        shell.print_traceback()
+        self.shell.print_traceback()
         return reply
 
-    def _failed(self, error: BaseException) -> dict[str, Any]:
+    def _failed(self, error: BaseException) -> Reply:
         """Return the reply about a request that has raised, or whose reply has."""
-        shell: Any = self.shell
-        trace = shell.take_traceback()
+        trace = self.shell.take_traceback()
         if not trace:
-            shell.showtraceback((type(error), error, error.__traceback__))
-            trace = shell.take_traceback()
+            self.shell.showtraceback((type(error), error, error.__traceback__))
+            trace = self.shell.take_traceback()
         about = {"ename": "Error", "evalue": "", "traceback": trace}
         return {"status": "error", "execution_count": self.execution_count, **about}
 
     @property
-    def kernel_info(self) -> dict[str, Any]:
+    def kernel_info(self) -> Reply:
         """Facts for clients: one cell runs at a time, so that the kernel can be forked."""
-        info: dict[str, Any] = super().kernel_info
+        info: Reply = super().kernel_info
         features = [name for name in info["supported_features"] if name != "kernel subshells"]
         return info | {"supported_features": features}
 
     async def create_subshell_request(self, socket: Any, ident: Any, parent: Any) -> None:
-        """Refuse it."""
+        """Refuse a subshell."""
         error = {"ename": "NotSupported", "evalue": "no subshells here", "traceback": []}
         session: Any = self.session
         session.send(socket, "create_subshell_reply", {"status": "error"} | error, parent, ident)
 
     def _begin(self) -> None:
         """Record the kernel's own names, threads and files before the first request."""
-        shell: Any = self.shell
         self._has_begun = True
         # Has any signal wake the loop, which an interrupt of a cell that awaits needs.
         asyncio.get_running_loop().add_signal_handler(signal.SIGURG, int)
         if HAS_LIVE_FORKS:
-            self._safety = ForkSafety(shell.user_ns)
+            self._safety = ForkSafety(self.shell.user_ns)
         if not self._is_heir:
             BASE.note()
         if self._numbers is not None:
             random.setstate(self._numbers)
 
+    @property
+    def _hidden_names(self) -> frozenset[str]:
+        return kernel_names(self.shell) | self._plugins.names
+
     def _keep_value(self, result: Any) -> None:
         self._value = getattr(result, "result", None)
 
     def _prepare(self, exec_id: str) -> None:
-        """Restore the streams and the folder that a cell may have broken, and reset its records."""
+        """Restore the streams and the folder that a cell may have broken, and reset all records."""
         sys.stdout, sys.stderr = self._streams
         for stream in self._streams:
             stream.set_parent(self.get_parent())
@@ -229,7 +244,7 @@ class CellKernel(IPythonKernel):
         self._value = None
 
     def enter_directory(self, folder: str) -> None:
-        """Make a folder, and run the rest of this cell and all later cells in it."""
+        """Make a folder for the rest of this cell and all later cells."""
         os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - a text is what it is kept as
         sys.path[:] = [folder if entry == self._cwd else entry for entry in sys.path]
         self._cwd = folder
@@ -238,13 +253,12 @@ class CellKernel(IPythonKernel):
     def _report(self, table_chars: int) -> Payload:
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        shell: Any = self.shell
         try:
             session = self._plugin_session
-            report = make_report(shell, self._value, self._plugins.names, session.lines)
+            report = make_report(self.shell, self._value, self._hidden_names, session.lines)
             table = table_text(self._value, table_chars) if table_chars else ""
             own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
-            shell.print_traceback()
+            self.shell.print_traceback()
             self._warn_moved()
             return report | own
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
@@ -254,7 +268,7 @@ class CellKernel(IPythonKernel):
             self._value = None
 
     def _warn_moved(self) -> None:
-        """Say that a directory that the cell changed to is left with its end."""
+        """Warn that a directory that the cell changed to is left at the end."""
         with suppress(OSError):
             if not os.path.samefile(os.curdir, self._cwd):  # noqa: PTH121
                 here = os.getcwd()  # noqa: PTH109
@@ -265,20 +279,18 @@ class CellKernel(IPythonKernel):
                 )
 
     def _end_output(self) -> None:
-        """Send the output of a cell, with what its programs have written, and what was held."""
+        """Send the output of a cell, with the output of programs, and all held output."""
         for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
             send()
 
-    def _set_session(self, payload: Payload) -> Payload:
-        self._plugin_session.ids = (payload["env_id"], payload["session_id"])
-        return {}
-
-    def _set_variables(self, payload: Payload) -> Payload:
-        self._plugin_session.session_vars.update(payload["values"])
-        return {}
-
-    def _set_host(self, payload: Payload) -> Payload:
-        self._plugin_session.host = payload["socket"]
+    def _set(self, payload: Payload) -> Payload:
+        match payload["op"]:
+            case "session":
+                self._plugin_session.ids = (payload["env_id"], payload["session_id"])
+            case "variables":
+                self._plugin_session.session_vars.update(payload["values"])
+            case "host":
+                self._plugin_session.host = payload["socket"]
         return {}
 
     def _snapshot(self, payload: Payload) -> Payload:
@@ -294,10 +306,8 @@ class CellKernel(IPythonKernel):
         from taskweaver.ces.inkernel.state.save import Subject
         from taskweaver.ces.inkernel.state.transport import fork_writer
 
-        shell: Any = self.shell
-        hidden = kernel_names(shell) | self._plugins.names
         limits = payload["skip"], payload["limit_bytes"]
-        subject = Subject(shell.user_ns, hidden, self._made.cells, *limits)
+        subject = Subject(self.shell.user_ns, self._hidden_names, self._made.cells, *limits)
         try:
             self._templates.append(fork_writer(ForkRequest(**payload["request"]), subject))
         except OSError as error:
@@ -307,21 +317,19 @@ class CellKernel(IPythonKernel):
     def _restore(self, payload: Payload) -> Payload:
         from taskweaver.ces.inkernel.state.transport import restore
 
-        shell: Any = self.shell
         try:
-            problems = restore(payload["socket"], shell.user_ns, payload["missing"])
+            problems = restore(payload["socket"], self.shell.user_ns, payload["missing"])
         except Exception as error:  # noqa: BLE001 - a manifest may hold anything; it is reported
             reason = f"{type(error).__name__}: {error}"[:500]
             return {"problems": [["", f"the stored variables cannot be read: {reason}"]]}
-        self._made.note("", shell.user_ns)
+        self._made.note("", self.shell.user_ns)
         return {"problems": [[problem.name, problem.reason] for problem in problems]}
 
     def _view(self, payload: Payload) -> Payload:
         # Not needed to start a kernel.
-        from taskweaver.ces.inkernel.viewing.view import view
+        from taskweaver.ces.inkernel.view import view
 
-        shell: Any = self.shell
-        return view(payload, shell.user_ns, kernel_names(shell) | self._plugins.names)
+        return view(payload, self.shell.user_ns, self._hidden_names)
 
     def _fork_template(self, request: ForkRequest) -> None:
         try:
@@ -340,10 +348,9 @@ class CellKernel(IPythonKernel):
         self._made = parent._made
         self._is_heir = True
         self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
-        shell: Any = self.shell
         before: Any = parent.shell
-        shell.execution_count = before.execution_count
-        shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables
+        self.shell.execution_count = before.execution_count
+        self.shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables
         for old, new in zip(parent._streams, self._streams, strict=True):
             if isinstance(old, LimitedStream):
                 old.heir = new

@@ -19,15 +19,14 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from taskweaver.ces.inkernel.process.debugger import leave_out_debugger
-from taskweaver.ces.inkernel.process.rlimits import set_limits
+from taskweaver.ces.inkernel.process import BASE, set_limits
 from taskweaver.utils.system.platform import SYSTEM
 
 _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Run a kernel until its owner stops it or ends."""
+    """Run a kernel until stopped by the owner, or until the owner's end."""
     kind, place = sys.argv[1:3]
     parent, output, *limits = map(int, sys.argv[3:])
     sys.argv[:] = ["cell"]  # parsers of arguments in cells find none, and name it in their help
@@ -35,7 +34,7 @@ def main() -> None:
         _tie_to(parent)
     set_limits(*limits)
     gc.disable()  # what is imported stays: there is nothing to collect in it
-    leave_out_debugger()
+    _leave_out_debugger()
     from taskweaver.ces.inkernel.application import make_app
     from taskweaver.ces.inkernel.template import Forked, wait_as_template
 
@@ -60,6 +59,15 @@ def main() -> None:
             _end()
 
 
+def _leave_out_debugger() -> None:
+    """Hide debugpy, a fifth of a start, from ipykernel."""
+    modules: dict[str, Any] = sys.modules
+    modules["debugpy"] = None
+    import ipykernel.debugger  # noqa: F401
+
+    del modules["debugpy"]  # a cell may import it
+
+
 def _end() -> None:
     """End this process: threads, exit functions, open files, then the C library's exit.
 
@@ -78,8 +86,6 @@ def _end() -> None:
 
 def _enter_directory(cwd: str, kernel_id: str) -> None:
     """Set working directory, import path and environment mark of a forked process."""
-    from taskweaver.ces.inkernel.process.base import BASE
-
     before = os.getcwd()  # noqa: PTH109 - a text is what sys.path holds
     os.chdir(cwd)
     sys.path[:] = [cwd if entry == before else entry for entry in sys.path]
@@ -88,7 +94,7 @@ def _enter_directory(cwd: str, kernel_id: str) -> None:
 
 
 def _tie_to(parent: int) -> None:
-    """Have the system kill this process when its owner ends.
+    """Have the system kill this process when the owner ends.
 
     Where the system cannot, ipykernel's own watch on its parent does that.
     """

@@ -26,7 +26,7 @@ _configured: set[str] = set()
 
 
 class LazyModule(types.ModuleType):
-    """Proxy that imports its module at the first access to an attribute."""
+    """Proxy that imports a module at the first access to an attribute."""
 
     def __init__(self, name: str, namespace: dict[str, Any], alias: str) -> None:
         super().__init__(name)
@@ -60,7 +60,7 @@ def add_functions(namespace: dict[str, Any], hidden: dict[str, Any]) -> None:
 
 
 def table_reads(*, begin: bool = False) -> list[Any]:
-    """Return the reads of tables of the current cell, as plain data; with `begin` forget them."""
+    """Return the reads of tables of the current cell as plain data. Forget all with `begin`."""
     session = sys.modules.get("taskweaver.tables.session")
     if session is None:
         return []
@@ -106,12 +106,12 @@ class MadeBy:
 
 
 def leave_libraries() -> None:
-    """Leave the options of libraries as they are from now on: they are a notebook's."""
+    """Leave the options of libraries, which are a notebook's, alone from now on."""
     _configured.update({"numpy", "pandas"})
 
 
 def configure_libraries() -> None:
-    """Set pandas' display width and NumPy's way to show scalars, once they are imported."""
+    """Set pandas' display width and NumPy's way to show scalars, once imported."""
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(numpy, "set_printoptions") and "numpy" not in _configured:
         _configured.add("numpy")

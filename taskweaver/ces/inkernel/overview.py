@@ -1,4 +1,4 @@
-"""Overview of files, from the bytes of their beginning: tables, columns, rows; small pictures.
+"""Overview of files from their first bytes: tables, columns, rows, and small pictures.
 
 It runs in the kernel, since readers of these formats must not parse foreign content outside of the
 sandbox. The files are read as `read_table` reads them. pandas is imported with the first file.
@@ -7,23 +7,61 @@ sandbox. The files are read as `read_table` reads them. pandas is imported with 
 from __future__ import annotations
 
 import base64
+import io
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from taskweaver.ces.inkernel.smaller_image import smaller_image
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.tables.errors import TableError
 from taskweaver.utils.data_files import TEXTS
 
+_JPEG_QUALITY = 85
 Overview = dict[str, Any]
 _LIMIT_S = 5.0
 _PROBLEM_CHARS = 200
 
 
+def smaller_image(content: str, most_pixels: int, most_bytes: int) -> str:
+    """Return a picture within bounds, as PNG, or as JPEG where that would be too large.
+
+    Args:
+        content: The picture in base64; so is the result.
+        most_pixels: Longest side of the result.
+        most_bytes: Size of the result.
+
+    Raises:
+        Exception: Whatever the decoder raises for the content.
+    """
+    found = _smaller(io.BytesIO(base64.b64decode(content)), most_pixels, most_bytes)
+    return base64.b64encode(found).decode("ascii")
+
+
+def _smaller(source: Any, most_pixels: int, most_bytes: int) -> bytes:
+    from PIL import Image
+
+    with Image.open(source) as image:
+        image.thumbnail((most_pixels, most_pixels))
+        found = _written(image.convert("RGBA"), "PNG")
+        while len(found) > most_bytes and min(image.size) > 1:
+            on_white = Image.new("RGB", image.size, "white")
+            whole = image.convert("RGBA")
+            on_white.paste(whole, mask=whole)
+            found = _written(on_white, "JPEG", quality=_JPEG_QUALITY)
+            width, height = image.size
+            image.thumbnail((width * 3 // 4, height * 3 // 4))
+    return found
+
+
+def _written(image: Any, kind: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
 def overviews(payload: Mapping[str, Any]) -> Overview:
-    """Return the overview of each file of a request by its name, or why there is none."""
+    """Map each file name to its overview, or to the problem."""
     with tempfile.TemporaryDirectory() as folder:
         return {"files": {item["name"]: _overview(item, folder) for item in payload["files"]}}
 

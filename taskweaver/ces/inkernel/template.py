@@ -1,4 +1,4 @@
-"""A template: a sleeping process that forks a kernel whenever it is asked to.
+"""A template: a sleeping process that forks kernels on request.
 
 There are two kinds. A warm one has the usual libraries and nothing else; new sessions start from
 it. A snapshot is a fork of a running kernel and has its variables; branches start from it. A
@@ -23,9 +23,15 @@ import sys
 from typing import Any
 
 from taskweaver.ces.inkernel.forking.rest import close_log_files
-from taskweaver.ces.inkernel.process.forked import ForkRequest, announce, die_with, fork
-from taskweaver.ces.inkernel.process.memory_guard import close_memory, open_memory
-from taskweaver.ces.inkernel.readable import readable
+from taskweaver.ces.inkernel.process import (
+    ForkRequest,
+    announce,
+    close_memory,
+    die_with,
+    fork,
+    open_memory,
+    readable,
+)
 from taskweaver.ces.inkernel.sandbox.entry import Entry, adopt_orphans, enter
 
 _LINE_BYTES = 1 << 16
@@ -46,7 +52,7 @@ _OF_KERNELS = (
 
 
 class Forked(SystemExit):
-    """Exit from the event loop that a forked process inherited, so that it becomes a kernel.
+    """Exit from the event loop that a forked process inherited, to become a kernel.
 
     Attributes:
         request: Identity, files and folder of the kernel.
@@ -60,7 +66,7 @@ class Forked(SystemExit):
 
 
 def snapshot(request: ForkRequest) -> int:
-    """Fork a template off this kernel; returns its process id, in the kernel only.
+    """Fork a template off this kernel. Only the kernel returns, with the template's process id.
 
     Raises:
         Forked: In each kernel that the template forks.
@@ -79,7 +85,7 @@ def snapshot(request: ForkRequest) -> int:
 
 
 def wait_as_template(path: str, *, is_warm: bool) -> Forked:
-    """Serve as a template; returns in each kernel that is forked.
+    """Serve as a template. Only forked kernels return.
 
     With `is_warm` it imports the usual libraries first.
     """
@@ -98,7 +104,7 @@ def wait_as_template(path: str, *, is_warm: bool) -> Forked:
 
 
 def serve(connection: socket.socket) -> Forked:
-    """Fork a kernel for each request; returns in the forked kernels only."""
+    """Fork a kernel for each request. Only forked kernels return."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     woken, wake = socket.socketpair()
     wake.setblocking(False)
@@ -120,20 +126,17 @@ def serve(connection: socket.socket) -> Forked:
             handles += received
             while b"\n" in request:
                 line, _, request = request.partition(b"\n")
-                forked = _answer(json.loads(line), handles, kernels)
+                asked = json.loads(line)
+                if "enter" in asked:
+                    forked = _admit(Entry(**asked["enter"]), handles)
+                else:
+                    forked = _fork_kernel(ForkRequest(**asked), kernels)
                 if forked is not None:
                     return forked
 
 
-def _answer(request: dict[str, Any], handles: list[int], kernels: set[int]) -> Forked | None:
-    """Answer a request; returns something in the forked kernels only."""
-    if "enter" in request:
-        return _admit(Entry(**request["enter"]), handles)
-    return _fork_kernel(ForkRequest(**request), kernels)
-
-
 def _admit(entry: Entry, handles: list[int]) -> Forked | None:
-    """Fork a template that enters a sandbox; returns something in its kernels only."""
+    """Fork a template that enters a sandbox. The result is None outside of forked kernels."""
     anchor = handles.pop(0) if handles else None
     adopt_orphans()
     try:
@@ -151,7 +154,7 @@ def _admit(entry: Entry, handles: list[int]) -> Forked | None:
 
 
 def _fork_kernel(request: ForkRequest, kernels: set[int]) -> Forked | None:
-    """Fork one kernel; returns something in that kernel only."""
+    """Fork one kernel. The result is None outside of the kernel."""
     try:
         pid, lifeline = fork(request)
     except OSError as error:
@@ -176,11 +179,8 @@ def _tell_ended(connection: socket.socket, kernels: set[int]) -> None:
             return
         if pid in kernels:
             kernels.remove(pid)
-            _send(connection, {"pid": pid, "code": os.waitstatus_to_exitcode(status)})
-
-
-def _send(connection: socket.socket, message: dict[str, Any]) -> None:
-    try:
-        connection.sendall(json.dumps(message).encode() + b"\n")
-    except OSError:
-        os._exit(0)  # the owner is gone
+            message = json.dumps({"pid": pid, "code": os.waitstatus_to_exitcode(status)})
+            try:
+                connection.sendall(message.encode() + b"\n")
+            except OSError:
+                os._exit(0)  # the owner is gone

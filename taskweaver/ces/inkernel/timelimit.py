@@ -12,12 +12,12 @@ _GRACE_S = 2.0
 
 
 class TooSlow(BaseException):
-    """The limit has passed; a plugin's `except Exception` does not swallow it."""
+    """The limit has passed. No `except Exception` of a plugin swallows this."""
 
 
 @contextmanager
 def time_limit(limit_s: float) -> Iterator[None]:
-    """Stop the block after `limit_s` seconds; only in the main thread.
+    """Stop the block after `limit_s` seconds, only in the main thread.
 
     Raises:
         TooSlow: In the block, when its time is over; again each second until it ends.
@@ -37,7 +37,7 @@ def time_limit(limit_s: float) -> Iterator[None]:
 
 @contextmanager
 def hard_time_limit(limit_s: float) -> Iterator[None]:
-    """As `time_limit`; a block that continues all the same ends the process soon after.
+    """Stop the block as `time_limit` does. A block that goes on ends the process soon after.
 
     So does one in which no Python code runs that could be stopped.
     """

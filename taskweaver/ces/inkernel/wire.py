@@ -1,4 +1,4 @@
-"""Messages over a local socket: a JSON header with a length before it, and raw bytes after it.
+"""Messages over a local socket: a length, a JSON header, and raw bytes.
 
 Both ends of a state transfer use it, the kernel's side and the host's.
 """
@@ -11,6 +11,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+STATE_FORMAT = 1
+"""Format of the stored states that this version writes and reads."""
 CHUNK_BYTES = 1 << 20
 """Size of the largest chunk of a stored state."""
 _LENGTH = struct.Struct("!I")
@@ -22,7 +24,7 @@ class WireError(OSError):
 
 
 class Wire:
-    """One end of a connection. The connection's owner closes it."""
+    """One end of a connection, which the connection's owner closes."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -57,13 +59,13 @@ class Wire:
         return header
 
     def receive_bytes(self, size: int) -> bytearray:
-        """Return the next bytes of the body; raises as `receive`."""
+        """Return the next bytes of the body, or raise as `receive`."""
         data = bytearray(size)
         self.receive_into(memoryview(data))
         return data
 
     def receive_into(self, view: memoryview) -> None:
-        """Fill a writable buffer with the next bytes of the body; raises as `receive`."""
+        """Fill a writable buffer with the next bytes of the body, or raise as `receive`."""
         done = 0
         while done < len(view):
             count = self._connection.recv_into(view[done:])

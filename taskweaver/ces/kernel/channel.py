@@ -1,4 +1,4 @@
-"""Talking to one kernel: a request, its output while it comes, its reply.
+"""Talking to one kernel: a request, the output meanwhile, the reply.
 
 Everything is received in the thread that asks: one poll waits for the reply, for output, for the
 death of the process and for the deadline together. A slow listener loses no output of a kernel
@@ -19,6 +19,7 @@ from typing import Any, Literal
 from taskweaver.ces.common import OutputHandler, Stream
 
 Ending = Literal["reply", "died", "deadline"]
+Message = dict[str, Any]
 
 _IDLE_WAIT_S = 2.0
 _HELLO_INTERVAL_S = 0.2
@@ -32,7 +33,7 @@ _MOST_FOREIGN_CHARS = 20_000
 
 @dataclass(slots=True)
 class KernelReply:
-    """Reply to a request, with the output received before it.
+    """Reply to a request, with the output received before.
 
     Attributes:
         ending: Why waiting ended.
@@ -50,8 +51,53 @@ class KernelReply:
 
 
 @dataclass(slots=True)
+class Request(KernelReply):
+    """A request under way, with the reply so far.
+
+    `left_chars` is the size of the output that is still taken. The kernel carries it out once
+    `has_begun`, and has sent all of its output once `is_idle`.
+    """
+
+    request_id: str = ""
+    on_output: OutputHandler | None = None
+    left_chars: int = 0
+    is_replied: bool = False
+    is_idle: bool = False
+    has_begun: bool = False
+
+    def take_reply(self, message: Message) -> None:
+        """Take the reply, if a message belongs to this request."""
+        if message["parent_header"].get("msg_id") == self.request_id:
+            self.reply = message["content"]
+            self.is_replied = True
+
+    def take_output(self, message: Message) -> None:
+        """Take a piece of output, also of code that an earlier request left running."""
+        content = message["content"]
+        is_own = message["parent_header"].get("msg_id") == self.request_id
+        self.has_begun = self.has_begun or is_own
+        if message["msg_type"] == "stream":
+            self._take_text(content.get("name"), content.get("text"))
+        elif is_own and message["msg_type"] == "status":
+            self.is_idle = content.get("execution_state") == "idle"
+
+    def _take_text(self, name: object, text: object) -> None:
+        if not isinstance(text, str) or name not in ("stdout", "stderr"):
+            return
+        stream: Stream = "stderr" if name == "stderr" else "stdout"
+        self.is_cut = self.is_cut or len(text) > self.left_chars
+        text = text[: self.left_chars]
+        self.left_chars -= len(text)
+        clean = text if text.isascii() else text.encode("utf-8", "replace").decode()
+        clean = clean.replace("\r\n", "\n")
+        (self.stderr if stream == "stderr" else self.stdout).append(clean)
+        if self.on_output is not None:
+            self.on_output(stream, clean)
+
+
+@dataclass(slots=True)
 class ForeignCells:
-    """Cells that other clients of the kernel ran, as its messages tell.
+    """Cells that other clients of the kernel ran, as far as messages tell.
 
     Attributes:
         codes: Their code, oldest first; the first `_MOST_FOREIGN` since they were last taken.
@@ -64,11 +110,11 @@ class ForeignCells:
     last_request: float = -math.inf
 
     def take(self) -> list[str]:
-        """Return the code of those that have ended or run, once."""
+        """Return the code of ended and running cells, once."""
         codes, self.codes = self.codes, []
         return codes
 
-    def note(self, message: dict[str, Any]) -> None:
+    def note(self, message: Message) -> None:
         """Take note of a message about the request of another client."""
         parent, content = message["parent_header"], message["content"]
         if parent.get("msg_id"):  # else it is of no request, as the news that the kernel starts
@@ -131,12 +177,12 @@ class KernelChannel:
         return socket
 
     def handshake(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:
-        """Wait until the kernel answers and its output reaches us, as long as it is wanted."""
+        """Wait until the kernel answers and output reaches us, as long as wanted."""
         deadline = time.monotonic() + timeout_s
         while is_wanted() and time.monotonic() < deadline:
-            waiting = Request(self._send("kernel_info_request", {}), KernelReply(), None, 0)
+            waiting = Request(request_id=self._send("kernel_info_request", {}))
             self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
-            if waiting.exchange.ending == "died":
+            if waiting.ending == "died":
                 return "died"
             if waiting.is_replied and waiting.is_idle:
                 return "reply"
@@ -155,36 +201,34 @@ class KernelChannel:
             "stop_on_error": False,
         }
         request_id = self._send("execute_request", content)
-        return Request(request_id, KernelReply(), on_output, self._limit_chars)
+        return Request(request_id=request_id, on_output=on_output, left_chars=self._limit_chars)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
         message: Any = self._session.send(self._shell, kind, content)
         return str(message["header"]["msg_id"])
 
     def look(self) -> ForeignCells:
-        """Receive all output until now; return the cells of other clients.
+        """Receive all output until now, and return the cells of other clients.
 
         Messages of a cell that ended can still be on their way: those before the answer to a
         question have come with it. A cell that runs keeps the kernel from answering.
         """
-        question = Request(self._send("kernel_info_request", {}), KernelReply(), None, 0)
+        question = Request(request_id=self._send("kernel_info_request", {}))
         self._receive(question, time.monotonic() + _LOOK_S)
         return self.foreign
 
     def take_idle(self) -> bool:
-        """Take output that has come, of no request that is waited for; return if there is more."""
+        """Take output of no awaited request, and return whether there is more."""
         return self._drain(self._iopub, self._note) == _MOST_AT_ONCE
 
-    def _note(self, message: dict[str, Any], waiting: Request | None = None) -> None:
+    def _note(self, message: Message, waiting: Request | None = None) -> None:
         """Take a message on output, of the request that is waited for or of another client."""
         if message["parent_header"].get("session") != self._session.session:
             self.foreign.note(message)
         elif waiting is not None:
             waiting.take_output(message)
 
-    def wait(
-        self, waiting: Request, deadline: float, interruption: int | None = None
-    ) -> KernelReply:
+    def wait(self, waiting: Request, deadline: float, interruption: int | None = None) -> None:
         """Receive until the reply, the death of the kernel, or the deadline.
 
         `deadline` is on the monotonic clock; a file descriptor `interruption`, once readable, ends
@@ -198,10 +242,9 @@ class KernelChannel:
             if interruption is not None:
                 self._poller.unregister(interruption)
         if waiting.is_replied and not waiting.is_idle:
-            waiting.exchange.ending = "reply"
+            waiting.ending = "reply"
             self._receive(waiting, time.monotonic() + _IDLE_WAIT_S)
-            waiting.exchange.ending = "reply"
-        return waiting.exchange
+            waiting.ending = "reply"
 
     def ask_to_shut_down(self) -> None:
         """Ask the kernel to end by itself."""
@@ -213,7 +256,6 @@ class KernelChannel:
 
     def _receive(self, waiting: Request, deadline: float, interruption: int | None = None) -> None:
         """Receive messages until the request is answered, the kernel dies, or it is time."""
-        exchange = waiting.exchange
         while not (waiting.is_replied and waiting.is_idle):
             left_s = deadline - time.monotonic()
             ready = dict(self._poller.poll(max(0, int(left_s * 1000) + 1))) if left_s > 0 else {}
@@ -222,15 +264,15 @@ class KernelChannel:
             if self._shell in ready:
                 self._drain(self._shell, waiting.take_reply)
             if ready.keys() == {self._death_fd}:
-                exchange.ending = "died"
+                waiting.ending = "died"
                 return
             if not ready or interruption in ready:
-                exchange.ending = "reply" if waiting.is_replied else "deadline"
+                waiting.ending = "reply" if waiting.is_replied else "deadline"
                 return
-        exchange.ending = "reply"
+        waiting.ending = "reply"
 
-    def _drain(self, socket: Any, take: Callable[[dict[str, Any]], None]) -> int:
-        """Receive the messages that have come, `_MOST_AT_ONCE` at most; return their number."""
+    def _drain(self, socket: Any, take: Callable[[Message], None]) -> int:
+        """Receive at most `_MOST_AT_ONCE` waiting messages, and return the number."""
         for number in range(_MOST_AT_ONCE):
             try:
                 frames = socket.recv_multipart(self._zmq.NOBLOCK)
@@ -241,60 +283,12 @@ class KernelChannel:
                 take(message)
         return _MOST_AT_ONCE
 
-    def _message(self, frames: list[bytes]) -> dict[str, Any] | None:
-        """Return a message; None when it is not signed with our key, torn, or has not its form."""
+    def _message(self, frames: list[bytes]) -> Message | None:
+        """Return a message, or None for a torn, unsigned or malformed message."""
         try:
             _, parts = self._session.feed_identities(frames)
-            message: dict[str, Any] = self._session.deserialize(parts)
+            message: Message = self._session.deserialize(parts)
         except Exception:  # noqa: BLE001 - what is no message breaks its reader in any way
             return None
         is_good = isinstance(message["parent_header"], dict)
         return message if is_good and isinstance(message["content"], dict) else None
-
-
-@dataclass(slots=True)
-class Request:
-    """A request under way.
-
-    `left_chars` is the size of the output that is still taken. The kernel carries it out once
-    `has_begun`, and has sent all of its output once `is_idle`.
-    """
-
-    request_id: str
-    exchange: KernelReply
-    on_output: OutputHandler | None
-    left_chars: int
-    is_replied: bool = False
-    is_idle: bool = False
-    has_begun: bool = False
-
-    def take_reply(self, message: dict[str, Any]) -> None:
-        """Take the reply, if a message is that of this request."""
-        if message["parent_header"].get("msg_id") == self.request_id:
-            self.exchange.reply = message["content"]
-            self.is_replied = True
-
-    def take_output(self, message: dict[str, Any]) -> None:
-        """Take a piece of output, also of what an earlier request left running, or its end."""
-        content, is_own = (
-            message["content"],
-            message["parent_header"].get("msg_id") == self.request_id,
-        )
-        self.has_begun = self.has_begun or is_own
-        if message["msg_type"] == "stream":
-            self._take_text(content.get("name"), content.get("text"))
-        elif is_own and message["msg_type"] == "status":
-            self.is_idle = content.get("execution_state") == "idle"
-
-    def _take_text(self, name: object, text: object) -> None:
-        if not isinstance(text, str) or name not in ("stdout", "stderr"):
-            return
-        stream: Stream = "stderr" if name == "stderr" else "stdout"
-        self.exchange.is_cut = self.exchange.is_cut or len(text) > self.left_chars
-        text = text[: self.left_chars]
-        self.left_chars -= len(text)
-        clean = text if text.isascii() else text.encode("utf-8", "replace").decode()
-        clean = clean.replace("\r\n", "\n")
-        (self.exchange.stderr if stream == "stderr" else self.exchange.stdout).append(clean)
-        if self.on_output is not None:
-            self.on_output(stream, clean)

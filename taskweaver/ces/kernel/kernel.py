@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.bounds.guard import CellWatch
-from taskweaver.ces.claims import mapping, rows
+from taskweaver.ces.claims import mapping, rows, text
 from taskweaver.ces.common import (
     CellStatus,
     ExecutionResult,
@@ -30,30 +31,94 @@ from taskweaver.ces.errors import (
     PluginLoadFailed,
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.kernel.channel import KernelReply
-from taskweaver.ces.kernel.interrupts import Interrupts
-from taskweaver.ces.kernel.operations import Operations
-from taskweaver.ces.kernel.outcome import Ended, result_of
-from taskweaver.ces.kernel.paths import KernelPaths
-from taskweaver.ces.kernel.plugins import KernelPlugins
-from taskweaver.ces.kernel.reported import answer
-from taskweaver.ces.kernel.running import RunningKernel
-from taskweaver.ces.kernel.waiting import RequestWait
+from taskweaver.ces.kernel.channel import KernelChannel, KernelReply
+from taskweaver.ces.kernel.operations import Interrupts, Operations
+from taskweaver.ces.kernel.outcome import Ended, answer, result_of
+from taskweaver.ces.kernel.paths import KernelPaths, write_file
+from taskweaver.ces.kernel.running import RequestWait, RunningKernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.state.transfer import RESTORE_S
-from taskweaver.ces.template.snapshot import KernelSnapshot, StateWriter
-from taskweaver.ces.template.template import Handshake, Template
+from taskweaver.ces.state_transfer import RESTORE_S, Origin, StateWriter
+from taskweaver.ces.template import Handshake, KernelSnapshot, Template
 
+Operation = dict[str, Any]
+"""Operation of the kernel's own side, see `inkernel.kernel`."""
+_PluginRequest = Callable[[Operation, float], Mapping[str, Any] | None]
+"""Send an operation to the running kernel; None when the kernel ended over it."""
+
+_LOAD_S, _LOAD_GRACE_S = 30.0, 5.0
+_ENDED = "it ended the Python session, which was restarted"
 _SHUT_DOWN_S, _OVERVIEW_S, _MOST_TESTS = 2.0, 60.0, 100
+_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
 _STOPPED = ("The kernel was stopped.", "Start another session.")
 
 
+class KernelPlugins:
+    """Plugins of a kernel.
+
+    Attributes:
+        loaded: Code of each plugin that is loaded, by name.
+    """
+
+    def __init__(self, request: _PluginRequest, cell_timeout_s: float) -> None:
+        self.loaded: dict[str, PluginCode] = {}
+        self._request = request
+        self._limit_s = min(_LOAD_S, cell_timeout_s)
+        self._lost: dict[str, str] = {}
+
+    def update(self, plugins: Iterable[PluginCode], removed: Iterable[str]) -> dict[str, str]:
+        """Load new and changed plugins, remove others, and map names to problems."""
+        gone = list(removed)
+        new = [plugin for plugin in plugins if self.loaded.get(plugin.name) != plugin]
+        for name in [*gone, *(plugin.name for plugin in new)]:
+            self.loaded.pop(name, None)
+        return self._load(new, gone) if new or gone else {}
+
+    def load_again(self) -> None:
+        """Load all plugins into a fresh kernel. `take_lost` returns the plugins that fail now."""
+        before, self.loaded = self.loaded, {}
+        try:
+            self._lost |= self._load(list(before.values()), []) if before else {}
+        except BaseException:
+            self.loaded = before  # for the kernel that comes next
+            raise
+
+    def take_lost(self) -> list[tuple[str, str, str]]:
+        """Return, once, a log line for each plugin that a restart lost."""
+        lost, self._lost = self._lost, {}
+        return [("error", name, f"{problem} (left out)") for name, problem in lost.items()]
+
+    def _load(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str]:
+        """Load plugins in one request, or each alone after a plugin ended the kernel."""
+        problems = self._ask(new, gone)
+        if problems is not None:
+            return problems
+        problems = {}
+        for plugin in new:
+            alone = self._ask([plugin], [])
+            problems |= {plugin.name: _ENDED} if alone is None else alone
+        return problems
+
+    def _ask(self, new: Sequence[PluginCode], gone: Sequence[str]) -> dict[str, str] | None:
+        operation = {
+            "op": "load",
+            "plugins": [asdict(plugin) for plugin in new],
+            "removed": list(gone),
+            "limit_s": self._limit_s,
+        }
+        reply = self._request(operation, self._limit_s * len(new) + _LOAD_GRACE_S)
+        reported = None if reply is None else reply.get("problems")
+        if not isinstance(reported, dict):
+            return None
+        problems = {item.name: text(reported[item.name]) for item in new if item.name in reported}
+        self.loaded |= {plugin.name: plugin for plugin in new if plugin.name not in problems}
+        return problems
+
+
 class Kernel:
-    """A session's kernel, as a `Client`: started when needed and restarted when it died.
+    """A session's kernel, as a `Client`: started when needed and restarted after a death.
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy`` or ``stopped``.
@@ -68,7 +133,7 @@ class Kernel:
         on_stop: Callable[[Kernel], None],
         origin: KernelSnapshot | None = None,
     ) -> None:
-        """Prepare a kernel; nothing runs yet unless it is forked off the snapshot `origin`.
+        """Prepare a kernel. Nothing runs yet, unless forked off the snapshot `origin`.
 
         `launch` starts a process in the background, unless its function returns False by then;
         `on_stop` is called once.
@@ -104,16 +169,16 @@ class Kernel:
 
     @property
     def has_state(self) -> bool:
-        """True if it runs and has its variables."""
+        """True if the kernel runs and has all variables."""
         return self._running is not None and self._running.has_state
 
     @property
     def process(self) -> KernelProcess | None:
-        """Its process; None when it does not run."""
+        """The process, or None when the kernel does not run."""
         return None if self._running is None else self._running.process
 
     def start(self) -> None:
-        """Start the process in the background, unless it waits for a cell to restore a state."""
+        """Start the process in the background, unless the first cell is to restore a state."""
         if self._running is None and self._origin() is None:
             with suppress(KernelClosed):
                 self._launch()
@@ -130,7 +195,7 @@ class Kernel:
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None
     ) -> ExecutionResult:
-        """Run a cell to its end, its deadline, or the kernel's death; see `Client`."""
+        """Run a cell to its end, its deadline, or the kernel's death (see `Client`)."""
         with self.operation():
             try:
                 running = self._ready()
@@ -158,11 +223,11 @@ class Kernel:
             return result
 
     def operation(self) -> AbstractContextManager[None]:
-        """Exclude operations of other threads; see `Client`."""
+        """Exclude operations of other threads (see `Client`)."""
         return self._operations.one()
 
     def offer(self, functions: HostFunctions) -> None:
-        """Let cells call functions of this process, now and after each restart; see `Client`."""
+        """Let cells call functions of this process, now and after each restart (see `Client`)."""
         with self.operation():
             if self._calls is not None:
                 self._calls.functions = functions
@@ -172,7 +237,7 @@ class Kernel:
                 self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the kernel's namespace, now and after each restart; see `Client`."""
+        """Put a plugin into the kernel's namespace, now and after each restart (see `Client`)."""
         problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
         if problem:
             raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
@@ -180,32 +245,32 @@ class Kernel:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins, and remove others, now and after each restart; see `Client`."""
+        """Load plugins, and remove others, now and after each restart (see `Client`)."""
         with self.operation():
             self._ready()
             return self._plugins.update(plugins, removed)
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a first impression of data files; see `Client`."""
+        """Return a first impression of data files (see `Client`)."""
         with self.operation():
             report = self._request({"op": "overview", "files": list(files)}, _OVERVIEW_S) or {}
         return mapping(report.get("files"))
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of its variables; see `Client`."""
+        """Return a view of the kernel's variables (see `Client`)."""
         with self.operation():
             self._restore(self._ready())
             return self._request({"op": "view", **wanted}, _OVERVIEW_S) or {}
 
     def _restore(self, running: RunningKernel) -> list[str]:
-        """Fill a kernel from its stored state if need be; return the problems."""
+        """Fill a kernel from a stored state where needed, and return the problems."""
         limit_s = self._limits.start_timeout_s + RESTORE_S
         problems = running.restore(self._origin, partial(self._ask, running, limit_s=limit_s))
         self._interrupts.check()
         return problems
 
-    def _request(self, operation: dict[str, Any], limit_s: float) -> dict[str, Any] | None:
-        """Send an operation that may end the kernel; None if it did."""
+    def _request(self, operation: Operation, limit_s: float) -> dict[str, Any] | None:
+        """Send an operation. The result is None if the operation ended the kernel."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
         _, exchange = self._run(self._ready(), "", payload, None, limit_s)
@@ -229,33 +294,34 @@ class Kernel:
                 self._ask(self._running, {"op": "variables", "values": self._session_vars})
 
     def restore_from(self, origin: Origin) -> None:
-        """Start from a stored state, now and after each restart; see `Client`."""
+        """Start from a stored state, now and after each restart (see `Client`)."""
         self._origin = origin
 
     def snapshot(self) -> KernelSnapshot:
-        """Keep the state of this moment in a sleeping process; see `Client`."""
+        """Keep the state of this moment in a sleeping process (see `Client`)."""
         with self.operation():
             arrival, homes = self._fork({"op": "snapshot"})
             template = Template(arrival, self._limits.start_timeout_s, homes=homes)
             return KernelSnapshot(template, dict(self._plugins.loaded), dict(self._session_vars))
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
-        """Fork a child that holds the state of this moment and can write it; see `Client`."""
+        """Fork a child that holds and can write the state of this moment (see `Client`)."""
         asked = {"op": "state", "skip": dict(skip), "limit_bytes": limit_bytes}
         with self.operation():
-            return StateWriter(self._fork(asked)[0])
+            arrival, _ = self._fork(asked)
+            return StateWriter(arrival.connection, arrival.handle)
 
-    def _fork(self, operation: dict[str, Any]) -> tuple[Handshake, Homes]:
-        """Have the kernel fork a child; return it, and the place for its private folders."""
+    def _fork(self, operation: Operation) -> tuple[Handshake, Homes]:
+        """Have the kernel fork a child, and return child and place of private folders."""
         if (running := self._running) is None:
-            raise ForkRefused(["it is not running"])
+            raise ForkRefused("it is not running")
         limit_s = self._limits.start_timeout_s
         ask = partial(self._ask, running, limit_s=limit_s)
         return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes
 
     @property
     def footprint(self) -> Footprint:
-        """The memory it takes up; zeros when it does not run."""
+        """The memory of the kernel, or zeros when the kernel does not run."""
         return footprint(own.pid) if (own := self.process) else Footprint()
 
     @property
@@ -264,13 +330,13 @@ class Kernel:
         return self.place.guard.bounds
 
     def foreign_cells(self) -> list[str]:
-        """Return, once, the code of cells that other clients ran; see `Client`."""
+        """Return, once, the code of cells that other clients ran (see `Client`)."""
         with self.operation():
             return self._running.foreign_cells() if self._running is not None else []
 
     @property
     def last_foreign_request(self) -> float:
-        """Time of the last request of another client; see `Client`."""
+        """Time of the last request of another client (see `Client`)."""
         return self._operations.last_foreign_request
 
     def left_behind(self) -> str:
@@ -278,8 +344,8 @@ class Kernel:
         return self.place.guard.left_behind()
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory; return its name there."""
-        return self.place.write_file(filename, content)
+        """Write a file into the working directory, and return the file's name there."""
+        return write_file(self.place.cwd, filename, content)
 
     def interrupt(self) -> None:
         """Interrupt the running cell, or the start of the kernel that a cell waits for."""
@@ -288,7 +354,7 @@ class Kernel:
             self._interrupts.send(running.process)
 
     def stop(self) -> None:
-        """End the kernel and everything it started."""
+        """End the kernel and all descendants."""
         with self._starting_lock:
             self._is_closed = True
         self.interrupt()
@@ -332,7 +398,7 @@ class Kernel:
             raise KernelStartFailed(f"The kernel cannot be started: {error}.") from error
 
     def _connect(self, process: KernelProcess, *, is_copy: bool) -> None:
-        """Take a process for the kernel's, once it answers, and prepare it unless it is a copy."""
+        """Take a process for the kernel's, once answering, and prepare all but a copy."""
         try:
             running = self._adopt(process)
             running.handshake(self._limits.start_timeout_s, self._interrupts)
@@ -344,23 +410,28 @@ class Kernel:
             raise
 
     def _adopt(self, process: KernelProcess) -> RunningKernel:
-        own = (self._limits.output_limit_bytes, self.place.connection_file, self._operations)
-        self._running = RunningKernel.of(process, *own)
+        limit_chars = 2 * self._limits.output_limit_bytes + _MORE_OUTPUT_CHARS
+        channel = KernelChannel(process.connection, process.death_fd, limit_chars)
+        self._operations.open(channel)
+        file = self.place.connection_file
+        self._running = RunningKernel(process, channel, file, self._operations)
         self.place.guard.adopt(process.pid)
         return self._running
 
     def _prepare(self, running: RunningKernel) -> None:
         """Bring a fresh kernel to the state a restart must not lose."""
-        self._ask(running, {"op": "session", **self.place.ids})
+        place = self.place
+        ids = {"env_id": place.env_id, "session_id": place.session_id}
+        self._ask(running, {"op": "session", **ids})
         self._ask(running, {"op": "variables", "values": self._session_vars})
         if self._calls is not None:
             self._ask(running, {"op": "host", "socket": str(self._calls.path)})
         self._plugins.load_again()
 
     def _ask(
-        self, running: RunningKernel, operation: dict[str, Any], limit_s: float | None = None
+        self, running: RunningKernel, operation: Operation, limit_s: float | None = None
     ) -> dict[str, Any]:
-        """Have the kernel's own side do something; return its report."""
+        """Have the kernel's own side do something, and return the report."""
         status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
         if status in {"ok", "error"}:
             return answer(operation["op"], exchange.reply)
@@ -394,7 +465,7 @@ class Kernel:
             self.state = "stopped" if self._is_closed else "ready"
 
     def _discard(self, grace_s: float = 0.0) -> None:
-        """End the process, if there is one; the next cell starts another."""
+        """End the process, if any. The next cell starts another."""
         running, self._running, self._starting = self._running, None, None
         if running is not None:
             running.end(grace_s)

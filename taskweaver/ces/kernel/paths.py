@@ -8,7 +8,7 @@ from pathlib import Path
 
 from taskweaver.ces.bounds.guard import SessionGuard
 from taskweaver.ces.cell_tables import CellTables
-from taskweaver.ces.kernel.idle_output import IdleOutput
+from taskweaver.ces.kernel.operations import IdleOutput
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 _CONNECTIONS = "kernels"
@@ -16,13 +16,26 @@ _MOST_CHARS = 100
 
 
 def connection_file(folder: Path, client_id: str) -> Path:
-    """Return the Jupyter connection file of a kernel in the folder of its session.
+    """Return the Jupyter connection file of a kernel in the folder of the session.
 
     It is there while the kernel runs with its variables; code in a sandbox cannot read it.
     """
     is_name = is_plain_name(client_id) and len(client_id) <= _MOST_CHARS
     name = client_id if is_name else sha256(client_id.encode("utf-8", "replace")).hexdigest()
     return folder / _CONNECTIONS / f"{name}.json"
+
+
+def write_file(cwd: Path, name: str, content: bytes) -> str:
+    """Write a file into a working directory, and return the file's name there.
+
+    Raises:
+        ValueError: If the name leaves the directory.
+    """
+    if not is_plain_name(name):
+        raise ValueError(f"{name!r} is not the name of a file without folders")
+    with Folder.at(cwd) as folder, folder.replacing(name) as target:
+        target.write(content)
+    return name
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +68,6 @@ class KernelPaths:
     output: IdleOutput = field(default_factory=IdleOutput)
 
     @property
-    def ids(self) -> dict[str, str]:
-        """Ids of the environment and the session, as its plugins see them."""
-        return {"env_id": self.env_id, "session_id": self.session_id}
-
-    @property
     def connection_file(self) -> Path:
-        """File by which other programs reach the kernel; see `connection_file`."""
+        """File by which other programs reach the kernel (see `connection_file`)."""
         return connection_file(self.folder, self.session_id)
-
-    def write_file(self, name: str, content: bytes) -> str:
-        """Write a file into the working directory; return its name there.
-
-        Raises:
-            ValueError: If the name leaves the directory.
-        """
-        if not is_plain_name(name):
-            raise ValueError(f"{name!r} is not the name of a file without folders")
-        with Folder.at(self.cwd) as folder, folder.replacing(name) as target:
-            target.write(content)
-        return name

@@ -1,35 +1,38 @@
-"""A kernel that runs: its process, and the channel to it."""
+"""A running kernel: process, channel, and the wait for the end of a request."""
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from taskweaver.ces.bounds.guard import SLICE_S, CellWatch
 from taskweaver.ces.claims import texts
+from taskweaver.ces.common import CellStatus
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
-from taskweaver.ces.inkernel.process.forked import ForkRequest
-from taskweaver.ces.kernel.channel import KernelChannel
-from taskweaver.ces.kernel.interrupts import Interrupts
-from taskweaver.ces.kernel.operations import Operations
+from taskweaver.ces.hostcalls import HostCalls
+from taskweaver.ces.inkernel.process import ForkRequest
+from taskweaver.ces.kernel.channel import KernelChannel, KernelReply, Request
+from taskweaver.ces.kernel.operations import Interrupts, Operations
 from taskweaver.ces.process.process import KernelProcess
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.template.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
+from taskweaver.ces.state_transfer import Origin
+from taskweaver.ces.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 """Has the kernel's own side do an operation; returns its report."""
 
-_MORE_OUTPUT_CHARS = 100_000  # so that the kernel's own limit, in bytes, is the one that counts
+_SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
 
 
 @dataclass(slots=True)
 class RunningKernel:
-    """A kernel that runs. End it.
+    """A running kernel, to be ended.
 
     Attributes:
         process: Its process.
@@ -47,18 +50,8 @@ class RunningKernel:
     has_state: bool = False
     is_unforkable: bool = False
 
-    @classmethod
-    def of(
-        cls, process: KernelProcess, output_limit_bytes: int, file: Path, operations: Operations
-    ) -> Self:
-        """Return the kernel a process runs, connected."""
-        limit_chars = 2 * output_limit_bytes + _MORE_OUTPUT_CHARS
-        channel = KernelChannel(process.connection, process.death_fd, limit_chars)
-        operations.open(channel)
-        return cls(process, channel, file, operations)
-
     def handshake(self, limit_s: float, interrupts: Interrupts) -> None:
-        """Wait until it answers.
+        """Wait until the kernel answers.
 
         Raises:
             KernelStartFailed: If it ends before, or does not answer in time.
@@ -82,7 +75,7 @@ class RunningKernel:
         raise KernelStartFailed(f"The kernel did not start: {reason}.", f"Its log is {log}.")
 
     def restore(self, origin: Origin, ask: Ask) -> list[str]:
-        """Fill it from a stored state, unless it has its variables; return the problems."""
+        """Fill the kernel from a stored state, unless filled before, and return the problems."""
         state = None if self.has_state else origin()
         own = self.process
         problems = [] if state is None else state.restore(own.pid, own.homes, ask)
@@ -96,7 +89,7 @@ class RunningKernel:
         return problems
 
     def _publish(self) -> None:
-        """Write the connection file; only this user can read it."""
+        """Write the connection file, which only this user can read."""
         key = self.process.connection["key"]
         own = {"key": key if isinstance(key, str) else key.decode(), "kernel_name": "python3"}
         self.file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -109,26 +102,26 @@ class RunningKernel:
     def fork(
         self, ask: Ask, operation: Mapping[str, Any], log_path: Path, timeout_s: float
     ) -> Handshake:
-        """Have it fork a child.
+        """Have the kernel fork a child.
 
         Raises:
             ForkRefused: If it refuses, something holds it, or the child does not come.
         """
         if not HAS_LIVE_FORKS:
-            raise ForkRefused([f"{system_name()} has no forks of running programs like this one"])
+            raise ForkRefused(f"{system_name()} has no forks of running programs like this one")
         if not self.process.is_alive:
-            raise ForkRefused(["it is not running"])
+            raise ForkRefused("it is not running")
         if not self.has_state:
-            raise ForkRefused(["its variables are not restored yet"])
+            raise ForkRefused("its variables are not restored yet")
         if self.is_unforkable:
-            raise ForkRefused(["a process that it forked did not come"])
+            raise ForkRefused("a process that it forked did not come")
         runs = partial(require_running, self.process)
         runs()
         with self.process.homes.new() as home, Rendezvous(home) as expected:
             request = ForkRequest(str(expected.path), expected.secret, str(log_path))
             refused = ask({**operation, "request": asdict(request)})
             if refused:
-                raise ForkRefused(texts(refused.get("refused")))
+                raise ForkRefused(*texts(refused.get("refused")))
             limit_s, own = min(timeout_s, FORK_WAIT_S), self.process
             try:
                 return expected.arrive(own.death_fd, limit_s, runs)
@@ -138,15 +131,88 @@ class RunningKernel:
                 raise
 
     def foreign_cells(self) -> list[str]:
-        """Return, once, the code of cells that other clients ran; none of a kernel that died."""
+        """Return, once, the code of cells that other clients ran in a living kernel."""
         is_open = self.has_state and self.process.is_alive
         return self.channel.look().take() if is_open else []
 
     def end(self, grace_s: float) -> None:
-        """End it, with some time to end by itself."""
+        """End the kernel, with some time for an end of its own."""
         self.file.unlink(missing_ok=True)
         if grace_s and self.process.is_alive:
             self.channel.ask_to_shut_down()
         self.process.end(grace_s)
         self.operations.close()
         self.channel.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestWait:
+    """Wait for the end of a request.
+
+    `calls` is None if the kernel has no host functions, `watch` for a request that is no cell.
+    """
+
+    running: RunningKernel
+    calls: HostCalls | None
+    interrupts: Interrupts
+    is_closed: Callable[[], bool]
+    watch: CellWatch | None
+
+    def give_up(self, waiting: Request, deadline: float, discard: Callable[[], None]) -> None:
+        """Interrupt a request whose caller was interrupted, and wait for the end.
+
+        `discard` ends the kernel if the request goes on, or the wait is interrupted too.
+        """
+        waiting.on_output = None
+        self.interrupts.sent_at = time.monotonic()
+        self.running.process.interrupt()
+        try:
+            status, _ = self.until(waiting, deadline)
+        except BaseException:
+            discard()
+            raise
+        if status in {"died", "timeout"} or not self.running.process.is_alive:
+            discard()
+
+    def _status(self, reply: KernelReply) -> CellStatus:
+        # A shell command that was interrupted is reported as a success: our own note decides.
+        if self.interrupts.sent_at is not None:
+            return "interrupted"
+        if reply.ending == "died":
+            return "died"
+        return "ok" if reply.reply.get("status") == "ok" else "error"
+
+    def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
+        """Await a request's end. Past the deadline interrupt, then kill the kernel.
+
+        Returns:
+            How it ended, and the output.
+        """
+        running, interrupts = self.running, self.interrupts
+        is_late, is_repeated = False, False
+        while True:
+            questions = self.calls.waiting_fd if self.calls else None
+            until = time.monotonic() + (self.watch.slice_s if self.watch else SLICE_S)
+            began = time.monotonic()
+            running.channel.wait(waiting, until, questions)
+            if running.channel.foreign.running and not waiting.has_begun:
+                deadline += time.monotonic() - began  # another client's cell runs before it
+            if self.calls is not None and waiting.ending == "deadline":
+                is_open = interrupts.sent_at is None
+                deadline += self.calls.settle(is_open=is_open)  # a person's time is free
+            if waiting.ending != "deadline":
+                return ("timeout" if is_late else self._status(waiting)), waiting
+            now = time.monotonic()
+            is_over = self.watch is not None and self.watch.look()
+            is_requested = self.is_closed() or interrupts.is_requested
+            if interrupts.sent_at is None and (is_requested or is_over):
+                interrupts.send(running.process)  # asked for before the cell began, or by a bound
+            if interrupts.sent_at is None and now >= deadline:
+                is_late = True
+                interrupts.send(running.process)
+            since_s = now - (interrupts.sent_at or now)
+            if since_s > _SECOND_INTERRUPT_S and not is_repeated:
+                is_repeated = True
+                running.process.interrupt()
+            if since_s > _KILL_S:
+                running.process.kill()

@@ -1,4 +1,4 @@
-"""The memory of a process, and how much of it the process shares with its relatives.
+"""The memory of a process, and the part shared with related processes.
 
 The system sums it up in ``/proc/PID/smaps_rollup``. An ordinary user may not open that file of a
 template in a sandbox: the template's memory is closed to the code beside it, and so to its owner.
@@ -48,26 +48,22 @@ class Footprint:
 
 
 def footprint(pid: int) -> Footprint:
-    """Return the memory of a process, from ``/proc/PID/smaps_rollup``; zeros when it ended.
+    """Return the memory of a process, from ``/proc/PID/smaps_rollup``, or zeros after the end.
 
     Where there is no file of this kind, as on macOS, no part of it counts as shared.
     """
     if not HAS_LIVE_FORKS:
-        return _resident(pid)
+        try:
+            return Footprint(psutil.Process(pid).memory_info().rss)
+        except psutil.Error:
+            return Footprint()
     sizes = read_rollup(pid)
     shared = sizes.get("Shared_Clean", 0) + sizes.get("Shared_Dirty", 0)
     return Footprint(sizes.get("Rss", 0), shared)
 
 
-def _resident(pid: int) -> Footprint:
-    try:
-        return Footprint(psutil.Process(pid).memory_info().rss)
-    except psutil.Error:
-        return Footprint()
-
-
 def read_rollup(pid: int) -> dict[str, int]:
-    """Return the sums of a process's memory in bytes, by the system's names; empty where hidden."""
+    """Map the system's names to sums of a process's memory in bytes, if not hidden."""
     try:
         return _sizes(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
     except OSError:
@@ -75,7 +71,7 @@ def read_rollup(pid: int) -> dict[str, int]:
 
 
 def keep(pid: int, file: int) -> None:
-    """Take charge of the file that a process handed over; close it where it is not needed.
+    """Take charge of the file that a process handed over, and close a superfluous file.
 
     The process is known to have sent it; the file is closed at once, or by `forget`.
     """
@@ -97,7 +93,7 @@ def forget(pid: int) -> None:
 
 
 def _read_kept(pid: int) -> dict[str, int]:
-    """Return the sums in a kept file; none where it cannot be of the present process.
+    """Return the sums in a kept file, unless the file is certainly of another process.
 
     A process can replace its program after it handed the file over. The file then describes memory
     that is not the process's any more, and its size differs from the one the system shows to all.
@@ -131,7 +127,7 @@ def _can_open(pid: int) -> bool:
 
 
 def _is_rollup_of(pid: int, file: int) -> bool:
-    """Return whether a file is ``smaps_rollup`` of a process, as that process itself sees it."""
+    """Return whether a file is ``smaps_rollup`` of a process, by the process's own view."""
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode) or _file_system(file) != _PROC_MAGIC:
             return False

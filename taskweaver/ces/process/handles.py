@@ -1,18 +1,32 @@
-"""Handles of processes, which never mean another process of the same number."""
+"""Handles of processes, and the process at the other end of a local socket.
+
+A handle of the system (pidfd) never means another process of the same number. Where the system has
+none, as on macOS, a thread waits for each process, and a pipe stands for the handle: it can be read
+from when the process has ended, as a pidfd can.
+"""
 
 from __future__ import annotations
 
 import os
 import select
 import signal
+import socket
+import struct
+import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from taskweaver.ces.process import footprint, watch
+import psutil
 
+from taskweaver.ces.process import footprint
+from taskweaver.utils.system.platform import has_process_handles
+
+HAS_HANDLES = has_process_handles()
+_CREDENTIALS = struct.Struct("3i")
 _KILL_WAIT_S = 5.0
 _STOPPED = (b"T", b"t")
 OWNED: set[int] = set()
@@ -21,13 +35,74 @@ _RECENT: deque[int] = deque(maxlen=256)
 """Process ids whose handle was closed: such a process may need a moment to end."""
 
 
+def death_fd(process: subprocess.Popen[bytes]) -> int:
+    """Return a file descriptor, to be closed, that is readable when a child has ended.
+
+    Raises:
+        OSError: If there is no room for another one.
+    """
+    if HAS_HANDLES:
+        return os.pidfd_open(process.pid)
+    ended, end = os.pipe()
+    threading.Thread(
+        target=_wait, args=(process, end), name=f"waits-for-{process.pid}", daemon=True
+    ).start()
+    return ended
+
+
+def _wait(process: subprocess.Popen[bytes], end: int) -> None:
+    process.wait()
+    with open(end, "wb") as pipe:
+        try:
+            pipe.write(b"\0")
+            pipe.flush()
+        except BrokenPipeError:
+            return  # the watcher does not want to know any more
+
+
+def send_signal(pid: int, handle: int, number: signal.Signals) -> None:
+    """Send a signal to a process, unless ended meanwhile."""
+    try:
+        if HAS_HANDLES:
+            signal.pidfd_send_signal(handle, number)
+        else:
+            os.kill(pid, number)
+    except ProcessLookupError:
+        return  # it ended since it was looked at
+
+
+def peer_of(connection: socket.socket) -> int:
+    """Return the id of the process that connected.
+
+    Without namespaces, code of another session learns the addresses of all sockets from the system.
+    """
+    size = _CREDENTIALS.size
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+    return int(_CREDENTIALS.unpack(found)[0])
+
+
+def descends(pid: int, ancestor: int) -> bool:
+    """Return whether a process is another process or a descendant."""
+    # A process between them may end just now; then the one below it has another parent.
+    return _is_below(pid, ancestor) or _is_below(pid, ancestor)
+
+
+def _is_below(pid: int, ancestor: int) -> bool:
+    try:
+        while pid > 1 and pid != ancestor:
+            pid = psutil.Process(pid).ppid()
+    except psutil.Error:
+        return False
+    return pid == ancestor
+
+
 def is_owned(pid: int) -> bool:
     """Return whether a process has a handle here, or had one a moment ago."""
     return pid in OWNED or pid in _RECENT
 
 
 class ProcessHandle:
-    """A process that runs, by a handle; a pidfd never means another process of its number.
+    """A running process by a handle: a pidfd never means another process of the same number.
 
     Attributes:
         pid: Process id.
@@ -45,7 +120,7 @@ class ProcessHandle:
 
     @property
     def is_stopped(self) -> bool:
-        """True if a signal or a tracer holds it, so that it answers nothing until it is let go."""
+        """True if a signal or a tracer holds the process, which then answers nothing."""
         try:
             facts = Path(f"/proc/{self.pid}/stat").read_bytes()
         except OSError:
@@ -54,12 +129,12 @@ class ProcessHandle:
         return facts.rpartition(b")")[2].split()[0] in _STOPPED
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens when the process has ended."""
+        """Send a signal, unless the process has ended."""
         if not self.has_ended():
-            watch.send(self.pid, self.death_fd, number)
+            send_signal(self.pid, self.death_fd, number)
 
     def reap(self) -> None:
-        """Reap it where no other process does: a first process inherits orphans.
+        """Reap the process where no other process does: a first process inherits orphans.
 
         Until then its namespace does not end. It must not be a `subprocess.Popen`.
         """

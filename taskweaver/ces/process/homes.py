@@ -1,4 +1,4 @@
-"""Private folders of processes: sockets, and the file that names them.
+"""Private folders of processes, with sockets and a connection file.
 
 A sandboxed kernel must be able to write to its folder, and so must all code in its sandbox. The
 folder is therefore prepared where that code cannot reach it, and moved to its place when complete.
@@ -29,7 +29,7 @@ _FIRST_NAMESPACE = 0xEFFFFFFC
 
 
 def private_folder(parent: Path | None = None) -> Path:
-    """Make a temporary folder that only this user can look into; `sweep_folders` finds it later.
+    """Make a temporary folder that only this user can look into. `sweep_folders` removes leftovers.
 
     Without `parent` it is in the folder for temporary files.
     """
@@ -39,7 +39,7 @@ def private_folder(parent: Path | None = None) -> Path:
 
 
 def _temporary_files() -> Path:
-    """Return the folder for temporary files, or ``/tmp`` where it has too long a path."""
+    """Return the folder for temporary files, or ``/tmp`` where the path is too long."""
     place = Path(tempfile.gettempdir()).resolve()
     is_long = len(os.fsencode(place)) > _MOST_BYTES and os.access("/tmp", os.W_OK)
     return Path("/tmp") if is_long else place
@@ -53,7 +53,7 @@ def _namespace() -> str:
 
 @contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
-    """Make a private folder for the time of the block; see `private_folder`."""
+    """Make a private folder for the time of the block (see `private_folder`)."""
     folder = private_folder(parent)
     try:
         yield folder
@@ -62,7 +62,7 @@ def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a private folder with everything in it.
+    """Remove a private folder with all contents.
 
     A folder that cannot be removed now stays for `sweep_folders`.
     """
@@ -71,7 +71,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def sweep_folders() -> None:
-    """Remove the private folders of owners that were killed before they could."""
+    """Remove the private folders of killed owners."""
     for folder in _temporary_files().glob(f"{FOLDER}*-*"):
         owner, dot, namespace = folder.name.removeprefix(FOLDER).partition("-")[0].partition(".")
         if dot + namespace == _namespace() and has_ended(owner):
@@ -83,6 +83,7 @@ class Homes:
 
     Attributes:
         folder: Folder that holds them when they are complete.
+        staging: Folder in which they are prepared.
     """
 
     def __init__(self, folder: Path | None = None, staging: Path | None = None) -> None:
@@ -94,20 +95,20 @@ class Homes:
                 where they need no hiding.
         """
         self.folder = folder or _temporary_files()
-        self._staging = staging or self.folder
+        self.staging = staging or self.folder
 
     @classmethod
     def sandboxed(cls) -> Self:
-        """Make the place for a sandbox, in which code may write to `folder`; remove it later."""
+        """Make the place for a sandbox, to be removed, in which code may write to `folder`."""
         root = private_folder()
         homes = cls(root / _INNER, root / _STAGING)
         homes.folder.mkdir(mode=0o700)
-        homes._staging.mkdir(mode=0o700)
+        homes.staging.mkdir(mode=0o700)
         return homes
 
     def new(self) -> Home:
-        """Prepare a folder. Remove it when it is not needed any more."""
-        return Home(self.folder, self._staging)
+        """Prepare a folder, to be removed when not needed any more."""
+        return Home(self)
 
     def remove(self) -> None:
         """Remove the place that `sandboxed` made."""
@@ -115,20 +116,20 @@ class Homes:
 
 
 class Home:
-    """The folder of a process. Remove it, or use it as a context manager.
+    """The folder of a process, to be removed, or used as a context manager.
 
     Attributes:
         draft: Where its files are made.
         path: Where it is once it is published.
     """
 
-    def __init__(self, place: Path, staging: Path) -> None:
-        self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=staging))
-        self.path = place / self.draft.name
+    def __init__(self, homes: Homes) -> None:
+        self.draft = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=homes.staging))
+        self.path = homes.folder / self.draft.name
         self._is_published = self.draft == self.path
 
     def publish(self) -> None:
-        """Move it to its place; its files are complete.
+        """Move the complete folder to its place.
 
         Raises:
             OSError: If it cannot be moved, or code has taken its name.
@@ -140,7 +141,7 @@ class Home:
         self._is_published = True
 
     def remove(self) -> None:
-        """Remove it; safe to call again."""
+        """Remove the folder. Safe to call again."""
         remove_folder(self.path if self._is_published else self.draft)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Processes found by a mark in their environment: those they started carry it, too."""
+"""Processes found by a mark in the environment, which descendants inherit."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from contextlib import ExitStack
 import psutil
 
 from taskweaver.ces.environment import KERNEL_MARK
-from taskweaver.ces.process import watch
-from taskweaver.ces.process.handles import OWNED, has_ended, wait_for_ends
+from taskweaver.ces.process.handles import HAS_HANDLES, OWNED, has_ended, wait_for_ends
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.owners import has_ended as owner_has_ended
 from taskweaver.utils.system.owners import pid_namespace
 
 _LOOKS, _QUIET_LOOKS, _WARY_LOOKS = 20, 2, 5
 _ENVIRONMENT_BYTES = 32 << 10
+_KILL_WAIT_S = 5.0
 
 
 def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill every process whose environment carries a mark, unless this process owns it.
+    """Kill every process whose environment carries a mark, except owned processes.
 
     Returns:
         Whether there was any.
@@ -30,7 +30,7 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
 
 
 def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
-    """Kill what carries a mark until none is left; return whether that was reached.
+    """Kill marked processes until none is left, and return whether none is left.
 
     A look may miss what was just forked by one that is gone. So two looks in a row must find
     nothing, or five once something was found; the last one is at all processes.
@@ -48,12 +48,12 @@ def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
 
 
 def owned_mark() -> str:
-    """Return a mark that names this process as the owner; all of them are of one length."""
+    """Return a mark that names this process as the owner. All marks have one length."""
     return create_id(f"{_owned_prefix()}{os.getpid():010d}")
 
 
 def sweep_marked() -> bool:
-    """Kill the processes that carry a mark of an owner that was killed before it could end them.
+    """Kill the processes that carry the mark of a killed owner.
 
     A sandbox ends with its owner, except in a moment of its start, when bubblewrap waits for a part
     of itself.
@@ -72,27 +72,46 @@ def sweep_marked() -> bool:
 
 
 def _owned_prefix() -> str:
-    """Return the start of the marks of this namespace: process ids of another mean others."""
+    """Return the start of the marks of this namespace of process ids."""
     return f"box-{pid_namespace()}-"
 
 
 def _search(value: str, variable: str) -> Callable[[bool], bool]:
-    """Return a function that kills what carries a mark; see `_Search.kill`."""
-    if not watch.HAS_HANDLES:
-        return lambda _: watch.kill_by_environment(variable, value, OWNED)
+    """Return a function that kills marked processes (see `_Search.kill`)."""
+    if not HAS_HANDLES:
+        return lambda _: _kill_by_environment(variable, value)
     entry = f"{variable}={value}".encode()
     return _Search(entry, lambda entries: entry in entries).kill
 
 
+def _kill_by_environment(variable: str, value: str) -> bool:
+    """Kill this user's processes that were started with a variable of a value, unless owned here.
+
+    Returns:
+        Whether there was any.
+    """
+    found = []
+    for process in psutil.process_iter():
+        try:
+            is_marked = process.environ().get(variable) == value
+            if is_marked and process.pid not in OWNED and process.is_running():
+                process.kill()  # it compares the time of the start: never another process
+                found.append(process)
+        except psutil.Error:
+            continue  # gone, or of another user
+    psutil.wait_procs(found, timeout=_KILL_WAIT_S)
+    return bool(found)
+
+
 class _Search:
-    """Looks for processes by their environments; each look begins with those that are new.
+    """Search for processes by environment. Each look begins with new processes.
 
     So little time passes between the list of processes and a look at one that may fork, and be
     gone, at any moment.
     """
 
     def __init__(self, beginning: bytes, is_meant: Callable[[list[bytes]], bool]) -> None:
-        """Prepare it.
+        """Prepare a search.
 
         Args:
             beginning: Bytes that every environment holds that is meant; others are not taken apart.
@@ -104,7 +123,7 @@ class _Search:
         self._others: set[int] = set()
 
     def kill(self, is_full: bool) -> bool:  # noqa: FBT001 - called through a `Callable`
-        """Kill the processes that are meant, except those with a handle here.
+        """Kill the processes that are meant, except processes with a handle here.
 
         A look that is not full leaves out the processes that an earlier one found not to be meant.
 
@@ -129,7 +148,7 @@ class _Search:
         return bool(found)
 
     def _kill(self, pid: int, handles: ExitStack) -> int | None:
-        """Kill a process that is meant; return its handle, or None.
+        """Kill a process that is meant, and return a handle, or None.
 
         Raises:
             OSError: If it has ended, or is another user's.
@@ -154,7 +173,7 @@ class _Search:
 
 
 def _environment(pid: int) -> bytes:
-    """Return the environment of a process; that of each is read when a command ends.
+    """Return the environment of a process, fast: every process is read when a command ends.
 
     Raises:
         OSError: If it has ended, or is another user's.

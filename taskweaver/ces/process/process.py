@@ -1,4 +1,4 @@
-"""One kernel process: watched, interrupted, and ended with all it started.
+"""One kernel process: watched, interrupted, and ended with all descendants.
 
 A kernel is started by `start_kernel`, or forked by a `Template`. One that is started asks the
 system to be killed when the thread that started it ends, so kernels are started from the launcher
@@ -14,14 +14,14 @@ import secrets
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.environment import kernel_environment, python_command
+from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process import watch
-from taskweaver.ces.process.handles import ProcessHandle
+from taskweaver.ces.process.handles import ProcessHandle, death_fd
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.marked import kill_marked
 from taskweaver.utils.ids import create_id
@@ -32,7 +32,7 @@ _CONNECTION_FILE = "c.json"
 
 
 class KernelProcess:
-    """A running kernel process and its private folder of sockets.
+    """A running kernel process and the private folder of sockets.
 
     Attributes:
         id: Marks the processes it starts.
@@ -73,7 +73,7 @@ class KernelProcess:
 
     @property
     def is_stopped(self) -> bool:
-        """True if something holds the process; see `ProcessHandle.is_stopped`."""
+        """True if something holds the process (see `ProcessHandle.is_stopped`)."""
         return self._handle.is_stopped
 
     def exit_text(self) -> str:
@@ -96,7 +96,7 @@ class KernelProcess:
         self._handle.send(signal.SIGKILL)
 
     def end(self, grace_s: float) -> None:
-        """Wait for the process to end by itself, then kill it and everything it started."""
+        """Wait for the process to end, then kill the process and all descendants."""
         try:
             if not self._handle.has_ended(grace_s):
                 self.kill()
@@ -110,38 +110,31 @@ class KernelProcess:
             self._home.remove()
 
 
-class KernelHome:
-    """The private folder of a kernel, with its connection file.
+class KernelHome(Home):
+    """The private folder of a kernel, with a connection file, closed to other users.
 
-    `id` marks the processes started by the one that lives here. No other user can look into
-    `place`.
+    Attributes:
+        id: Marks the processes started by the one that lives here.
+        homes: Place of the folder.
+        file: The connection file, once the folder is published.
+        connection: Contents of that file.
     """
 
     def __init__(self, homes: Homes | None = None) -> None:
-        """Prepare it in `homes`; None takes the place for temporary files."""
-        self.id = create_id("kernel")
+        """Prepare the folder in `homes`, or in the place for temporary files."""
         self.homes = homes or Homes()
-        self.place = self.homes.new()
+        super().__init__(self.homes)
+        self.id = create_id("kernel")
+        self.file = self.path / _CONNECTION_FILE
         try:
-            self.connection = _write_connection(self.place)
-            self.file = self.place.path / _CONNECTION_FILE
+            self.connection = _write_connection(self)
         except BaseException:
             self.remove()
             raise
 
-    def remove(self) -> None:
-        """Remove the folder."""
-        self.place.remove()
-
-    def __enter__(self) -> KernelHome:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
 
 def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProcess:
-    """Start a kernel; it is not ready yet.
+    """Start a kernel that is not ready yet.
 
     Raises:
         OSError: If the process cannot be started.
@@ -153,14 +146,25 @@ def start_kernel(cwd: Path, log_path: Path, limits: KernelLimits) -> KernelProce
     except BaseException:
         home.remove()
         raise
-    handle = ProcessHandle(process.pid, watch.death_fd(process))
+    handle = ProcessHandle(process.pid, death_fd(process))
     return KernelProcess(home, log_path, handle, process.poll)
 
 
-def launcher_command(kind: str, place: Path, limits: KernelLimits) -> list[str]:
-    """Return the command of a process that ends with this one, see `inkernel.launcher`."""
-    numbers = limits.for_launcher(os.getpid(), 0)
-    return python_command(kind, str(place), *map(str, numbers))
+def launcher_command(
+    kind: str, place: Path, limits: KernelLimits, owner: int | None = None, processes: int = 0
+) -> list[str]:
+    """Return the command of a process that ends with its owner, see `inkernel.launcher`.
+
+    `owner` is this process if None, and 0 where a namespace ends the process. `processes` is 0
+    where the process sets itself no such limit.
+    """
+    numbers = (
+        os.getpid() if owner is None else owner,
+        limits.output_limit_bytes,
+        *limits.of_process(processes),
+    )
+    launcher = [sys.executable, "-m", "taskweaver.ces.inkernel.launcher"]
+    return [*launcher, kind, str(place), *map(str, numbers)]
 
 
 def start(
@@ -171,7 +175,7 @@ def start(
     log_path: Path,
     executable: str | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start a process in a session of its own, without input.
+    """Start a process in an own session, without input.
 
     `executable` is the file of the program, where it is not the first word of the command.
 

@@ -73,7 +73,7 @@ def _tmpfs(path: str) -> list[str]:
 
 @cache
 def _can_disable_namespaces() -> bool:
-    """Return whether this bubblewrap knows the option (0.8 and newer); the filter refuses too."""
+    """Return whether this bubblewrap has the option (0.8 and newer). The filter refuses too."""
     if shutil.which("bwrap") is None:
         return False
     done = subprocess.run(
@@ -101,7 +101,7 @@ def _devices(policy: SandboxPolicy) -> Iterator[list[str]]:
 
 
 def _granted(policy: SandboxPolicy) -> list[list[str]]:
-    """Return the paths of the policy, those that hold others first: each keeps its own rights."""
+    """Return the paths of the policy, parents first, so that each path keeps its own rights."""
     granted = [
         *(("--ro-bind-try", path) for path in policy.read_only),
         *(("--bind-try", path) for path in policy.writable),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,6 +16,7 @@ from functools import partial
 
 import h11
 
+from taskweaver.ces.local_server import LocalServer
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
 from taskweaver.ces.sandbox.http_messages import (
@@ -32,7 +32,6 @@ _HEAD_BYTES = 16 << 10
 _MOST_CONNECTIONS = 64
 _MOST_LOOKUPS = 8
 _CONNECT_S = 10.0
-_LINGER_S = 2.0
 
 
 class _Refused(Exception):
@@ -49,12 +48,8 @@ class _Refused(Exception):
         self.page = "\r\n".join(lines).encode("latin-1") + END + body
 
 
-class EgressProxy:
-    """A proxy for one sandbox, in a thread of its own. Close it.
-
-    Attributes:
-        path: The socket it listens on; no other user can look into the folder.
-    """
+class EgressProxy(LocalServer):
+    """A proxy for one sandbox, to be closed. No other user can look into the socket's folder."""
 
     def __init__(
         self,
@@ -62,7 +57,7 @@ class EgressProxy:
         is_permitted: Callable[[str], bool] = is_public,
         idle_s: float = IDLE_S,
     ) -> None:
-        """Start it.
+        """Start the server.
 
         Args:
             hosts: Hosts that may be reached, see `AllowedHosts`.
@@ -76,60 +71,30 @@ class EgressProxy:
         self._hosts = AllowedHosts(hosts)
         self._is_permitted = is_permitted
         self._idle_s = idle_s
-        self._tasks: set[asyncio.Task[None]] = set()
         self._folder = private_folder()
-        self.path = self._folder / "egress"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        limits = {"backlog": _MOST_CONNECTIONS, "limit_bytes": _HEAD_BYTES}
         try:
-            self._socket.bind(str(self.path))
-            self._socket.listen(_MOST_CONNECTIONS)
+            super().__init__(self._folder / "egress", "egress-proxy", **limits)
         except BaseException:
-            self._socket.close()
             remove_folder(self._folder)
             raise
         self._lookups = ThreadPoolExecutor(_MOST_LOOKUPS, thread_name_prefix="egress-lookup")
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="egress-proxy", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """End it and every connection through it; safe to call again."""
-        if self._thread.is_alive():
-            with suppress(RuntimeError):  # the loop ended by itself in between
-                self._loop.call_soon_threadsafe(self._stopping.set)
-            self._thread.join()
+        """End the proxy and every connection. Safe to call again."""
+        super().close()
         # A look-up cannot be broken off: its thread ends when the resolver gives up.
         self._lookups.shutdown(wait=False, cancel_futures=True)
-        self._socket.close()
         remove_folder(self._folder)
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        server = await asyncio.start_unix_server(self._meet, sock=self._socket, limit=_HEAD_BYTES)
-        await self._stopping.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client, task = Stream(reader, writer), asyncio.current_task()
-        if task is None or len(self._tasks) >= _MOST_CONNECTIONS:
+        if len(self._tasks) >= _MOST_CONNECTIONS:
             text = f"there are {_MOST_CONNECTIONS} connections already; close some and try again"
             writer.write(_Refused(503, "Too many connections", text).page)
             writer.close()
             return
-        self._tasks.add(task)
-        try:
-            with suppress(OSError):  # the client is gone or idle: nobody is left to tell
-                await self._attend(client)
-        finally:
-            self._tasks.discard(task)
-            client.abort()
+        await super()._meet(reader, writer)
 
     async def _attend(self, client: Stream) -> None:
         own = ClientSide(client)
@@ -145,12 +110,7 @@ class EgressProxy:
             finally:
                 server.abort()
         except _Refused as refused:
-            await client.send(refused.page)
-            client.writer.write_eof()
-            # Ending a connection that has bytes unread would take the page back.
-            async with asyncio.timeout(_LINGER_S):
-                while await client.reader.read(_HEAD_BYTES):
-                    continue
+            await self._finish(client, refused.page)
 
     async def _request(self, client: Stream, own: ClientSide) -> ProxyRequest:
         try:
@@ -184,7 +144,7 @@ class EgressProxy:
         raise _Refused(502, "Cannot be reached", text) from reason
 
     async def _addresses(self, request: ProxyRequest) -> list[str]:
-        """Return where a host is; all of its addresses must be permitted."""
+        """Return the addresses of a host, all of which must be permitted."""
         look_up = partial(socket.getaddrinfo, request.host, request.port, type=socket.SOCK_STREAM)
         try:
             async with asyncio.timeout(self._idle_s):
@@ -205,7 +165,7 @@ class EgressProxy:
     async def _fetch(
         self, client: ClientSide, server: ServerSide, request: ProxyRequest, forwarded: h11.Request
     ) -> None:
-        """Pass one request on, and its reply back."""
+        """Pass one request on, and the reply back."""
         has_begun = False
         problem: BaseException | None = None
         try:

@@ -21,7 +21,7 @@ _GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A host, as it is named in an address.
+    """A host, as named in an address.
 
     Attributes:
         host: Its name in small letters, or its address.
@@ -49,7 +49,7 @@ class AllowedHosts:
     """The hosts of a list."""
 
     def __init__(self, entries: Iterable[str]) -> None:
-        """Read a list of ``host``, ``host:port``, or either after ``*.`` for all names below it.
+        """Read a list of ``host``, ``host:port``, or either after ``*.`` for all names below.
 
         Raises:
             ConfigError: If an entry is none of these.

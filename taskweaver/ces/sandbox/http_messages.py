@@ -1,4 +1,4 @@
-"""HTTP messages through a proxy: parsed and framed anew by h11, never passed on as they came.
+"""HTTP messages through a proxy: parsed and framed anew by h11, never passed on raw.
 
 Both ends see the same message ends, so no second request can hide in the body of the first.
 """
@@ -69,7 +69,7 @@ class ClientSide:
         return _for_proxy(request)
 
     async def send_body_to(self, server: ServerSide, touch: Callable[[], None]) -> None:
-        """Pass the body of the request on to its end.
+        """Pass the whole body of the request on.
 
         Raises:
             BadRequest: If the body breaks off or is not framed as the head announces.
@@ -107,7 +107,7 @@ class ServerSide:
         await self._stream.send(self._connection.send(event) or b"")
 
     async def reply(self, touch: Callable[[], None]) -> AsyncIterator[h11.Event]:
-        """Yield the parts of the reply as the client gets them.
+        """Yield the parts of the reply in the form for the client.
 
         Raises:
             h11.RemoteProtocolError: If it is not a reply, or breaks off.
@@ -127,7 +127,7 @@ class ServerSide:
 async def _events(
     stream: Stream, connection: h11.Connection, touch: Callable[[], None]
 ) -> AsyncIterator[h11.Event]:
-    """Yield the parts of the message that arrives on a connection, to its end, without trailers."""
+    """Yield the parts of the message that arrives on a connection, without trailers."""
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
@@ -168,7 +168,7 @@ def _for_proxy(request: h11.Request) -> ProxyRequest:
 def _end_to_end(
     fields: Iterable[tuple[bytes, bytes]], without: Collection[bytes] = ()
 ) -> list[tuple[bytes, bytes]]:
-    """Return the headers that are meant for the other end, not for the next hop."""
+    """Return the end-to-end headers, without headers for the next hop."""
     named = {
         name.strip().lower()
         for field, value in fields

@@ -25,7 +25,7 @@ from taskweaver.ces.sandbox.seccomp import system_call_filter
 from taskweaver.utils.system.platform import SYSTEM, system_name
 
 __all__ = [
-    "Confined", "SandboxChoice", "SandboxPolicy", "SandboxRequest", "choose", "confined",
+    "Confined", "SandboxChoice", "SandboxPolicy", "SandboxRequest", "confined",
     "confinement", "facts_of_outside", "refuse_escapes", "require",
 ]  # fmt: skip
 
@@ -57,7 +57,7 @@ def confined(
     copies: Iterable[tuple[Path, str]] = (),
     aliases: Iterable[tuple[Path, str]] = (),
 ) -> Iterator[Confined]:
-    """Give the command line that runs a command in a sandbox; start it inside the ``with``.
+    """Give the command line that runs a command in a sandbox, to be started inside the ``with``.
 
     With bubblewrap only, `copies` pairs files and folders to read with their places inside, and
     `aliases` folders to write with their further places.
@@ -78,7 +78,7 @@ def confined(
 
 
 def confinement(policy: SandboxPolicy, writable: Iterable[Path]) -> confine.Confinement:
-    """Return the policy in the form for a process that gives up its rights by itself.
+    """Return the policy in the form for a process that gives up rights by itself.
 
     Raises:
         SandboxUnavailable: If there is no filter of system calls for this processor.
@@ -109,7 +109,7 @@ def _landlock_command(policy: SandboxPolicy, writable: Iterable[Path]) -> list[s
 
 @cache
 def require(tier: Tier) -> None:
-    """Try a sandbox: actions that it must prevent are attempted in it.
+    """Try a sandbox by attempts of actions that must fail inside.
 
     Raises:
         SandboxUnavailable: If it does not run here, or does not hold.
@@ -130,7 +130,7 @@ def require(tier: Tier) -> None:
 
 
 def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
-    """Refuse a sandbox in which something could be done that it must prevent.
+    """Refuse a sandbox that failed to prevent an action.
 
     Raises:
         SandboxUnavailable: If anything of this kind could be done.
@@ -156,7 +156,7 @@ def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
 
 @contextmanager
 def facts_of_outside(folder: Path) -> Iterator[dict[str, object]]:
-    """Set up things outside of a sandbox that must not be reached; give the facts for `probe`."""
+    """Set up things outside of a sandbox that must not be reached, as facts for `probe`."""
     canary = folder / "canary"
     canary.write_text("outside")
     name = f"\0{folder.name}"
@@ -213,7 +213,8 @@ class SandboxRequest:
     """The sandbox that a configuration asks for, on whatever machine.
 
     Attributes:
-        wanted: See `choose`.
+        wanted: ``bwrap`` or ``landlock``: this, or not at all. ``auto``: the first of them that
+            works, or none. ``none``: without.
         policy: Policy for the code in it, of any tier.
     """
 
@@ -221,48 +222,34 @@ class SandboxRequest:
     policy: SandboxPolicy
 
     def choose(self) -> SandboxChoice:
-        """Return the choice on this machine.
+        """Return whether kernels run in a sandbox on this machine, and in which.
 
         Raises:
             SandboxUnavailable: If the one that is wanted does not work here.
         """
-        return choose(self.wanted, self.policy)
-
-
-def choose(wanted: str, policy: SandboxPolicy) -> SandboxChoice:
-    """Return whether kernels run in a sandbox, and in which.
-
-    Args:
-        wanted: ``bwrap`` or ``landlock``: this, or not at all. ``auto``: the first of them that
-            works, or none. ``none``: without.
-        policy: Policy for the code in it.
-
-    Raises:
-        SandboxUnavailable: If the one that is wanted does not work here.
-    """
-    if wanted == "none":
-        return SandboxChoice(None)
-    tiers: tuple[Tier, ...] = ("bwrap", "landlock")
-    reasons = []
-    for tier in tiers:
-        if wanted not in {"auto", tier}:
-            continue
-        try:
-            require(tier)
-        except SandboxUnavailable as error:
-            if wanted != "auto":
-                raise
-            reasons.append(error.reason)
-        else:
-            return _chosen(replace(policy, tier=tier), reasons)
-    why = "; ".join(reasons) if SYSTEM == "linux" else f"there is none for {system_name()}"
-    return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
+        if self.wanted == "none":
+            return SandboxChoice(None)
+        tiers: tuple[Tier, ...] = ("bwrap", "landlock")
+        reasons = []
+        for tier in tiers:
+            if self.wanted not in {"auto", tier}:
+                continue
+            try:
+                require(tier)
+            except SandboxUnavailable as error:
+                if self.wanted != "auto":
+                    raise
+                reasons.append(error.reason)
+            else:
+                return _chosen(replace(self.policy, tier=tier), reasons)
+        why = "; ".join(reasons) if SYSTEM == "linux" else f"there is none for {system_name()}"
+        return SandboxChoice(None, f"Code runs with your rights, without a sandbox: {why}.")
 
 
 def is_confined(wanted: str) -> bool:
-    """Return whether code runs in a sandbox here; where it cannot run, that counts as one."""
+    """Return whether code runs in a sandbox here, or not at all."""
     try:
-        return choose(wanted, SandboxPolicy()).policy is not None
+        return SandboxRequest(wanted, SandboxPolicy()).choose().policy is not None
     except SandboxUnavailable:
         return True
 

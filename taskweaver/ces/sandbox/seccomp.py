@@ -79,7 +79,7 @@ _MACHINES = {
 
 
 class _Step(NamedTuple):
-    """One instruction; `yes` and `no` name the label to go on at, "" for the next instruction."""
+    """One instruction. `yes` and `no` name the label to go on at, "" for the next instruction."""
 
     operation: int
     value: int

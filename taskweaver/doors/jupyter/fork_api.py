@@ -77,9 +77,7 @@ async def fork_kernel(kernel_id: str, kernels: Any, sessions: Any, contents: Any
     path = next((one["path"] for one in found if one["kernel"]["id"] == kernel_id), "")
     kernel = kernels.get_kernel(kernel_id)
     if not isinstance(kernel.provisioner, TaskWeaverProvisioner):
-        raise ForkRefused(
-            ["it was not started by the kernel that `taskweaver kernelspec` installs"]
-        )
+        raise ForkRefused("it was not started by the kernel that `taskweaver kernelspec` installs")
     name = kernel.kernel_name
     forked = await ensure_async(kernels.start_kernel(kernel_name=name, fork_of=kernel_id))
     model = kernels.kernel_model(forked)

@@ -10,10 +10,9 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import save_rich, text_of
-from taskweaver.ces.inkernel.cell.frames import table_text
-from taskweaver.ces.inkernel.cell.report import make_report, to_json
+from taskweaver.ces.inkernel.cell.report import make_report, table_text, to_json
 from taskweaver.ces.inkernel.namespace import (
     PANDAS_OPTIONS,
     add_functions,
@@ -22,8 +21,7 @@ from taskweaver.ces.inkernel.namespace import (
     leave_libraries,
     table_reads,
 )
-from taskweaver.ces.inkernel.plugins.context import PluginSession
-from taskweaver.ces.inkernel.plugins.loaded import LoadedPlugins
+from taskweaver.ces.inkernel.plugins import LoadedPlugins, PluginSession
 from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.utils.markup.characters import without_steering
 

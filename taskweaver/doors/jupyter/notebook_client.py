@@ -23,12 +23,10 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.hostcalls import HostFunctions
-from taskweaver.ces.kernel.artifacts import accept
-from taskweaver.ces.kernel.reported import read_report, trace
+from taskweaver.ces.kernel.outcome import accept, fields, report_of, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state.restorable import Origin
-from taskweaver.ces.template.snapshot import StateWriter
+from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.doors.jupyter.notebook_cells import NotebookCells
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
@@ -65,7 +63,7 @@ class NotebookClient:
             raise KernelStartFailed("A notebook runs one cell at a time, in its own thread.")
         began = time.monotonic()
         done = self._cells.run(exec_id, code, self._cwd, self._tables.limit_chars)
-        report = read_report(done.reply)
+        report = report_of(fields(done.reply))
         self._tables.add(exec_id, report.table)
         limit_bytes = KernelLimits.default().artifact_limit_bytes
         artifacts, refused = accept(report.artifacts, self._cwd, limit_bytes)
@@ -120,7 +118,7 @@ class NotebookClient:
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a view of the notebook's variables; see `Client`."""
-        from taskweaver.ces.inkernel.viewing.view import view
+        from taskweaver.ces.inkernel.view import view
 
         return view(wanted, self._cells.shell.user_ns, self._cells.hidden_names)
 
@@ -135,11 +133,11 @@ class NotebookClient:
 
     def snapshot(self) -> Snapshot:
         """Refuse it."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused(_NO_FORK)
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
         """Refuse it: the variables are the notebook's."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused(_NO_FORK)
 
     def start(self) -> None:
         """Do nothing: it runs."""
@@ -237,7 +235,7 @@ class NotebookManager:
         cwd: Path | str | None = None,  # noqa: ARG002
     ) -> NotebookClient:
         """Refuse it."""
-        raise ForkRefused([_NO_FORK])
+        raise ForkRefused(_NO_FORK)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""

@@ -68,7 +68,7 @@ class NotebookKernels:
         with self._lock:
             parent = self._kernels.get(fork_of) if fork_of else None
             if fork_of and parent is None:
-                raise ForkRefused([f"no kernel {fork_of} of this program runs"])
+                raise ForkRefused(f"no kernel {fork_of} of this program runs")
             family = parent.family if parent else self._new_family(cwd.resolve())
             family.kernels += 1
         try:

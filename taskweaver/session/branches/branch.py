@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from taskweaver.ces.common import Client
-from taskweaver.ces.state.restorable import Origin
+from taskweaver.ces.state_transfer import Origin
 from taskweaver.llm.api import LLMApi
 from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.memory import Memory

@@ -10,9 +10,8 @@ from typing import Protocol
 
 from taskweaver.ces.common import Client, Snapshot
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.manifest import StateDamaged
-from taskweaver.ces.state.restorable import Restorable
+from taskweaver.ces.state_folder import StateDamaged, StateFolder
+from taskweaver.ces.state_transfer import Restorable
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import ran_code
 from taskweaver.memory.round import Round

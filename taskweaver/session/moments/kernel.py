@@ -11,8 +11,8 @@ from typing import Any
 
 from taskweaver.ces.common import Client, Snapshot
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.state.manifest import StateDamaged
-from taskweaver.ces.state.restorable import Restorable
+from taskweaver.ces.state_folder import StateDamaged
+from taskweaver.ces.state_transfer import Restorable
 from taskweaver.memory.cells import ran_code
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.open_branches import SessionBranches

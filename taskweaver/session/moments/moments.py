@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from taskweaver.ces.state.manifest import LostVariable, StateDamaged, StateManifest
+from taskweaver.ces.state_folder import LostVariable, StateDamaged, StateManifest
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.cells import ran_cells, ran_code, variables_of
 from taskweaver.memory.round import Round

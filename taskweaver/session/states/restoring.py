@@ -7,7 +7,7 @@ import symtable
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from taskweaver.ces.state.manifest import LostVariable, StateManifest
+from taskweaver.ces.state_folder import LostVariable, StateManifest
 from taskweaver.memory.cells import RecordedCell, ran_cells, ran_code
 from taskweaver.memory.round import ALL_VARIABLES_GONE, VARIABLE_GONE, Round
 from taskweaver.utils.text import counted

@@ -15,9 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from taskweaver.ces.common import Client, ForkedWriter
+from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state_folder import StateFolder
+from taskweaver.ces.state_transfer import StateWriter
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.session.states.snapshots import Snapshots
 
@@ -61,7 +62,7 @@ class RoundStates:
         self._playing: set[str] = set()
         self._again: dict[str, RoundEnd] = {}
         self._forks: Future[None] | None = None
-        self._waiting: dict[str, tuple[Future[None], ForkedWriter]] = {}
+        self._waiting: dict[str, tuple[Future[None], StateWriter]] = {}
         self._stuck: dict[str, str] = {}
         self._problems = list(problems)
         self._is_closed = False
@@ -133,7 +134,7 @@ class RoundStates:
             older[1].close()
         self._waiting[end.branch] = self._storer.submit(self._store, end, writer), writer
 
-    def _store(self, end: RoundEnd, writer: ForkedWriter) -> None:
+    def _store(self, end: RoundEnd, writer: StateWriter) -> None:
         try:
             stored = writer.write(self.folder, end.branch, end.round_id)
             if stored.stuck_at and stored.stuck_at not in self._stuck:

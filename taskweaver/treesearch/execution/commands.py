@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from taskweaver.ces.command.command import Command, CommandResult, run_command
+from taskweaver.ces.command import Command, CommandResult, run_command
 
 _LAST_LINES = 20
 _LAST_CHARS = 2000

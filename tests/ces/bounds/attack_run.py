@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.bounds import cgroup
-from taskweaver.ces.bounds.bound import as_rows
 from taskweaver.ces.common import Client
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
@@ -149,7 +148,7 @@ def main() -> None:
             results[name] = {"output": result.output, "said": said, "after": after.output}
         results["log bytes"] = (Path(folder) / "s" / "kernel.log").stat().st_size
         results["left"] = client.left_behind()
-        results["bounds"] = as_rows(client.bounds)
+        results["bounds"] = [asdict(bound) for bound in client.bounds]
     finally:
         manager.clean_up()
     print(json.dumps(results))

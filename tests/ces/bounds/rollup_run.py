@@ -13,7 +13,7 @@ from pathlib import Path
 
 from taskweaver.ces.process.footprint import read_rollup
 from taskweaver.ces.process.homes import Homes
-from taskweaver.ces.template.template import Rendezvous
+from taskweaver.ces.template import Rendezvous
 
 _SET_DUMPABLE = 4
 CLOSED = f"""

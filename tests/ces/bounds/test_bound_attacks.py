@@ -148,7 +148,7 @@ def test_with_bounds_each_attack_ends_and_its_key_is_named(
     assert "2 processes that cells started still run: sleep (2)." in found["left behind"]["said"]
     assert found["left"] == "2 processes that cells started still run: sleep (2)."
     mechanisms = {bound["name"]: bound["mechanism"] for bound in found["bounds"]}
-    has_groups = groups == "delegated" or (groups == "groups" and held_here().memory)
+    has_groups = groups == "delegated" or (groups == "groups" and "memory" in held_here())
     assert (mechanisms["memory"] == "control group") == has_groups
     if not has_groups:
         is_counted = tier == "bwrap" and who == "ordinary"

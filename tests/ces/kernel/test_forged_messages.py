@@ -14,7 +14,7 @@ from kernels import LIMITS, answers, limited, run, warmed
 from sizes import some, spread
 
 from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
-from taskweaver.ces.kernel.reported import read_report
+from taskweaver.ces.kernel.outcome import fields, report_of
 from taskweaver.code_interpreter.report import sections
 from taskweaver.role.situation import variables_text
 
@@ -272,8 +272,8 @@ def test_calls_of_plugins_in_a_report_are_claims() -> None:
         ["short", 0.0], "no row", {"name": "x"}, [3, 0.0, 1.0, ""], ["long" * 999, 0.0, 1.0, ""],
     ]  # fmt: skip
     reply = {"user_expressions": {"taskweaver": json.dumps({"calls": rows})}}
-    calls = read_report(reply).calls
+    calls = report_of(fields(reply)).calls
     assert [(call.name, call.error) for call in calls[:2]] == [("fair", ""), ("failed", "error")]
     assert len(calls) == 3
     assert len(calls[2].name) < 300
-    assert read_report({"user_expressions": {"taskweaver": '{"calls": 7}'}}).calls == []
+    assert report_of(fields({"user_expressions": {"taskweaver": '{"calls": 7}'}})).calls == []

@@ -17,7 +17,7 @@ from patience import PATIENCE_S
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.manager import KernelManager
-from taskweaver.ces.state.folder import StateFolder
+from taskweaver.ces.state_folder import StateFolder
 
 
 @pytest.fixture(scope="module")

@@ -428,7 +428,7 @@ def test_files_elsewhere_links_and_large_ones_are_not_listed(tmp_path: Path) -> 
     code = (
         "import os\nos.symlink('../secret.txt', 'link.txt')\nopen('../other.txt', 'w').write('1')\n"
         "open('large.bin', 'wb').write(bytes(2000))\n"
-        "from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS\nfrom pathlib import Path\n"
+        "from taskweaver.ces.inkernel.cell.current import ARTIFACTS\nfrom pathlib import Path\n"
         "for name in ('../secret.txt', 'link.txt', '/etc/hostname', 'gone'):\n"
         "    ARTIFACTS.add(Path(name), 'file')"
     )

@@ -11,7 +11,7 @@ from kernels import run
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.kernel.traces import readable_trace, readable_warnings
+from taskweaver.ces.kernel.outcome import readable_trace, readable_warnings
 
 
 @pytest.fixture(scope="module")

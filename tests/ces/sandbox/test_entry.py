@@ -22,16 +22,15 @@ from kernels import LIMITS, answers, run
 from patience import PATIENCE_S
 
 import taskweaver
+from taskweaver.ces import template
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.process.marked import owned_mark, sweep_marked
-from taskweaver.ces.sandbox import warmth as sandbox_warmth
+from taskweaver.ces.sandbox import session_sandbox
 from taskweaver.ces.sandbox.sandbox import require
-from taskweaver.ces.sandbox.sandbox_start import SandboxPlan
-from taskweaver.ces.sandbox.warmth import sandbox_template
-from taskweaver.ces.template import template
-from taskweaver.ces.template.anchor import Anchor
+from taskweaver.ces.sandbox.session_sandbox import SandboxPlan, sandbox_template
+from taskweaver.ces.template import Anchor
 
 
 def available(tier: Tier) -> bool:
@@ -105,7 +104,7 @@ from pathlib import Path
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces.template import template
+from taskweaver.ces import template
 folder, tier, *libraries, code = sys.argv[1:]
 limits = KernelLimits.default()
 limits = replace(limits, process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
@@ -315,7 +314,7 @@ class Entries:
 
         self._line.write_text(line)
         with mutated(READ_LINE.format(place=str(self._line))), pytest.MonkeyPatch.context() as at:
-            at.setattr(sandbox_warmth, "warm_template", warm)
+            at.setattr(session_sandbox, "warm_template", warm)
             tried(tier, self._folder)
 
     def close(self) -> None:
@@ -375,7 +374,7 @@ def test_an_interpreter_that_could_be_changed_is_noticed(
 def test_a_process_that_outlives_its_sandbox_is_noticed(
     monkeypatch: pytest.MonkeyPatch, entries: Entries
 ) -> None:
-    monkeypatch.setattr(sandbox_warmth, "_END_WAIT_S", 0.2)
+    monkeypatch.setattr(session_sandbox, "_END_WAIT_S", 0.2)
     close, kept = Anchor.close, list[Anchor]()
     with monkeypatch.context() as patch, ExitStack() as stack:
         stack.callback(lambda: [close(anchor) for anchor in kept])

@@ -32,7 +32,7 @@ from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
-from taskweaver.ces.sandbox.sandbox import choose
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.ces.sandbox.seccomp import REFUSED
 
 
@@ -263,13 +263,13 @@ def test_a_sandbox_that_cannot_be_had_is_an_error_or_a_warning(
     sandbox.require.cache_clear()
     try:
         with pytest.raises(SandboxUnavailable, match="not installed"):
-            choose("bwrap", SandboxPolicy())
+            SandboxRequest("bwrap", SandboxPolicy()).choose()
         monkeypatch.setattr(sandbox, "system_call_filter", lambda **_: bytes(8))
-        chosen = choose("auto", SandboxPolicy())
+        chosen = SandboxRequest("auto", SandboxPolicy()).choose()
         assert chosen.policy is None
         assert "without a sandbox: bubblewrap is not installed" in chosen.warning
         assert "Landlock does not run" in chosen.warning
-        assert choose("none", SandboxPolicy()).warning == ""
+        assert SandboxRequest("none", SandboxPolicy()).choose().warning == ""
     finally:
         sandbox.require.cache_clear()
 
@@ -279,7 +279,7 @@ def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setenv("PATH", str(tmp_path))
     sandbox.require.cache_clear()
     try:
-        chosen = choose("auto", SandboxPolicy())
+        chosen = SandboxRequest("auto", SandboxPolicy()).choose()
     finally:
         sandbox.require.cache_clear()
     assert chosen.policy == SandboxPolicy(tier="landlock")
@@ -336,7 +336,7 @@ def test_a_sandbox_that_cannot_be_tried_is_not_there(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sandbox.tempfile, "tempdir", "/nowhere")
     sandbox.require.cache_clear()
     try:
-        assert "without a sandbox" in choose("auto", SandboxPolicy()).warning
+        assert "without a sandbox" in SandboxRequest("auto", SandboxPolicy()).choose().warning
     finally:
         sandbox.require.cache_clear()
 

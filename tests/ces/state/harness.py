@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
-from taskweaver.ces.inkernel.process.base import BASE
-from taskweaver.ces.inkernel.state.classes import note_classes
+from taskweaver.ces.inkernel.process import BASE
 from taskweaver.ces.inkernel.state.load import load_state
+from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 
 

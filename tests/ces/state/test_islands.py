@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.ces.inkernel.state.classes import note_classes
+from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 
 pytestmark = pytest.mark.usefixtures("warm_trips")
 

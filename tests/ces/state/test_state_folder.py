@@ -16,11 +16,9 @@ from typing import Any
 import pytest
 import xxhash
 
-from taskweaver.ces.inkernel.state.manifest import FORMAT
-from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire, WireError
-from taskweaver.ces.state.folder import StateFolder
-from taskweaver.ces.state.manifest import StateDamaged, read_manifest
-from taskweaver.ces.state.transfer import Stored, receive_state, send_state
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES, STATE_FORMAT, Wire, WireError
+from taskweaver.ces.state_folder import StateDamaged, StateFolder, read_manifest
+from taskweaver.ces.state_transfer import Stored, receive_state, send_state
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ def name_of(data: bytes) -> str:
 
 def manifest(*chunks: bytes, **fields: Any) -> bytes:
     islands = [{"names": ["x"], "stream": [name_of(chunk) for chunk in chunks]}]
-    known = {"format": FORMAT, "islands": islands, "variables": {}, "lost": []}
+    known = {"format": STATE_FORMAT, "islands": islands, "variables": {}, "lost": []}
     return json.dumps(known | fields).encode()
 
 
@@ -288,7 +286,7 @@ def test_a_folder_in_the_making_is_not_taken_for_one_of_others(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("taskweaver.ces.state.folder.seal", killed)
+        patch.setattr("taskweaver.ces.state_folder.seal", killed)
         with pytest.raises(KeyboardInterrupt):
             folder.missing([])
     assert folder.is_trusted
@@ -309,7 +307,7 @@ def test_a_kernel_may_take_long_between_two_chunks(
     folder: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It reads a large variable meanwhile; the limit of a writer does not count."""
-    monkeypatch.setattr("taskweaver.ces.state.transfer.STALL_S", 0.05)
+    monkeypatch.setattr("taskweaver.ces.state_transfer.STALL_S", 0.05)
     put(folder, "main", "r1", b"a" * 100)
     state = folder.find(["main"], "r1")
     assert state is not None

@@ -14,7 +14,7 @@ import pytest
 from phase_plans import artifacts
 from support import has_bwrap
 
-from taskweaver.ces.command.command import Command, run_command
+from taskweaver.ces.command import Command, run_command
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.run.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError

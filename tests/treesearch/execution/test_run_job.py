@@ -15,7 +15,7 @@ from typing import Any, get_args
 import pytest
 from phase_plans import artifacts, in_c, with_code
 
-from taskweaver.ces.command.command import CommandLimits
+from taskweaver.ces.command import CommandLimits
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox

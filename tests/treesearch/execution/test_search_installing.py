@@ -14,7 +14,7 @@ import pytest
 from search_lab import Climber, lab, proposal, remembering, search
 from support import has_bwrap
 
-from taskweaver.ces.command.command import Command, CommandLimits, CommandResult, run_command
+from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.execution.installation.command_loop import (

@@ -1,1 +1,1 @@
-"""A cell in the kernel: its output, displays, artifacts and report."""
+"""A cell in the kernel: output, displays, artifacts and report."""

@@ -1,6 +1,6 @@
 """Results of ``display(...)`` and of the last expression, as files and text, not messages.
 
-Cells of other clients are an exception: see `foreign`.
+Cells of other clients are an exception: see `current`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 from ipykernel.displayhook import ZMQShellDisplayHook  # noqa: TID253 - runs inside the kernel
 from ipykernel.zmqshell import ZMQDisplayPublisher  # noqa: TID253
 
-from taskweaver.ces.inkernel.cell.artifacts import ARTIFACTS, free_name
-from taskweaver.ces.inkernel.cell.bounded import SEQUENCES, bounded_repr
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN, free_name
+from taskweaver.ces.inkernel.cell.values import SEQUENCES, bounded_repr
 
+DisplayData = dict[str, Any]
 MAX_DISPLAYS = 100
 MAX_VALUE_CHARS = 64_000
 _TABLE_MARK = 'class="dataframe"'
@@ -28,12 +28,12 @@ _TEXTS = ("text/markdown", "text/latex", "application/json", "application/javasc
 
 
 class QuietDisplayHook(ZMQShellDisplayHook):
-    """Keeps the value of a cell for the report; sends that of another client's alone."""
+    """Hook that keeps values of cells for the report, but sends values to another client."""
 
-    def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Format nothing for our own cells: the report does it once, bounded."""
+    def compute_format_data(self, result: Any) -> tuple[DisplayData, DisplayData]:
+        """Format nothing for our own cells: the report does so once, bounded."""
         if FOREIGN.is_running:
-            formatted: tuple[dict[str, Any], dict[str, Any]] = super().compute_format_data(result)
+            formatted: tuple[DisplayData, DisplayData] = super().compute_format_data(result)
             return formatted
         return {}, {}
 
@@ -48,8 +48,8 @@ class QuietDisplayHook(ZMQShellDisplayHook):
 class FilePublisher(ZMQDisplayPublisher):
     """Writes displayed pictures and documents to files, prints the rest."""
 
-    def publish(self, data: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        """Save or print the displayed data; that of another client's cell is sent."""
+    def publish(self, data: DisplayData, *args: Any, **kwargs: Any) -> None:
+        """Save or print the displayed data, or send the data of another client's cell."""
         if FOREIGN.is_running:
             super().publish(data, *args, **kwargs)
             return
@@ -58,7 +58,7 @@ class FilePublisher(ZMQDisplayPublisher):
             sys.stdout.write(f"{text_of(data)}\n")
 
     def clear_output(self, wait: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
-        """Clear the screen of another client; our own cells have none, and printed text stays."""
+        """Clear the screen of another client. Printed text of our own cells stays."""
         if FOREIGN.is_running:
             super().clear_output(wait)
 
@@ -86,7 +86,7 @@ def set_formats(shell: Any) -> None:
     )
 
 
-def text_of(data: dict[str, Any]) -> str:
+def text_of(data: DisplayData) -> str:
     """Return displayed data as text: the plain one, unless that only names the object's class."""
     plain = str(data.get("text/plain", ""))
     if plain and not _BARE.fullmatch(plain):
@@ -101,8 +101,8 @@ def text_of(data: dict[str, Any]) -> str:
     return plain or f"<{', '.join(data)}: data without a text>"
 
 
-def save_rich(data: dict[str, Any], display_id: str = "") -> bool:
-    """Write the richest form of displayed data to a file; return whether there was one.
+def save_rich(data: DisplayData, display_id: str = "") -> bool:
+    """Write the richest form of displayed data to a file, and return whether there is a rich form.
 
     A display of the same id, if not empty, is written over the one before in the cell.
     """
@@ -117,8 +117,7 @@ def save_rich(data: dict[str, Any], display_id: str = "") -> bool:
             continue
         before = ARTIFACTS.displays.get(display_id + suffix) if display_id else None
         path = before or free_name("display", suffix)
-        is_binary = mime in {"image/png", "image/jpeg"}
-        if is_binary and isinstance(content, str):
+        if mime in {"image/png", "image/jpeg"} and isinstance(content, str):
             content = base64.b64decode(content)
         path.write_bytes(content if isinstance(content, bytes) else str(content).encode())
         if before is None:

@@ -1,4 +1,4 @@
-"""Standard output of cells, limited at the point where it is written.
+"""Standard output of cells, limited at the point of writing.
 
 A cell may print without end. Text over the limit is counted and dropped here, so that neither the
 kernel, nor the connection, nor the reader ever holds it.
@@ -16,7 +16,7 @@ from typing import Any
 
 from ipykernel.iostream import OutStream  # noqa: TID253 - this module runs inside the kernel
 
-from taskweaver.ces.inkernel.cell.foreign import FOREIGN
+from taskweaver.ces.inkernel.cell.current import FOREIGN
 
 _PIPE_BYTES = 1 << 16
 _MOST_READS = 64
@@ -27,7 +27,7 @@ _LATE = "Output of earlier cells, which came after their end:\n"
 
 
 class OutputBudget:
-    """Number of bytes the current cell may still print; shared by both streams.
+    """Number of bytes the current cell may still print, shared by both streams.
 
     Half of the limit goes out as it is written. The rest is held, with the end of it kept, until
     the cell ends; so is what is written between cells, until the next one begins.
@@ -59,12 +59,12 @@ class OutputBudget:
         self.admit()
 
     def admit(self) -> None:
-        """Let output go out as it is written."""
+        """Let output go out while being written."""
         self._left = self.limit_bytes // 2
 
     @contextmanager
     def silence(self) -> Iterator[None]:
-        """Drop what this thread prints inside the block; other threads print as before."""
+        """Drop the output of this thread inside the block. Other threads print as before."""
         self.silent = threading.get_ident()
         try:
             yield
@@ -72,7 +72,7 @@ class OutputBudget:
             self.silent = 0
 
     def say_late(self, stream: LimitedStream) -> None:
-        """Say once in a cell that output of earlier cells comes in it."""
+        """Say once in a cell that output of earlier cells follows."""
         if self._left and not self._is_late:
             self._is_late = True
             stream.send(_LATE)
@@ -107,7 +107,7 @@ class OutputBudget:
                 self._held.popleft()
 
     def flush(self, title: str = "") -> None:
-        """Print what is held, with a line about what is left out; hold what comes now."""
+        """Print the held output, with a line about the part left out, and hold later output."""
         with self._lock:
             held, self._held = self._held, deque()
             lost, self._lost = self._lost, Counter()
@@ -137,7 +137,7 @@ class LimitedStream(OutStream):
     """The stream that took this one's place when its process was forked."""
 
     def write(self, string: str) -> int:
-        """Print as much as the budget allows; return the length of the whole text."""
+        """Print as much as the budget allows, and return the length of the whole text."""
         if self.heir is not None:
             return int(self.heir.write(string))
         if not isinstance(string, str):
@@ -161,11 +161,11 @@ class LimitedStream(OutStream):
             super().write(text)
 
     def close(self) -> None:
-        """Stay open for later cells; the process closes the stream with its end."""
+        """Stay open for later cells. The end of the process closes the stream."""
         self.flush()
 
     def flush(self) -> None:
-        """Send the buffered text; do nothing when the buffer is empty."""
+        """Send the buffered text, if any."""
         if self.heir is not None:
             self.heir.flush()
         else:
@@ -191,7 +191,7 @@ class LimitedStream(OutStream):
                     return
 
     def _take_all(self) -> None:
-        """Read the pipe until it is empty, so that a cell's output has its programs' output."""
+        """Empty the pipe, so that a cell's output includes the output of programs."""
         fd: Any = getattr(self, "_fid", None)
         if fd is None or not self._should_watch or not self._is_master_process():
             return  # a process that a cell forked shares the pipe, and not the lock
@@ -203,7 +203,7 @@ class LimitedStream(OutStream):
                     return
 
     def _take_some(self) -> bool:
-        """Move a block from the pipe to the stream and the log; return False at the pipe's end."""
+        """Move a block from the pipe to the stream and the log. Return False at the pipe's end."""
         fd: Any = self._fid
         data = os.read(fd, _PIPE_BYTES)
         if not data:

@@ -3,29 +3,139 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import io
 import os
+import re
 import resource
 import socket
-from collections.abc import Iterator, Mapping
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.forking.holders import holders, names_of
-from taskweaver.ces.inkernel.forking.mappings import Mappings
-from taskweaver.ces.inkernel.forking.sockets import idle_sockets
-from taskweaver.ces.inkernel.process.forked import is_only_read, open_files
+from taskweaver.ces.inkernel.forking.rest import holders, names_of
+from taskweaver.ces.inkernel.process import is_only_read, open_files
 
+_MAPPING = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+ *(.*)$", re.MULTILINE)
+_SHARED_MAPPING = re.compile(rb"^\S+ rw-s \S+ \S+ \S+ +(.+)$", re.MULTILINE)
+_LIBRARY_MAPPING = re.compile(rb"^\S+ r-xp \S+ \S+ \S+ +(/.*/[^/\n]*\.so[^/\n]*)$", re.MULTILINE)
+_HTTPCORE = ("httpcore", "httpcore2")
 _PASSING_FILES = ("/dev/null", "/dev/urandom", "/dev/random", "/dev/pts/", "/proc/")
 _GPUS = ("/dev/nvidia", "/dev/kfd")
 _PASSING_MAPPINGS = ("/dev/shm/sem.", "/dev/zero", "anon_inode:", "/memfd:doublemapper")
 _FILES = {io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 
 
+@dataclass(frozen=True, slots=True)
+class MappedRange:
+    """One range of addresses.
+
+    Attributes:
+        start: First address.
+        end: First address behind it.
+        access: Permissions in the form of ``/proc/self/maps``, e.g. ``r-xp``.
+        path: Mapped file; empty for anonymous memory.
+    """
+
+    start: int
+    end: int
+    access: str
+    path: str
+
+
+class Mappings:
+    """A snapshot of ``/proc/self/maps``, of which each view is parsed when first used."""
+
+    def __init__(self) -> None:
+        self._text = Path("/proc/self/maps").read_bytes()
+
+    def reasons(self) -> Iterator[str]:
+        """Yield the files whose mappings both sides of a fork would write to."""
+        for path in sorted(set(map(_decoded, _SHARED_MAPPING.findall(self._text)))):
+            if not path.startswith(_PASSING_MAPPINGS):
+                yield f"the file {path} is mapped for writing"
+
+    def libraries(self) -> set[str]:
+        """Return the paths of the loaded shared libraries."""
+        return set(map(_decoded, _LIBRARY_MAPPING.findall(self._text)))
+
+    def at(self, address: int) -> MappedRange | None:
+        """Return the mapping that holds an address."""
+        starts, all_of_them = self._index
+        place = bisect_right(starts, address) - 1
+        if place < 0 or address >= all_of_them[place].end:
+            return None
+        return all_of_them[place]
+
+    @cached_property
+    def _index(self) -> tuple[list[int], list[MappedRange]]:
+        found = [
+            MappedRange(int(start, 16), int(end, 16), access.decode("ascii"), _decoded(path))
+            for start, end, access, path in _MAPPING.findall(self._text)
+        ]
+        return [mapping.start for mapping in found], found
+
+
+def _decoded(path: bytes) -> str:
+    return path.decode("utf-8", "replace")
+
+
+def idle_sockets() -> set[int]:
+    """Return the file numbers of all sockets in the pools of urllib3 and httpcore that are idle.
+
+    A forked process sees such a connection as dropped by the server, and connects anew. The search
+    looks through all objects, so call it only when there is a socket to explain.
+    """
+    # By identity: a class may forbid that it is hashed.
+    kinds = {id(kind): numbers for kind, numbers in _kinds()}
+    if not kinds:
+        return set()
+    found = set[int]()
+    for thing in gc.get_objects():
+        numbers = kinds.get(id(type(thing)))
+        if numbers is None:
+            continue
+        try:
+            found.update(numbers(thing))
+        except (AttributeError, OSError, TypeError, ValueError):
+            continue  # another version of the library, or a closed socket: it stays unexplained
+    return found - {-1}
+
+
+def _kinds() -> Iterator[tuple[type, Callable[[Any], Iterator[int]]]]:
+    urllib3: Any = sys.modules.get("urllib3")
+    if urllib3 is not None:
+        yield urllib3.HTTPConnectionPool, _of_urllib3
+        yield urllib3.HTTPSConnectionPool, _of_urllib3
+    for name in _HTTPCORE:
+        httpcore: Any = sys.modules.get(name)
+        if httpcore is not None:
+            yield httpcore.ConnectionPool, _of_httpcore
+
+
+def _of_urllib3(pool: Any) -> Iterator[int]:
+    # A connection in use is not in the queue.
+    for connection in list(pool.pool.queue if pool.pool is not None else ()):
+        if connection is not None and connection.sock is not None:
+            yield connection.sock.fileno()
+
+
+def _of_httpcore(pool: Any) -> Iterator[int]:
+    for connection in pool.connections:
+        if connection.is_idle():
+            stream = connection._connection._network_stream  # noqa: SLF001 - no public name
+            yield stream.get_extra_info("socket").fileno()
+
+
 class OpenFiles:
-    """Distinguishes the kernel's own files from those that the user's code opened."""
+    """Distinction between the kernel's own files and files that the user's code opened."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Record the open files; call it before any code of the user ran."""
+        """Record the open files, before any code of the user ran."""
         self._namespace = namespace
         self._own = open_files()
         self._addresses = {
@@ -82,19 +192,8 @@ def own_pipe(fd: int) -> str | None:
     link = files.get(fd, "")
     if not link.startswith("pipe:"):
         return None
-    ends = {_access(other) for other, its_link in files.items() if its_link == link}
-    return link if {os.O_RDONLY, os.O_WRONLY} <= ends else None
-
-
-def mapping_reasons(mappings: Mappings) -> Iterator[str]:
-    """Yield the files whose mappings both sides of a fork would write to."""
-    for path in sorted(mappings.shared_for_writing()):
-        if not path.startswith(_PASSING_MAPPINGS):
-            yield f"the file {path} is mapped for writing"
-
-
-def _access(fd: int) -> int:
-    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    ends = [fcntl.fcntl(end, fcntl.F_GETFL) for end, its_link in files.items() if its_link == link]
+    return link if {os.O_RDONLY, os.O_WRONLY} <= {end & os.O_ACCMODE for end in ends} else None
 
 
 def _is_open_at(file: Any, fd: int) -> bool:
@@ -105,6 +204,6 @@ def _is_open_at(file: Any, fd: int) -> bool:
 
 
 def _address(fd: int) -> object:
-    """Return the address to which a socket is bound; an accepted connection has its listener's."""
+    """Return the address of a socket. An accepted connection has the listener's."""
     with socket.socket(fileno=os.dup(fd)) as copy:
         return copy.getsockname() or f"unbound {fd}"

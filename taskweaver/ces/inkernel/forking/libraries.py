@@ -1,4 +1,4 @@
-"""Table of libraries with known threads: those a fork survives, and those it does not.
+"""Table of libraries with known threads, some of which a fork survives.
 
 A library counts as fork-safe when it was measured to work on both sides of a fork, in forks of
 forks, and right after use, from the given version on. A later version is expected to behave alike;
@@ -15,15 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-_READ, _FUTEX, _EPOLL_WAIT = 0, 202, 232
+READ_CALL, _FUTEX, _EPOLL_WAIT = 0, 202, 232
 """Numbers of system calls on x86-64, the only machine on which threads are attributed."""
-READ_CALL = _READ
 _JEMALLOC = "jemalloc_bg_thd"
 
 
 @dataclass(frozen=True, slots=True)
 class ForkingLibrary:
-    """A library with threads that a fork survives while they are idle.
+    """A library with threads that a fork survives while idle.
 
     Attributes:
         name: Its name in messages.
@@ -37,7 +36,7 @@ class ForkingLibrary:
 
     name: str
     package: str
-    file: re.Pattern[str]
+    file: str
     since: tuple[int, ...]
     waits: frozenset[int] = frozenset({_FUTEX})
     threads: frozenset[str] = frozenset()
@@ -57,7 +56,7 @@ class RefusedLibrary:
     """
 
     name: str
-    file: re.Pattern[str]
+    file: str
     reason: str = ""
     remedy: str = ""
     holder: tuple[str, str] | None = None
@@ -68,32 +67,26 @@ FORKING = (
     ForkingLibrary(
         "Arrow",
         "pyarrow",
-        re.compile(r"pyarrow/libarrow\.so[.\d]*"),
+        r"pyarrow/libarrow\.so[.\d]*",
         (26, 0),
-        frozenset({_FUTEX, _READ}),
+        frozenset({_FUTEX, READ_CALL}),
     ),
-    ForkingLibrary(
-        "OpenBLAS", "numpy", re.compile(r"numpy\.libs/libscipy_openblas[^/]*\.so"), (2, 4)
-    ),
-    ForkingLibrary(
-        "OpenBLAS", "scipy", re.compile(r"scipy\.libs/libscipy_openblas[^/]*\.so"), (1, 17)
-    ),
-    ForkingLibrary(
-        "SciPy", "scipy", re.compile(r"scipy/fft/_pocketfft/pypocketfft\.[^/]*so"), (1, 17)
-    ),
-    ForkingLibrary("numexpr", "numexpr", re.compile(r"numexpr/interpreter\.[^/]*so"), (2, 14)),
-    ForkingLibrary("Numba", "numba", re.compile(r"numba/np/ufunc/workqueue\.[^/]*so"), (0, 68)),
+    ForkingLibrary("OpenBLAS", "numpy", r"numpy\.libs/libscipy_openblas[^/]*\.so", (2, 4)),
+    ForkingLibrary("OpenBLAS", "scipy", r"scipy\.libs/libscipy_openblas[^/]*\.so", (1, 17)),
+    ForkingLibrary("SciPy", "scipy", r"scipy/fft/_pocketfft/pypocketfft\.[^/]*so", (1, 17)),
+    ForkingLibrary("numexpr", "numexpr", r"numexpr/interpreter\.[^/]*so", (2, 14)),
+    ForkingLibrary("Numba", "numba", r"numba/np/ufunc/workqueue\.[^/]*so", (0, 68)),
     ForkingLibrary(
         "ZeroMQ",
         "zmq",
-        re.compile(r"pyzmq\.libs/libzmq[^/]*\.so[.\d]*"),
+        r"pyzmq\.libs/libzmq[^/]*\.so[.\d]*",
         (27, 0),
         frozenset({_FUTEX, _EPOLL_WAIT}),
     ),
     ForkingLibrary(
         "polars",
         "polars",
-        re.compile(r"_polars_runtime_\w+/_polars_runtime\.[^/]*so"),
+        r"_polars_runtime_\w+/_polars_runtime\.[^/]*so",
         (2, 1),
         threads=frozenset({"polars-ooc-clea", _JEMALLOC}),
     ),
@@ -101,22 +94,22 @@ FORKING = (
 REFUSED = (
     RefusedLibrary(
         "DuckDB",
-        re.compile(r"_?duckdb\..*"),
+        r"_?duckdb\..*",
         remedy="call `duckdb.close()` and close all connections",
         holder=("duckdb", "DuckDBPyConnection"),
         remedy_of_holder="close the connection",
     ),
     RefusedLibrary(
         "polars",
-        re.compile(r"_?polars.*"),
+        r"_?polars.*",
         reason="polars ran a query in this kernel: its threads do not survive a fork",
     ),
-    RefusedLibrary("OpenMP", re.compile(r"lib(gomp|omp|iomp).*")),
-    RefusedLibrary("TBB", re.compile(r"(libtbb|tbbpool).*")),
-    RefusedLibrary("MKL", re.compile(r"libmkl.*")),
+    RefusedLibrary("OpenMP", r"lib(gomp|omp|iomp).*"),
+    RefusedLibrary("TBB", r"(libtbb|tbbpool).*"),
+    RefusedLibrary("MKL", r"libmkl.*"),
     RefusedLibrary(
         "torch",
-        re.compile(r"libtorch.*"),
+        r"libtorch.*",
         reason="torch has threads of its own (autograd): they do not survive a fork",
     ),
 )
@@ -141,9 +134,9 @@ def refused(path: str) -> RefusedLibrary:
         remedy = f"a fork needs {known.package} {least} or later"
         return RefusedLibrary(known.name, known.file, remedy=remedy)
     for library in REFUSED:
-        if library.file.fullmatch(name):
+        if re.fullmatch(library.file, name):
             return library
-    return RefusedLibrary(f"the library {path}", re.compile(re.escape(name)))
+    return RefusedLibrary(f"the library {path}", "")
 
 
 def _known(path: str) -> ForkingLibrary | None:
@@ -151,7 +144,7 @@ def _known(path: str) -> ForkingLibrary | None:
         root = _root(library.package)
         if root is None or not Path(path).is_relative_to(root):
             continue
-        if library.file.fullmatch(str(Path(path).relative_to(root))):
+        if re.fullmatch(library.file, str(Path(path).relative_to(root))):
             return library
     return None
 

@@ -17,16 +17,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.forking.holders import holders
-
+_MOST_NAMES = 3
 _PAUSE_HARD = 2
 """``omp_pause_hard`` of OpenMP 5.0, section 3.6.2: end all threads."""
 _HANDLER_MODULES = {"logging", "logging.handlers"}
 _log = logging.getLogger(__name__)
 
 
+def holders(
+    namespace: Mapping[str, Any], module: str, class_name: str
+) -> Iterator[tuple[str, Any]]:
+    """Yield name and value of the variables of a class.
+
+    The module is not imported: without it no object of the class exists.
+    """
+    class_: Any = vars(sys.modules[module]).get(class_name) if module in sys.modules else None
+    if not isinstance(class_, type):
+        return
+    for name, value in list(namespace.items()):
+        # The type alone: `isinstance` may run code of the object.
+        if not name.startswith("_") and issubclass(type(value), class_):
+            yield name, value
+
+
+def names_of(namespace: Mapping[str, Any], module: str, class_name: str) -> str:
+    """Return the names of the variables of a class for a message, or ""."""
+    found = [f"`{name}`" for name, _ in holders(namespace, module, class_name)]
+    more = f" and {len(found) - _MOST_NAMES} more" if len(found) > _MOST_NAMES else ""
+    return ", ".join(found[:_MOST_NAMES]) + more
+
+
 def rest_native_pools(libraries: set[str]) -> None:
-    """Make OpenBLAS and OpenMP end their idle threads; they start them again when needed."""
+    """Make OpenBLAS and OpenMP end their idle threads, which start again when needed."""
     for path in libraries:
         name = path.rpartition("/")[2]  # there are hundreds
         if name.startswith("lib") and "openblas" in name:
@@ -50,7 +72,10 @@ def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
     for thread in threading.enumerate():
         if type(thread).__module__ == "tqdm._monitor":
             with _attempt("tqdm's monitor"):
-                _end_monitor(thread)
+                monitor: Any = thread
+                monitor.exit()
+                if monitor.tqdm_cls.monitor is monitor:
+                    monitor.tqdm_cls.monitor = None  # the next progress bar starts another
     for name, engine in holders(namespace, "sqlalchemy.engine", "Engine"):
         with _attempt(f"the engine {name}"):
             _dispose(engine)
@@ -58,7 +83,7 @@ def rest_python_libraries(namespace: Mapping[str, Any]) -> None:
 
 
 def close_log_files() -> None:
-    """Close the files of `logging`'s handlers; the next record opens them again.
+    """Close the files of `logging`'s handlers, which the next record opens again.
 
     So each side of a fork has a file of its own, and the lines of both arrive.
     """
@@ -78,15 +103,8 @@ def _attempt(subject: str) -> Iterator[None]:
         _log.debug("%s cannot be put to rest: %s", subject, error)
 
 
-def _end_monitor(thread: Any) -> None:
-    """End the thread; the next progress bar starts another."""
-    thread.exit()
-    if thread.tqdm_cls.monitor is thread:
-        thread.tqdm_cls.monitor = None
-
-
 def _dispose(engine: Any) -> None:
-    """Close an idle engine's connections; it connects again when needed.
+    """Close the connections of an idle engine, which connects again when needed.
 
     An engine whose database lives in the memory of its connection is left alone.
     """
@@ -105,7 +123,7 @@ def _dispose(engine: Any) -> None:
 
 
 def _close_file(handler: logging.FileHandler) -> None:
-    """Close a handler's file; the next record opens it again, on either side of the fork.
+    """Close a handler's file, which the next record on either side of the fork opens again.
 
     A handler whose file was moved, or that would truncate its file, is left alone.
     """

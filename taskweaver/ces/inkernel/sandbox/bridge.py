@@ -1,4 +1,4 @@
-"""Bridge that carries connections out of a sandbox without network; started before its command.
+"""Bridge that carries connections out of a sandbox without network, started before a command.
 
 ``python <this file> PORT SOCKET COMMAND...``: clients inside connect to PORT of the loopback
 device, and their bytes go to SOCKET, where `egress.EgressProxy` listens. It ends with the sandbox.

@@ -117,7 +117,7 @@ def _all_rights(version: int) -> int:
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
-    """Allow access below a path; skip a path that does not exist."""
+    """Allow access below a path, unless the path is missing."""
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:

@@ -18,13 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.inkernel.process.forked import announce, open_files
-from taskweaver.ces.inkernel.process.memory_guard import close_memory
-from taskweaver.ces.inkernel.process.rlimits import set_limits
+from taskweaver.ces.inkernel.process import (
+    announce,
+    close_memory,
+    open_files,
+    open_memory,
+    set_limits,
+)
 from taskweaver.ces.inkernel.sandbox.confine import Confinement, give_up_rights
 from taskweaver.ces.inkernel.sandbox.probe import attempted
 
-_SET_DUMPABLE, _SET_CHILD_SUBREAPER = 4, 36
+_SET_CHILD_SUBREAPER = 36
 _MARK = "TASKWEAVER_KERNEL_ID"
 _SETTINGS = "MPLCONFIGDIR"
 
@@ -34,13 +38,13 @@ class Entry:
     """Request to fork a process that enters a sandbox.
 
     Attributes:
-        socket: Socket at which its owner expects it; see `forked.announce`.
-        secret: Proof of its identity there; see `forked.ForkRequest`.
+        socket: Socket at which its owner expects it; see `process.announce`.
+        secret: Proof of its identity there; see `process.ForkRequest`.
         log: File for its output.
         namespaces: Flags of ``setns(2)`` for the namespaces of the anchor that it joins.
         cwd: Its working directory.
         environment: Its environment. The mark in it is as long as the one of the warm process.
-        limits: Arguments of `rlimits.set_limits`.
+        limits: Arguments of `process.set_limits`.
         confinement: Fields of the `Confinement` that it applies to itself.
         facts: Facts of the outside, for a trial of the sandbox; empty for none.
     """
@@ -65,7 +69,7 @@ def adopt_orphans() -> None:
 
 
 def enter(entry: Entry, anchor: int | None) -> socket.socket:
-    """Enter a sandbox; call it in a process that was forked for it.
+    """Enter a sandbox, in a process that was forked for this purpose.
 
     `anchor` is its pidfd; None where there are no namespaces to join.
 
@@ -81,7 +85,7 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
         set_limits(*entry.limits)
         give_up_rights(Confinement(**entry.confinement))
         # As after the start of a program; the process has no more rights than others inside.
-        ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
+        open_memory()
         if entry.facts:
             attempted(entry.facts)
         close_memory()
@@ -94,7 +98,7 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
 
 
 def _join(anchor: int, namespaces: int) -> None:
-    """Join namespaces; only a child of this process is in the one for process ids."""
+    """Join namespaces. Only a child of this process is in the namespace of process ids."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(anchor, namespaces) < 0:
         raise OSError(ctypes.get_errno(), "setns")

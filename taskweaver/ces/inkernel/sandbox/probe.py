@@ -1,4 +1,4 @@
-"""Attempts, inside a sandbox, the actions it must prevent; prints those that succeeded.
+"""Trial inside a sandbox of the actions that the sandbox must prevent.
 
 It is run as a program by its path, with the facts of the outside as JSON, and imports nothing but
 the standard library: the sandbox is tried, not this package. A process that entered a sandbox calls
@@ -36,14 +36,8 @@ def _leaves(folder: Path) -> None:
     folder.rmdir()
 
 
-def _connects(address: Any, family: int = socket.AF_INET) -> None:
-    with socket.socket(family) as probe:
-        probe.settimeout(2)
-        probe.connect(address)
-
-
-def _connects_by_mptcp(address: Any) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, _MPTCP) as probe:
+def _connects(address: Any, family: int = socket.AF_INET, protocol: int = 0) -> None:
+    with socket.socket(family, socket.SOCK_STREAM, protocol) as probe:
         probe.settimeout(2)
         probe.connect(address)
 
@@ -51,10 +45,6 @@ def _connects_by_mptcp(address: Any) -> None:
 def _connects_by_sending(address: Any) -> None:
     with socket.socket() as probe:
         probe.sendto(b"x", socket.MSG_FASTOPEN, address)
-
-
-def _makes_a_user_namespace() -> bool:
-    return bool(ctypes.CDLL(None).unshare(_NEW_USER_NAMESPACE) == 0)
 
 
 def _outlives_its_owner() -> bool:
@@ -68,8 +58,8 @@ def _has_capabilities() -> bool:
     return any(int(line.split(":\t", 1)[1], 16) for line in lines if line.startswith("Cap"))
 
 
-def _may_gain_rights() -> bool:
-    return "NoNewPrivs:\t1\n" not in Path("/proc/self/status").read_text()
+def _lacks(line: str) -> bool:
+    return line not in Path("/proc/self/status").read_text()
 
 
 def _changes_its_program() -> None:
@@ -87,7 +77,7 @@ def _shares_memory() -> bool:
 
 
 def _holds_files_of_outside() -> bool:
-    """Return whether an open file lies on a mount that is not its own; no path may lead there."""
+    """Return whether an open file lies on a foreign mount, where no path may lead."""
     mounts = {line.split()[0] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     held = set()
     for fd in map(int, os.listdir("/proc/self/fd")):  # noqa: PTH208 - numbers are wanted
@@ -98,16 +88,8 @@ def _holds_files_of_outside() -> bool:
     return not held <= mounts
 
 
-def _is_unfiltered() -> bool:
-    return "Seccomp:\t2\n" not in Path("/proc/self/status").read_text()
-
-
 def _sees_devices() -> bool:
     return any((Path("/dev") / name).exists() for name in ("kmsg", "mem", "fuse", "loop-control"))
-
-
-def _signals(pid: int) -> None:
-    os.kill(pid, 0)
 
 
 def _shares(namespace: str, outer: list[str]) -> bool:
@@ -122,17 +104,17 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "make a folder at the top", lambda: _leaves(Path("/") / new)
     yield "write a setting of the system", lambda: _writes("/proc/sys/vm/swappiness")
     yield "connect to the machine", lambda: _connects(("127.0.0.1", facts["port"]))
-    yield "connect by MPTCP", lambda: _connects_by_mptcp(("127.0.0.1", facts["port"]))
+    yield "connect by MPTCP", lambda: _connects(("127.0.0.1", facts["port"]), protocol=_MPTCP)
     yield "connect by sending", lambda: _connects_by_sending(("127.0.0.1", facts["port"]))
     yield "connect to an abstract socket", lambda: _connects(facts["abstract"], socket.AF_UNIX)
     yield "make a vsock", lambda: socket.socket(_VSOCK, socket.SOCK_STREAM).close()
-    yield "signal a process outside", lambda: _signals(facts["pid"])
+    yield "signal a process outside", lambda: os.kill(facts["pid"], 0)
     yield "read another's environment", lambda: Path(f"/proc/{facts['pid']}/environ").read_bytes()
     yield "hold capabilities", _has_capabilities
-    yield "gain rights from a program", _may_gain_rights
+    yield "gain rights from a program", lambda: _lacks("NoNewPrivs:\t1\n")
     yield "change its own program", _changes_its_program
     yield "share memory with another", _shares_memory
-    yield "make any system call", _is_unfiltered
+    yield "make any system call", lambda: _lacks("Seccomp:\t2\n")
     yield "see the machine's devices", _sees_devices
     if facts["is_entered"]:
         yield "hold files of outside", _holds_files_of_outside
@@ -141,11 +123,13 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "share the owner's terminal session", lambda: os.getsid(0) in {0, facts["session"]}
     for name in NAMESPACES:
         yield f"share the {name} namespace", partial(_shares, name, facts["ns"])
-    yield "make a user namespace", _makes_a_user_namespace  # last: it would change the others
+    # Last: it would change the others.
+    unshare = ctypes.CDLL(None).unshare
+    yield "make a user namespace", lambda: bool(unshare(_NEW_USER_NAMESPACE) == 0)
 
 
 def attempted(facts: dict[str, Any]) -> list[str]:
-    """Try everything; return the names of successful attempts, and leave them in a file."""
+    """Try everything, and return the names of successful attempts, also as a file."""
     done = []
     for name, attempt in _attempts(facts):
         try:

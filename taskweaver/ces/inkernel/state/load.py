@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.inkernel.state.chunks import ChunkSource
-from taskweaver.ces.inkernel.state.manifest import FORMAT, version_problems
-from taskweaver.ces.inkernel.state.pickling.scope import clip, reason_of, type_name
+from taskweaver.ces.inkernel.state.chunks import (
+    ChunkSource,
+    DamagedChunk,
+    no_collection,
+    read_entry,
+)
+from taskweaver.ces.inkernel.state.pickling.rebuild import Namespace
+from taskweaver.ces.inkernel.state.pickling.scope import clip, library_version, reason_of, type_name
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.process_state import restore_process
-from taskweaver.ces.inkernel.state.reading import DamagedChunk, no_collection, read_entry
+from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
-__all__ = ["ChunkSource", "Problem", "load_state", "mark_missing"]
+StateEntry = Mapping[str, Any]
+"""Manifest of a stored state, or a part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A difference between the stored and the restored state; no name means all variables."""
+    """A difference between the stored and the restored state. No name means all variables."""
 
     name: str
     reason: str
 
 
-def load_state(
-    manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
-) -> list[Problem]:
+def load_state(manifest: StateEntry, namespace: Namespace, source: ChunkSource) -> list[Problem]:
     """Put stored variables into a namespace, in their old order, and restore the process's state.
 
     Variables that are lost come back as placeholders.
@@ -39,7 +44,7 @@ def load_state(
     Raises:
         ValueError: If the manifest has another format.
     """
-    if manifest.get("format") != FORMAT:
+    if manifest.get("format") != STATE_FORMAT:
         raise ValueError(f"a stored state of format {manifest.get('format')!r} cannot be read")
     with warnings.catch_warnings(), no_collection():
         warnings.simplefilter("ignore")
@@ -49,7 +54,7 @@ def load_state(
     return loading.problems
 
 
-def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
+def mark_missing(namespace: Namespace, names: Mapping[str, str]) -> None:
     """Replace variables that changed after the stored state by placeholders."""
     for name, reason in names.items():
         kind = type_name(type(namespace[name])) if name in namespace else "the variable"
@@ -57,14 +62,12 @@ def mark_missing(namespace: dict[str, Any], names: Mapping[str, str]) -> None:
 
 
 class _Loading:
-    def __init__(
-        self, manifest: Mapping[str, Any], namespace: dict[str, Any], source: ChunkSource
-    ) -> None:
+    def __init__(self, manifest: StateEntry, namespace: Namespace, source: ChunkSource) -> None:
         self._manifest = manifest
         self._namespace = namespace
         self._source = source
         self._loaded: dict[str, Any] = {}
-        self.problems = [Problem("", text) for text in version_problems(manifest)]
+        self.problems = [Problem("", text) for text in _version_problems(manifest)]
 
     def run(self) -> None:
         """Load the islands, and put all variables in order."""
@@ -77,7 +80,10 @@ class _Loading:
             waiting = failed
         for island in waiting:
             self._read_apart(island)
-        self._add_placeholders()
+        for lost in self._manifest["lost"]:
+            if lost["name"] not in self._loaded:
+                placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
+                self._loaded[lost["name"]] = placeholder
         for name in self._manifest["order"]:
             if name in self._loaded:
                 self._namespace.pop(name, None)
@@ -93,8 +99,8 @@ class _Loading:
             except Exception as error:  # noqa: BLE001 - one part takes no others with it; it is reported
                 self.problems.append(Problem("", f"{name} is not restored: {reason_of(error)}"))
 
-    def _read(self, entry: Mapping[str, Any]) -> BaseException | None:
-        """Read an island; return the error if that fails."""
+    def _read(self, entry: StateEntry) -> BaseException | None:
+        """Read an island, and return the error on failure."""
         if entry["stream"] is None:
             return DamagedChunk("they could not be pickled together")
         remarks: list[str] = []
@@ -104,16 +110,13 @@ class _Loading:
             raise
         except BaseException as error:  # noqa: BLE001 - objects are the user's code
             return error
-        self._enter(found, entry["names"], remarks)
-        return None
-
-    def _enter(self, found: Mapping[str, Any], names: list[str], remarks: list[str]) -> None:
-        self.problems += [Problem(names[0], remark) for remark in remarks]
-        for name in names:
+        self.problems += [Problem(entry["names"][0], remark) for remark in remarks]
+        for name in entry["names"]:
             if name in found:
                 self._loaded[name] = self._namespace[name] = found[name]
+        return None
 
-    def _read_apart(self, island: Mapping[str, Any]) -> None:
+    def _read_apart(self, island: StateEntry) -> None:
         """Read the variables of an island from their own streams."""
         names = island["names"]
         error = self._read(island)
@@ -135,11 +138,26 @@ class _Loading:
         self.problems.append(Problem(name, clip(reason)))
         self._loaded[name] = LostObject(kind, clip(reason))
 
-    def _add_placeholders(self) -> None:
-        for lost in self._manifest["lost"]:
-            if lost["name"] not in self._loaded and lost["name"] in self._manifest["order"]:
-                placeholder = LostObject(lost["type"], lost["reason"], lost["cell"])
-                self._loaded[lost["name"]] = placeholder
+
+def _version_problems(manifest: StateEntry) -> list[str]:
+    """Return a phrase for each version that differs too much to rely on."""
+    problems = []
+    versions = {"python": manifest["python"], **manifest["versions"]}
+    for name in ("python", "numpy", "pandas"):
+        stored = versions.get(name)
+        if stored:
+            present = platform.python_version() if name == "python" else _present(name)
+            if stored.split(".")[:2] != present.split(".")[:2]:
+                problems.append(f"stored with {name} {stored}, read with {present or 'none'}")
+    return problems
+
+
+def _present(name: str) -> str:
+    try:
+        __import__(name)
+    except ImportError:
+        return ""
+    return library_version(name)
 
 
 def _reason(error: BaseException) -> str:

@@ -9,7 +9,7 @@ LOST_MARK = "is not in the restored state"
 
 
 class LostObject:
-    """Stand-in, at its place, for an object that could not be stored or read back.
+    """Stand-in for an object that could not be stored or read back.
 
     Use of it raises an error that names the object and the reason: attributes, items,
     iteration, calls, `with`, arithmetic and ordering. Copying, printing, pickling and `==` work.

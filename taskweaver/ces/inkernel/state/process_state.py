@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import random
 import sys
@@ -12,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS, configure_libraries
-from taskweaver.ces.inkernel.process.base import BASE, OWN_VARIABLES
+from taskweaver.ces.inkernel.process import BASE, OWN_VARIABLES
 from taskweaver.utils.redact import names_a_secret, redact_known
 
 
 class _Numbers:
-    """State of `random` as it was before a fork, which reseeds the generator in the child."""
+    """State of `random` before a fork, which reseeds the generator in the child."""
 
     def __init__(self) -> None:
         self._process = 0
@@ -28,7 +29,7 @@ class _Numbers:
         self._process, self._state = os.getpid(), random.getstate()
 
     def read(self) -> Any:
-        """Return the state of the parent at the fork; of this process if it is no child."""
+        """Return the state of the parent at the fork, or of this process without a parent."""
         return self._state if self._process == os.getppid() else random.getstate()
 
 
@@ -36,12 +37,12 @@ _numbers = _Numbers()
 
 
 def process_state() -> dict[str, Any]:
-    """Return the state of the process by part; parts of libraries only if these are loaded."""
+    """Map each part of the process's state to a value. Parts of absent libraries are left out."""
     return {name: value for name, (read, _) in _PARTS.items() if (value := read()) is not None}
 
 
 def restore_process(name: str, value: Any) -> None:
-    """Restore one part of the process's state; skip a part that only earlier releases stored.
+    """Restore one part of the process's state, unless only earlier releases stored the part.
 
     Raises:
         Exception: Whatever a library raises.
@@ -61,7 +62,7 @@ def withheld_variables() -> list[str]:
 
 
 def _environment() -> Any:
-    """Return variables that differ from the first ones, without secrets."""
+    """Return variables that differ from the first environment, without secrets."""
     base = BASE.environment
     changed = {
         name: value
@@ -85,7 +86,7 @@ def _set_environment(difference: tuple[Mapping[str, str], list[str]]) -> None:
 
 
 def _import_path() -> Any:
-    """Return folders added before and after the first ones, and those removed."""
+    """Return folders added before and after the first path, and removed folders."""
     base, own = BASE.path, {"", str(Path.cwd())}
     kept = [entry for entry in sys.path if entry in base]
     added = [entry for entry in sys.path if entry not in base and entry not in own]
@@ -103,41 +104,20 @@ def _set_import_path(difference: tuple[list[str], list[str], list[str]]) -> None
     sys.path[:] = [*before, *kept, *after]
 
 
-def _numpy_numbers() -> Any:
-    numpy = sys.modules.get("numpy.random")
-    return None if numpy is None else numpy.get_state(legacy=False)
+def _of_library(
+    name: str, read: Callable[[Any], Any], restore: Callable[[Any, Any], None]
+) -> tuple[Callable[[], Any], Callable[[Any], None]]:
+    """Return the functions of a part that read and restore the state in a loaded module."""
 
+    def present() -> Any:
+        module = sys.modules.get(name)
+        return None if module is None else read(module)
 
-def _set_numpy_numbers(state: Any) -> None:
-    import numpy as np
-
-    np.random.set_state(state)
-
-
-def _numpy_errors() -> Any:
-    numpy: Any = sys.modules.get("numpy")
-    return None if numpy is None else numpy.geterr()
-
-
-def _set_numpy_errors(kinds: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    np.seterr(**kinds)
-
-
-def _numpy_printing() -> Any:
-    numpy: Any = sys.modules.get("numpy")
-    return None if numpy is None else numpy.get_printoptions()
-
-
-def _set_numpy_printing(options: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    np.set_printoptions(**options)
+    return present, lambda value: restore(importlib.import_module(name), value)
 
 
 def _pandas_options() -> Any:
-    """Return the options of pandas that differ from those of a fresh kernel."""
+    """Return the options of pandas that differ from a fresh kernel."""
     pandas: Any = sys.modules.get("pandas")
     registered = getattr(sys.modules.get("pandas._config.config"), "_registered_options", None)
     if pandas is None or registered is None:
@@ -162,25 +142,28 @@ def _set_pandas_options(options: Mapping[str, Any]) -> None:
             pd.set_option(key, value)
 
 
-def _known_files() -> Any:
-    """Return the files whose tables were reported; see `taskweaver.tables.session.Reads`."""
-    tables: Any = sys.modules.get("taskweaver.tables.session")
-    return None if tables is None else tables.READS.known()
-
-
-def _set_known_files(known: Any) -> None:
-    from taskweaver.tables.session import READS
-
-    READS.restore(known)
-
-
 _PARTS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
     "environment": (_environment, _set_environment),
     "import path": (_import_path, _set_import_path),
     "random": (_numbers.read, random.setstate),
-    "numpy.random": (_numpy_numbers, _set_numpy_numbers),
-    "numpy errors": (_numpy_errors, _set_numpy_errors),
-    "numpy print options": (_numpy_printing, _set_numpy_printing),
+    "numpy.random": _of_library(
+        "numpy.random",
+        lambda numbers: numbers.get_state(legacy=False),
+        lambda numbers, state: numbers.set_state(state),
+    ),
+    "numpy errors": _of_library(
+        "numpy", lambda numpy: numpy.geterr(), lambda numpy, kinds: numpy.seterr(**kinds)
+    ),
+    "numpy print options": _of_library(
+        "numpy",
+        lambda numpy: numpy.get_printoptions(),
+        lambda numpy, options: numpy.set_printoptions(**options),
+    ),
     "pandas options": (_pandas_options, _set_pandas_options),
-    "files of tables": (_known_files, _set_known_files),
+    # The files whose tables were reported; see `Reads` there.
+    "files of tables": _of_library(
+        "taskweaver.tables.session",
+        lambda tables: tables.READS.known(),
+        lambda tables, known: tables.READS.restore(known),
+    ),
 }

@@ -1,35 +1,65 @@
-"""Saving: from a namespace to a manifest and chunks."""
+"""Saving: from a namespace to islands, chunks and a manifest.
+
+An island is the variables that share objects, and are therefore stored in one stream.
+"""
 
 from __future__ import annotations
 
 import builtins
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import pathlib
+import platform
+import re
+import sys
+import types
+import uuid
 import warnings
+import zoneinfo
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
-from taskweaver.ces.inkernel.state.chunks import ChunkSink
-from taskweaver.ces.inkernel.state.islands import Island, find_islands
-from taskweaver.ces.inkernel.state.manifest import FORMAT, library_versions, python_version
+from taskweaver.ces.inkernel.state.chunks import (
+    ChunkSink,
+    chunk_name,
+    no_collection,
+    spans,
+    unpickle,
+)
 from taskweaver.ces.inkernel.state.pickling import frames
 from taskweaver.ces.inkernel.state.pickling.pickler import Pickled, pickle_variables
 from taskweaver.ces.inkernel.state.pickling.scope import (
     MAX_TEXT,
     CannotStore,
+    GlobalsToken,
     Loss,
     SaveScope,
     clip,
+    library_version,
     reason_of,
     standard_tokens,
     type_name,
 )
 from taskweaver.ces.inkernel.state.process_state import process_state, withheld_variables
-from taskweaver.ces.inkernel.state.reading import no_collection, unpickle
-from taskweaver.ces.inkernel.state.table import ChunkTable, Entry, chunks_of
+from taskweaver.ces.inkernel.wire import STATE_FORMAT
 
-__all__ = ["ChunkSink", "Subject", "save_state"]
-
+_ATOMS = frozenset(
+    {
+        *(str, bytes, int, float, complex, bool, range, type(None), type(...)),
+        *(types.CodeType, re.Pattern, uuid.UUID, decimal.Decimal, fractions.Fraction),
+        *(datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone),
+        *(zoneinfo.ZoneInfo, pathlib.PosixPath, pathlib.PurePosixPath),
+    }
+)
+_MAX_DEPTH = 20
+_BY_NAME = (type, types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper)  # noqa: SLF001
+_VALUES = (("numpy", "dtype"), ("numpy", "generic"), ("pandas.api.extensions", "ExtensionDtype"))
+Entry = dict[str, Any]
 MAX_VARIABLES = 10_000
 MAX_LOSSES = 20
 """Losses listed for one variable; a list of a thousand connections is one sentence."""
@@ -41,6 +71,129 @@ _KERNEL_NAMES = frozenset(
 )
 _proven: list[Any] = []
 """Objects read back: their finalizers may remove files, and must not run in this process."""
+
+
+@dataclass(slots=True)
+class Island:
+    """Variables in one stream.
+
+    Attributes:
+        own: Each variable pickled alone, by name.
+        joint: All pickled together; none if there is one, or if that fails.
+    """
+
+    own: dict[str, Pickled]
+    joint: Pickled | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the variables."""
+        return list(self.own)
+
+    @property
+    def pickled(self) -> Pickled | None:
+        """The pickling of all variables."""
+        return next(iter(self.own.values())) if len(self.own) == 1 else self.joint
+
+
+def find_islands(pickled: Mapping[str, Pickled]) -> list[Island]:
+    """Group variables that share an object whose identity matters, in their order."""
+    names = list(pickled)
+    leader = list(range(len(names)))
+    holders: dict[int, int] = {}
+
+    def lead(number: int) -> int:
+        while leader[number] != number:
+            leader[number] = leader[leader[number]]
+            number = leader[number]
+        return number
+
+    # The largest comes last, and need not be remembered.
+    by_size = sorted(range(len(names)), key=lambda number: len(pickled[names[number]].memo))
+    for number in by_size:
+        found = pickled[names[number]]
+        # Sets of ids are compared in C; only objects that are shared are looked at in Python.
+        for id_ in found.memo.keys() & holders.keys():
+            if lead(holders[id_]) != lead(number) and _joins(found, id_):
+                first, second = sorted((lead(holders[id_]), lead(number)))
+                leader[second] = first
+        if number != by_size[-1]:
+            holders.update(dict.fromkeys(found.memo, number))
+    groups: dict[int, dict[str, Pickled]] = {}
+    for number, name in enumerate(names):
+        groups.setdefault(lead(number), {})[name] = pickled[name]
+    return [Island(own) for own in groups.values()]
+
+
+def _joins(pickled: Pickled, id_: int) -> bool:
+    """Return whether two variables that share an object must be restored together."""
+    if id_ in pickled.notes.by_value:
+        return True
+    neutral = id_ in pickled.notes.neutral or id_ in pickled.notes.scope.constants
+    return not neutral and not _is_value(pickled.memo[id_][1])
+
+
+def _is_value(obj: Any, depth: int = 0) -> bool:
+    """Return whether an equal object can replace an object, or a name restores the object."""
+    kind = type(obj)
+    if kind in _ATOMS:
+        return True
+    if kind in {tuple, frozenset}:
+        return depth < _MAX_DEPTH and all(_is_value(item, depth + 1) for item in obj)
+    # Not `isinstance`: a proxy says that it is of the class it stands for.
+    if issubclass(kind, (*_BY_NAME, enum.Enum, GlobalsToken)):
+        return True
+    bases = (getattr(sys.modules.get(module), name, None) for module, name in _VALUES)
+    return any(base is not None and issubclass(kind, base) for base in bases)
+
+
+class ChunkTable:
+    """Chunks of a save.
+
+    Attributes:
+        data: Memory that each chunk is written from, by name.
+    """
+
+    def __init__(self) -> None:
+        self.data: dict[str, memoryview] = {}
+
+    def pickled(self, pickled: Pickled | None) -> Entry:
+        """Return the entry of a pickling, without a stream if there is none.
+
+        A stream has its length and chunks. A buffer has its length, the offset of the cuts, chunks,
+        and whether it is read only.
+        """
+        if pickled is None:
+            return {"stream": None, "buffers": []}
+        return {
+            "stream": [len(pickled.stream), self._cut(memoryview(pickled.stream))],
+            "buffers": [[one.nbytes, 0, self._cut(one), one.readonly] for one in pickled.buffers],
+        }
+
+    def island(self, island: Island) -> Entry:
+        """Return the entry of an island."""
+        entry = {"names": island.names, **self.pickled(island.pickled)}
+        if len(island.own) > 1:
+            entry["own"] = {name: self.pickled(own) for name, own in island.own.items()}
+        return entry
+
+    def _cut(self, data: memoryview) -> list[str]:
+        names = []
+        for begin, end in spans(data.nbytes):
+            name = chunk_name(data[begin:end])
+            self.data.setdefault(name, data[begin:end])
+            names.append(name)
+        return names
+
+
+def chunks_of(entry: Entry) -> list[str]:
+    """Return the names of all chunks of an entry, each once, in order."""
+    found = dict[str, None]()
+    for part in (entry, *entry.get("own", {}).values()):
+        streams = [] if part["stream"] is None else [part["stream"][1]]
+        for names in (*streams, *(buffer[2] for buffer in part["buffers"])):
+            found |= dict.fromkeys(names)
+    return list(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +215,8 @@ class Subject:
     max_variable_bytes: int
 
 
-def save_state(subject: Subject, sink: ChunkSink) -> dict[str, Any]:
-    """Write the chunks of a namespace; return the manifest, which is plain JSON.
+def save_state(subject: Subject, sink: ChunkSink) -> Entry:
+    """Write the chunks of a namespace, and return the manifest, which is plain JSON.
 
     Call it in a forked child that ends without clean-up: stored objects are read back to prove
     that they can be, which may reset attributes of classes and leaves copies behind.
@@ -83,23 +236,24 @@ class _Save:
         self._table = ChunkTable()
         self._lost: dict[str, list[Loss]] = {}
 
-    def run(self, parts: dict[str, Any]) -> dict[str, Any]:
+    def run(self, parts: Entry) -> Entry:
         """Pickle, prove and write everything."""
         found = list(self._variables())
         variables = dict(found[-MAX_VARIABLES:])
         if len(variables) < len(found):
             reason = f"{len(found) - len(variables)} older variables are not stored"
             self._lost["..."] = [Loss("...", reason, "")]
-        islands = find_islands(self._pickle_each(variables))
+        each = {name: self._pickle_one(name, value) for name, value in variables.items()}
+        islands = find_islands({name: one for name, one in each.items() if one is not None})
         for island in islands:
             self._join(island, variables)
         islands, entries = self._store(islands, variables)
         kept = {name: own for island in islands for name, own in island.own.items()}
         process = self._process(parts)
         return {
-            "format": FORMAT,
-            "python": python_version(),
-            "versions": library_versions(self._scope.handlers),
+            "format": STATE_FORMAT,
+            "python": platform.python_version(),
+            "versions": _library_versions(self._scope.handlers),
             "order": [name for name in variables if len(name) <= MAX_TEXT],
             "islands": entries,
             "variables": {
@@ -139,16 +293,8 @@ class _Save:
             if not is_own and not is_unused:
                 yield str(name), value
 
-    def _pickle_each(self, variables: dict[str, Any]) -> dict[str, Pickled]:
-        found = {}
-        for name, value in variables.items():
-            pickled = self._pickle_one(name, value)
-            if pickled is not None:
-                found[name] = pickled
-        return found
-
     def _pickle_one(self, name: str, value: Any) -> Pickled | None:
-        """Pickle one variable; list it and return nothing if that fails."""
+        """Pickle one variable. On failure list the variable, and return None."""
         try:
             pickled = self._pickled(name, value)
         except RecursionError:
@@ -165,7 +311,7 @@ class _Save:
         return pickled
 
     def _pickled(self, name: str, value: Any) -> Pickled:
-        """Pickle one variable, within its limits.
+        """Pickle one variable, within the limits.
 
         Raises:
             CannotStore: If it must not be stored.
@@ -191,7 +337,7 @@ class _Save:
         self._lost[name] = [Loss(type_name(type(value)), clip(reason), cell)]
 
     def _join(self, island: Island, variables: Mapping[str, Any]) -> None:
-        """Pickle the variables of an island together; without a stream if that fails."""
+        """Pickle the variables of an island together. On failure the island has no stream."""
         island.joint = None
         if len(island.own) < 2:
             return
@@ -205,7 +351,7 @@ class _Save:
             island.joint = joint
 
     def _prove(self, island: Island, entry: Entry, variables: Mapping[str, Any]) -> Entry | None:
-        """Read an island back; list variables that cannot be read.
+        """Read an island back, and list variables that cannot be read.
 
         Returns:
             The island's entry in the manifest; nothing if none of it can be read.
@@ -242,7 +388,7 @@ class _Save:
         missing = self._sink.missing(names)
         for name in names:
             if name in missing:
-                self._sink.write(name, self._table.data(name))
+                self._sink.write(name, self._table.data[name])
 
     def _losses(self, variables: Mapping[str, Any]) -> list[dict[str, str]]:
         """Return the list of losses, in the order of the variables."""
@@ -256,8 +402,8 @@ class _Save:
                 entries.append(_loss_entry(name, more))
         return entries
 
-    def _process(self, parts: dict[str, Any]) -> dict[str, Any]:
-        """Write the state of the process beside the namespace; return its entries by part."""
+    def _process(self, parts: Entry) -> Entry:
+        """Write the state of the process beside the namespace, and map parts to entries."""
         reason = "secrets of the environment are not stored: set it again"
         for name in withheld_variables():
             self._lost[f"os.environ[{name!r}]"] = [Loss("str", reason, "")]
@@ -274,6 +420,12 @@ class _Save:
         return entries
 
 
+def _library_versions(kinds: Iterable[type]) -> dict[str, str]:
+    """Return the versions of the libraries that define some types, by name of the library."""
+    tops = {str(getattr(kind, "__module__", "")).partition(".")[0] for kind in kinds}
+    return {top: version for top in sorted(tops) if (version := library_version(top))}
+
+
 def _loses_no_more(joint: Pickled, apart: list[Pickled]) -> bool:
     """Return whether variables pickled together have the same placeholders as pickled alone."""
     known = {(loss.type, loss.reason) for own in apart for loss in own.notes.lost.values()}
@@ -285,9 +437,4 @@ def _loses_no_more(joint: Pickled, apart: list[Pickled]) -> bool:
 
 
 def _loss_entry(name: str, loss: Loss) -> dict[str, str]:
-    return {
-        "name": clip(name),
-        "type": clip(loss.type),
-        "reason": clip(loss.reason),
-        "cell": clip(loss.cell),
-    }
+    return {field: clip(text) for field, text in {"name": name, **asdict(loss)}.items()}

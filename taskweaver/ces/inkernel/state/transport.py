@@ -1,4 +1,4 @@
-"""The kernel's end of a state transfer; see `ces.state.transfer` for the messages."""
+"""The kernel's end of a state transfer. `ces.state_transfer` describes the messages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taskweaver.ces.inkernel.process.forked import ForkRequest, fork
-from taskweaver.ces.inkernel.state.classes import note_classes
+from taskweaver.ces.inkernel.process import ForkRequest, fork
 from taskweaver.ces.inkernel.state.load import Problem, load_state, mark_missing
+from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 from taskweaver.ces.inkernel.wire import Wire, WireError
 
@@ -22,8 +22,8 @@ _LONGEST_S = 3600
 _NICENESS = 10
 
 
-class _Sink:
-    """Sends chunks to the host."""
+class _HostChunks:
+    """The host as destination and origin of chunks."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -40,13 +40,6 @@ class _Sink:
     def at(self, variable: str) -> None:
         """Report the variable that is being written now."""
         self._wire.send({"at": variable[:500]})
-
-
-class _Source:
-    """Asks the host for chunks."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
 
     def read(self, name: str, size: int, into: memoryview) -> None:
         """Fill a buffer with a chunk.
@@ -65,12 +58,12 @@ class _Source:
         raise ValueError(answer.get("error") or "it has another size")
 
     def damaged(self, name: str) -> None:
-        """Report a chunk whose bytes do not fit its name."""
+        """Report a chunk whose bytes do not fit the name."""
         self._wire.send({"damaged": name})
 
 
 def fork_writer(request: ForkRequest, subject: Subject) -> int:
-    """Fork a child that writes the namespace as it is now; return its process id.
+    """Fork a child that writes the present namespace, and return the child's process id.
 
     Raises:
         OSError: If the system has no room for another process.
@@ -90,7 +83,7 @@ def fork_writer(request: ForkRequest, subject: Subject) -> int:
 
 
 def _write(connection: socket.socket, subject: Subject) -> None:
-    """Write the state when the host is ready; runs in the child."""
+    """Write the state in the child when the host is ready."""
     gc.disable()  # looking for garbage would copy the memory that is shared with the kernel
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
@@ -100,7 +93,9 @@ def _write(connection: socket.socket, subject: Subject) -> None:
     wire.receive()  # the writer of an earlier round may still be at work
     os.nice(_NICENESS)
     try:
-        manifest = json.dumps(save_state(subject, _Sink(wire)), separators=(",", ":")).encode()
+        manifest = json.dumps(
+            save_state(subject, _HostChunks(wire)), separators=(",", ":")
+        ).encode()
         wire.send({"manifest": True, "size": len(manifest)}, manifest)
     except WireError:
         raise
@@ -125,7 +120,7 @@ def restore(path: str, namespace: dict[str, Any], missing: Mapping[str, str]) ->
         connection.connect(path)
         wire = Wire(connection)
         manifest = json.loads(wire.receive_bytes(wire.receive()["size"]))
-        problems = load_state(manifest, namespace, _Source(wire))
+        problems = load_state(manifest, namespace, _HostChunks(wire))
         wire.send({"done": True})
     mark_missing(namespace, missing)
     return problems

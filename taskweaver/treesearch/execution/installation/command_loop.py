@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from taskweaver.ces.command.command import CommandResult
+from taskweaver.ces.command import CommandResult
 from taskweaver.treesearch.execution.commands import last_lines
 
 STEPS_FILE = "phase1_steps.jsonl"

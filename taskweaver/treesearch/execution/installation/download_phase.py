@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from taskweaver.ces.command.command import CommandResult
+from taskweaver.ces.command import CommandResult
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.installation.command_loop import (
     BadReply,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from taskweaver.ces.inkernel.state.pickling.files import local_path
-from taskweaver.ces.inkernel.state.pickling.reducers import reduce_object
+from taskweaver.ces.inkernel.state.pickling.reducers import local_path, reduce_object
 from taskweaver.ces.inkernel.state.pickling.scope import Notes
 
 

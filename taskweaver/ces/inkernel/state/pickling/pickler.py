@@ -1,18 +1,29 @@
-"""The pickler of variables: placeholders, tokens and out-of-band buffers."""
+"""The pickler of variables: reducers by type, placeholders, tokens and out-of-band buffers."""
 
 from __future__ import annotations
 
+import enum
+import functools
 import io
+import logging
 import pickle
+import socket
+import subprocess
+import sys
+import threading
+import types
+import typing
+import weakref
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
 from cloudpickle import cloudpickle
 
-from taskweaver.ces.inkernel.state.pickling.kinds import handler_of, is_library
-from taskweaver.ces.inkernel.state.pickling.reducers import reduce_function
+from taskweaver.ces.inkernel.state.pickling import arrays, frames, rebuild, reducers
+from taskweaver.ces.inkernel.state.pickling.reducers import refuse
 from taskweaver.ces.inkernel.state.pickling.scope import (
+    Handler,
     Loss,
     Notes,
     SaveScope,
@@ -21,8 +32,98 @@ from taskweaver.ces.inkernel.state.pickling.scope import (
 )
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 
+_EXACT: dict[type, Handler] = {
+    types.FunctionType: reducers.reduce_any_function,
+    types.CellType: reducers.reduce_cell,
+    functools._lru_cache_wrapper: reducers.reduce_cached,  # noqa: SLF001 - the type has no other name
+    type(threading.Lock()): lambda _notes, _lock: (rebuild.lock, ()),
+    type(threading.RLock()): lambda _notes, _lock: (rebuild.recursive_lock, ()),
+    typing.TypeVar: reducers.reduce_type_variable,
+    memoryview: reducers.reduce_memoryview,
+    weakref.WeakKeyDictionary: reducers.reduce_weak_mapping,
+    weakref.WeakValueDictionary: reducers.reduce_weak_mapping,
+    types.GeneratorType: refuse("a generator cannot be stored"),
+    types.CoroutineType: refuse("a coroutine cannot be stored"),
+    types.AsyncGeneratorType: refuse("a generator cannot be stored"),
+    weakref.ReferenceType: refuse("a weak reference cannot be stored"),
+}
+_BASES: tuple[tuple[type, Handler], ...] = (
+    (type, reducers.reduce_class),
+    (LostObject, refuse("")),
+    (types.ModuleType, reducers.reduce_module),
+    (enum.Enum, reducers.reduce_neutral),
+    (logging.Logger, reducers.reduce_neutral),
+    (threading.Thread, refuse("a thread cannot be stored")),
+    (socket.socket, refuse("a network connection cannot be stored")),
+    (subprocess.Popen, refuse("a process cannot be stored")),
+    (io.TextIOWrapper, reducers.reduce_file),
+    (io.FileIO, reducers.reduce_file),
+    (io.BufferedReader, reducers.reduce_file),
+    (io.BufferedWriter, reducers.reduce_file),
+    (io.BufferedRandom, reducers.reduce_file),
+)
+_CONTAINERS = (
+    types.FunctionType,
+    types.MethodType,
+    types.CellType,
+    types.SimpleNamespace,
+    types.ModuleType,
+    BaseException,
+    type,
+)
 IN_BAND_BYTES = 1 << 15
 """Buffers below this stay in the stream: a file each would cost more than it saves."""
+
+
+def _library_handler(kind: type) -> Handler | None:
+    """Return the reducer of a library's type, or nothing."""
+    if kind.__module__.partition(".")[0] == "tqdm":
+        return refuse("a progress bar cannot be stored")
+    for module, name, handler in _LIBRARY_KINDS:
+        base = getattr(sys.modules.get(module), name, None)
+        if base is not None and issubclass(kind, base):
+            return handler
+    return None
+
+
+def _reduce_shell(notes: Notes, shell: Any) -> Any:
+    notes.neutral.add(id(shell))
+    return rebuild.shell, ()
+
+
+_LIBRARY_KINDS: tuple[tuple[str, str, Handler], ...] = (
+    ("numpy", "memmap", arrays.reduce_memmap),
+    ("pandas._libs.internals", "Block", frames.reduce_block),
+    ("pandas.core.arrays.arrow", "ArrowExtensionArray", frames.reduce_arrow_array),
+    ("polars", "DataFrame", frames.reduce_polars_frame),
+    ("polars", "Series", frames.reduce_polars_series),
+    ("polars", "LazyFrame", refuse("a query that was not run cannot be stored; collect() it")),
+    ("IPython.core.interactiveshell", "InteractiveShell", _reduce_shell),
+)
+
+
+def handler_of(kind: type) -> Handler:
+    """Return the reducer of a type."""
+    if kind in _EXACT:
+        return _EXACT[kind]
+    for base, handler in _BASES:
+        if issubclass(kind, base):
+            return handler
+    return _library_handler(kind) or reducers.reduce_object
+
+
+def is_library(kind: type) -> bool:
+    """Return whether objects of a type are lost as a whole when they hold a lost object.
+
+    Objects of classes that cells defined survive, and so do containers.
+    """
+    if issubclass(kind, _CONTAINERS):
+        return False
+    try:
+        is_builtin = kind in cloudpickle._BUILTIN_TYPE_NAMES  # noqa: SLF001
+        return is_builtin or bool(cloudpickle._should_pickle_by_reference(kind))  # noqa: SLF001
+    except Exception:  # noqa: BLE001 - a metaclass is the user's code and may raise anything
+        return False
 
 
 @dataclass(slots=True)
@@ -62,7 +163,7 @@ class StatePickler(cloudpickle.Pickler):
         super().__init__(file, protocol=5, buffer_callback=self._take_buffer)
 
     def _take_buffer(self, buffer: pickle.PickleBuffer) -> bool:
-        """Keep a buffer out of the stream; true leaves it inside."""
+        """Keep a buffer out of the stream, unless the result is true."""
         raw = buffer.raw()
         if raw.nbytes < IN_BAND_BYTES:
             return True
@@ -97,11 +198,11 @@ class StatePickler(cloudpickle.Pickler):
         return reduction
 
     def _dynamic_function_reduce(self, func: FunctionType) -> Any:
-        """Reduce a function without its globals; cloudpickle would give it a private copy."""
-        return reduce_function(self.notes, func) or super()._dynamic_function_reduce(func)
+        """Reduce a function without globals, of which cloudpickle would make a private copy."""
+        return reducers.reduce_function(self.notes, func) or super()._dynamic_function_reduce(func)
 
     def dump(self, obj: Any) -> None:
-        """Pickle; a `RecursionError` passes, which cloudpickle would hide."""
+        """Pickle an object, and pass on a `RecursionError`, which cloudpickle would hide."""
         pickle.Pickler.dump(self, obj)
 
     def _lose(self, obj: Any, reason: str) -> Any:
@@ -160,7 +261,7 @@ def _dump(
 
 
 def _condemn(scope: SaveScope, lost: dict[int, Loss], holders: list[tuple[Any, set[int]]]) -> bool:
-    """Mark library objects that hold a lost one, and so on; return whether there are any."""
+    """Mark library objects that hold a lost object, at any depth, and return whether any exist."""
     reasons = {id_: loss.type for id_, loss in lost.items()}
     is_growing, has_grown = True, False
     while is_growing:

@@ -15,6 +15,8 @@ from typing import Any
 
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 
+Namespace = dict[str, Any]
+
 
 @dataclass(slots=True)
 class _Target:
@@ -25,7 +27,7 @@ class _Target:
         problems: Remarks of functions of this module, for the island being read.
     """
 
-    namespace: dict[str, Any] = field(default_factory=dict)
+    namespace: Namespace = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -33,7 +35,7 @@ _target = _Target()
 
 
 @contextmanager
-def reading_into(namespace: dict[str, Any], problems: list[str]) -> Iterator[None]:
+def reading_into(namespace: Namespace, problems: list[str]) -> Iterator[None]:
     """Make a namespace the globals of functions that are read meanwhile."""
     before = _target.namespace, _target.problems
     _target.namespace, _target.problems = namespace, problems
@@ -43,12 +45,12 @@ def reading_into(namespace: dict[str, Any], problems: list[str]) -> Iterator[Non
         _target.namespace, _target.problems = before
 
 
-def live_namespace() -> dict[str, Any]:
+def live_namespace() -> Namespace:
     """Return the namespace that is being restored."""
     return _target.namespace
 
 
-def module_globals(name: str) -> dict[str, Any]:
+def module_globals(name: str) -> Namespace:
     """Return the namespace of a module."""
     return importlib.import_module(name).__dict__
 
@@ -84,7 +86,7 @@ def fill_cell(cell: types.CellType, state: tuple[Any]) -> None:
 
 def function(
     code: types.CodeType,
-    namespace: dict[str, Any],
+    namespace: Namespace,
     closure: tuple[types.CellType, ...] | None,
 ) -> types.FunctionType:
     """Return a function whose defaults and attributes are set later."""

@@ -1,21 +1,104 @@
-"""Reduction of functions, classes, modules and of objects of the standard library."""
+"""Reduction of functions, classes, modules, files and objects of the standard library.
+
+cloudpickle gives a class of a cell a random id the first time it is pickled. In a forked child that
+id would differ in each round, and the class would be written again each round. Here the id comes
+from the process and the address of the class, which all children share.
+"""
 
 from __future__ import annotations
 
+import io
+import os
+import stat
 import sys
 import types
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from cloudpickle import cloudpickle
 
 from taskweaver.ces.inkernel.namespace import LazyModule
-from taskweaver.ces.inkernel.state.classes import track
 from taskweaver.ces.inkernel.state.pickling import rebuild
-from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes
+from taskweaver.ces.inkernel.state.pickling.scope import CannotStore, Handler, Notes, type_name
+from taskweaver.ces.inkernel.state.placeholder import ClosedFile
 
+_SINGLETONS = {type(None), type(Ellipsis), type(NotImplemented)}
+_origin: list[str] = []
 _SLOTS = (
     "__name__ __qualname__ __annotations__ __kwdefaults__ __defaults__ __module__ __doc__"
 ).split()
+
+
+def note_classes(namespace: Mapping[str, Any]) -> None:
+    """Give the classes of a namespace ids that all forked children share.
+
+    Call it in the kernel before the fork; classes found later get their ids from their addresses.
+    """
+    if not _origin:
+        _origin.append(uuid.uuid4().hex)
+    for value in list(namespace.values()):
+        found = value if issubclass(type(value), type) else type(value)
+        with suppress(Exception):  # a metaclass may raise anything; the save lists its class
+            if found.__module__ == "__main__":
+                track(found)
+
+
+def track(found: Any) -> None:
+    """Give a class or type variable its id, unless it has one."""
+    if not _origin:
+        _origin.append(uuid.uuid4().hex)
+    with cloudpickle._DYNAMIC_CLASS_TRACKER_LOCK:  # noqa: SLF001 - guarded by a test
+        by_class = cloudpickle._DYNAMIC_CLASS_TRACKER_BY_CLASS  # noqa: SLF001
+        if found not in by_class:
+            id_ = uuid.uuid5(uuid.UUID(_origin[0]), f"{found.__name__} {id(found):x}").hex
+            by_class[found] = id_
+            cloudpickle._DYNAMIC_CLASS_TRACKER_BY_ID[id_] = found  # noqa: SLF001
+
+
+def reduce_file(notes: Notes, file: Any) -> Any:
+    """Reduce a file: closed ones stay closed, those open for reading are opened again.
+
+    Raises:
+        CannotStore: If the file is open for writing, or is no file with a path.
+    """
+    if file.closed:
+        return ClosedFile, (_name(file), str(getattr(file, "mode", "")))
+    mode = str(getattr(file, "mode", ""))
+    if file.writable():
+        raise CannotStore("the file is open for writing")
+    path = _name(file)
+    if not isinstance(path, str) or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        raise CannotStore("it is no file with a path")
+    try:
+        position = file.tell()
+    except OSError as error:
+        raise CannotStore(f"its position is unknown: {error}") from None
+    options: dict[str, Any] = {"mode": mode}
+    if isinstance(file, io.TextIOWrapper):
+        options |= {"encoding": file.encoding, "errors": file.errors}
+    elif isinstance(file, io.FileIO):
+        options["buffering"] = 0
+    facts = (type_name(type(file)), notes.cell)
+    return rebuild.reopened, (local_path(path), options, position, *facts)
+
+
+def local_path(path: str) -> str:
+    """Return a path relative to the working directory if it lies there.
+
+    A branch of a session has a copy of the directory, and must not open its parent's files.
+    """
+    with suppress(ValueError, OSError):
+        return str(Path(path).relative_to(Path.cwd()))
+    return path
+
+
+def _name(file: Any) -> Any:
+    """Return the path of a file, or its number."""
+    name = getattr(file, "name", "")
+    return os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else name
 
 
 def refuse(reason: str) -> Handler:
@@ -55,31 +138,20 @@ def _global_name(obj: Any, name: str) -> Any:
 
 
 def reduce_neutral(notes: Notes, obj: Any) -> Any:
-    """Reduce an object of which each process has one, so that sharing it joins nothing."""
+    """Reduce an object that exists once in each process, so that sharing joins nothing."""
     notes.neutral.add(id(obj))
     return reduce_object(notes, obj)
 
 
 def reduce_class(notes: Notes, found: Any) -> Any:
-    """Reduce a class by name, or with its contents if a cell defined it."""
-    reduction = _by_name_or_none(found)
-    if reduction is not None:
-        return reduction
+    """Reduce a class by name, or a class of a cell with its contents."""
+    if found in cloudpickle._BUILTIN_TYPE_NAMES or found in _SINGLETONS:  # noqa: SLF001
+        return cloudpickle._class_reduce(found)  # noqa: SLF001
+    if cloudpickle._should_pickle_by_reference(found):  # noqa: SLF001
+        return NotImplemented
     track(found)
     notes.by_value.add(id(found))
     return cloudpickle._class_reduce(found)  # noqa: SLF001
-
-
-def _by_name_or_none(found: Any) -> Any:
-    special = found in cloudpickle._BUILTIN_TYPE_NAMES or found in {  # noqa: SLF001
-        type(None),
-        type(Ellipsis),
-        type(NotImplemented),
-    }
-    if special:
-        return cloudpickle._class_reduce(found)  # noqa: SLF001
-    is_known = cloudpickle._should_pickle_by_reference(found)  # noqa: SLF001
-    return NotImplemented if is_known else None
 
 
 def reduce_type_variable(notes: Notes, variable: Any) -> Any:
@@ -89,7 +161,7 @@ def reduce_type_variable(notes: Notes, variable: Any) -> Any:
 
 
 def reduce_any_function(notes: Notes, function: Any) -> Any:
-    """Reduce a function by name, or with its code if a cell defined it.
+    """Reduce a function by name, or a function of a cell with its code.
 
     Returns:
         The reduction; nothing for `cloudpickle` to make it, with a copy of the globals it uses.
@@ -101,7 +173,7 @@ def reduce_any_function(notes: Notes, function: Any) -> Any:
 
 
 def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
-    """Reduce a function to its code and a token for its globals.
+    """Reduce a function to code and a token for the globals.
 
     Returns:
         The reduction; nothing if the globals are the function's own.
@@ -125,7 +197,7 @@ def reduce_function(notes: Notes, function: types.FunctionType) -> Any:
 
 
 def reduce_cell(_notes: Notes, cell: types.CellType) -> Any:
-    """Reduce a closure cell as an object, so that functions go on sharing it."""
+    """Reduce a closure cell as an object, still shared by functions."""
     try:
         contents = cell.cell_contents
     except ValueError:
@@ -143,7 +215,7 @@ def reduce_cached(notes: Notes, function: Any) -> Any:
 
 
 def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
-    """Reduce a module to its name and the submodules that are loaded."""
+    """Reduce a module to the name and the loaded submodules."""
     name = module.__name__
     if isinstance(module, LazyModule):
         notes.neutral.add(id(module))
@@ -158,18 +230,8 @@ def reduce_module(notes: Notes, module: types.ModuleType) -> Any:
     return rebuild.module, (name, submodules)
 
 
-def reduce_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a lock to a new and open one."""
-    return rebuild.lock, ()
-
-
-def reduce_recursive_lock(_notes: Notes, _lock: Any) -> Any:
-    """Reduce a reentrant lock to a new and open one."""
-    return rebuild.recursive_lock, ()
-
-
 def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
-    """Reduce a memory view to a view of a copy of its bytes."""
+    """Reduce a memory view to a view of copied bytes."""
     shape = tuple(view.shape or ())
     if not view.c_contiguous:
         raise CannotStore("a memory view with gaps cannot be stored")
@@ -178,5 +240,5 @@ def reduce_memoryview(_notes: Notes, view: memoryview) -> Any:
 
 
 def reduce_weak_mapping(_notes: Notes, mapping: Any) -> Any:
-    """Reduce a mapping with weak keys or values, as `singledispatch` has, to its living items."""
+    """Reduce a mapping with weak keys or values, as `singledispatch` has, to living items."""
     return rebuild.weak_mapping, (type(mapping), list(mapping.items()))

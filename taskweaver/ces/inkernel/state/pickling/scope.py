@@ -14,7 +14,7 @@ MAX_TEXT = 500
 
 
 class CannotStore(Exception):
-    """An object must be replaced by a placeholder; the message is the reason."""
+    """An object must be replaced by a placeholder, with the message as the reason."""
 
 
 class GlobalsToken:
@@ -23,7 +23,7 @@ class GlobalsToken:
     __slots__ = ("_module",)
 
     def __init__(self, module: str = "") -> None:
-        """Name the module; an empty name is the kernel's namespace."""
+        """Name the module, or the kernel's namespace by ""."""
         self._module = module
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -59,7 +59,7 @@ class SaveScope:
     kept: list[Any] = field(default_factory=list)
 
     def globals_token(self, module: str = "") -> GlobalsToken:
-        """Return the token of a module's globals; of the kernel's namespace without a name."""
+        """Return the token of a module's globals, or of the kernel's namespace without a name."""
         return self.globals.setdefault(module, GlobalsToken(module))
 
 
@@ -109,10 +109,16 @@ def standard_tokens() -> dict[int, tuple[Any, ...]]:
 
 
 def type_name(kind: type) -> str:
-    """Return a class's name with its module, at most 500 characters."""
+    """Return a class's name with the module, at most 500 characters."""
     module = getattr(kind, "__module__", "")
     name = getattr(kind, "__qualname__", "?")
     return clip(name if module in {"builtins", "__main__"} else f"{module}.{name}")
+
+
+def library_version(name: str) -> str:
+    """Return the version of a loaded library, or "" when unknown."""
+    version = getattr(sys.modules.get(name), "__version__", "")
+    return version[:100] if isinstance(version, str) else ""
 
 
 def clip(text: object) -> str:

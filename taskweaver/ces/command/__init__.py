@@ -1,1 +1,0 @@
-"""Commands outside of kernels."""

@@ -1,1 +1,0 @@
-"""Plugins and host functions in the kernel."""

@@ -1,1 +1,0 @@
-"""The process of a kernel: its fork, its limits and its environment."""

@@ -1,1 +1,0 @@
-"""Views of variables and pictures for a client: pages of tables, sizes, smaller copies."""

@@ -1,1 +1,0 @@
-"""Kernels of another machine, by the kernel API of a server there."""

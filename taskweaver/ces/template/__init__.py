@@ -1,1 +1,0 @@
-"""Templates: sleeping processes from which kernels start."""
