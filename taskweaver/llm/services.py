@@ -15,13 +15,12 @@ from urllib.parse import urlsplit
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.facts.endpoint_facts import EndpointFacts
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.fitting import Windows
+from taskweaver.llm.providers.abilities import FORMS, FormLadder, ImageSupport, first_form, fixed
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.forms import FORMS, FormLadder, first_form, fixed
 from taskweaver.llm.providers.function import FunctionService
-from taskweaver.llm.providers.image_support import ImageSupport
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService

@@ -28,8 +28,8 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.facts.learnt import LearntFacts, stored_facts
-from taskweaver.llm.facts.learnt import forget_models as forget_learnt
+from taskweaver.llm.learnt import LearntFacts, stored_facts
+from taskweaver.llm.learnt import forget_models as forget_learnt
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger

@@ -1,11 +1,37 @@
-"""The protocol that is spoken with an endpoint, where it speaks more than one."""
+"""Dialects by name, and the one in force at an endpoint that speaks more than one."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Literal
 
+from taskweaver.llm.dialects.anthropic import AnthropicDialect
+from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
+from taskweaver.llm.dialects.ollama import OllamaDialect
+from taskweaver.llm.dialects.responses import ResponsesDialect
+
+DialectName = Literal["anthropic", "chat", "ollama", "responses"]
+
+
+def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = False) -> Dialect:
+    """Return a dialect.
+
+    Args:
+        name: Its name.
+        model: Name of the model that is asked.
+        has_cache_key: Whether the endpoint is given the key of its cache.
+    """
+    match name:
+        case "chat":
+            return ChatDialect(has_cache_key=has_cache_key)
+        case "responses":
+            return ResponsesDialect(model, has_cache_key)
+        case "anthropic":
+            return AnthropicDialect()
+        case "ollama":
+            return OllamaDialect()
 
 
 class DialectSwitch:

@@ -7,19 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
-from taskweaver.llm.dialects.structured import with_instruction, without_system
+from taskweaver.llm.dialects.dialect import (
+    Dialect,
+    Sampling,
+    given,
+    with_instruction,
+    without_system,
+)
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.facts.endpoint_facts import EndpointFacts
-from taskweaver.llm.facts.learnt import LearntModel
-from taskweaver.llm.facts.refusals import refused_window
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.images import without_images
+from taskweaver.llm.learnt import LearntModel
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
-from taskweaver.llm.parsing.sendable import encodable, without_secrets
-from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
-from taskweaver.llm.providers.image_support import ImageSupport
+from taskweaver.llm.providers.abilities import FormLadder, ImageSupport, fixed, is_about_tools
 from taskweaver.llm.providers.refusals import (
     EFFORT_WITH_TOOLS,
     IMAGE_RULES,
@@ -28,15 +30,18 @@ from taskweaver.llm.providers.refusals import (
     Refusal,
     Rule,
     learn,
+    refused_window,
 )
 from taskweaver.llm.providers.request_form import (
     SYSTEM,
     Attempt,
     bridged,
     effort_of,
+    encodable,
     format_of,
     parameters_of,
     past_messages,
+    without_secrets,
 )
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from taskweaver.llm.dialects.names import DialectName
+from taskweaver.llm.dialects.switch import DialectName
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from taskweaver.llm.base import CompletionService
-from taskweaver.llm.dialects.chat_wire import tool_option
+from taskweaver.llm.dialects.chat import tool_option
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
 from taskweaver.llm.records import restored

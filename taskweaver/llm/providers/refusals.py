@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from taskweaver.llm.dialects.structured import LADDER
-from taskweaver.llm.facts.learnt import LearntFacts, StandIn
+from taskweaver.llm.dialects.dialect import LADDER
+from taskweaver.llm.facts import group
 from taskweaver.llm.images import has_described_images
+from taskweaver.llm.learnt import LearntFacts, StandIn, tokens_of
 from taskweaver.llm.providers.request_form import (
     EFFORTS,
     KEPT,
@@ -25,6 +26,32 @@ from taskweaver.llm.providers.request_form import (
     format_of,
     lax,
 )
+
+_SMALLEST = 512
+_TOKENS = r"(\d{1,3}(?:,\d{3})+|\d{3,9})\b"
+_NAMED_WINDOW = re.compile(
+    rf"(?:maximum|max)[ _](?:context|prompt|model)[ _]length (?:is|of) {_TOKENS}"
+    rf"|context (?:length|window|size)(?: of| is|:)?(?: only)? \(?{_TOKENS}"
+    rf"|{_TOKENS} (?:tokens )?maximum context length"
+    rf"|number of tokens allowed \(?{_TOKENS}"
+    rf"|token limit: {_TOKENS}|n_ctx\W{{1,4}}{_TOKENS}|\[\d, ?{_TOKENS}\]|(?:>|<=) {_TOKENS}",
+    re.IGNORECASE,
+)
+
+
+def refused_window(words: str, body: Any = None) -> int:
+    """Return the window that a refusal names; 0 if it names none.
+
+    Args:
+        words: The endpoint's explanation.
+        body: The error as it came, decoded.
+    """
+    own = tokens_of(group(body, "n_ctx")) or tokens_of(group(group(body, "error"), "n_ctx"))
+    found = _NAMED_WINDOW.search(words)
+    named = next(filter(None, found.groups()), "") if found else ""
+    window = own or tokens_of(named.replace(",", ""))
+    return window if window >= _SMALLEST else 0
+
 
 REFUSING = (400, 404, 422, 500, 501)
 """Statuses of a request that is refused; servers at hand say 500 for what they do not know."""

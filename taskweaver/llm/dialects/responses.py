@@ -1,15 +1,118 @@
-"""Events of a streamed response."""
+"""Responses, the protocol in which OpenAI's models reason beside tools.
+
+The endpoint stores nothing: each request has the whole chat.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from taskweaver.llm.dialects.responses.usage import read_usage
+from taskweaver.llm.dialects.dialect import ResponseFormat, Sampling, given
 from taskweaver.llm.parsing.call_pieces import CallPiece
-from taskweaver.llm.parsing.sse import EventReader
-from taskweaver.llm.parsing.stream_event import StreamEvent, event_object, text_in
-from taskweaver.llm.types import FinishReason
+from taskweaver.llm.parsing.stream import EventReader, StreamEvent, event_object, text_in
+from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelTool, Usage
+
+_REASONS = re.compile(r"(?:^|[/:])(?:o[1345](?:-|$)|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?![\w.]*-chat))")
+_PLAIN = re.compile(r"(?:^|[/:])(?:chatgpt-|gpt-?[34](?!\d)|gpt-\d+(?:\.\d+)?-chat)")
+
+
+def reasons(model: str) -> bool:
+    """Return whether a model of this name is known to reason."""
+    return bool(_REASONS.search(model.lower()))
+
+
+def is_plain(model: str) -> bool:
+    """Return whether a model of this name is known not to reason."""
+    return bool(_PLAIN.search(model.lower()))
+
+
+_ROLES = {"system": "system", "user": "user", "function": "user"}
+
+
+def input_items(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Return the items of a chat; a message with a record is the record's items, unchanged."""
+    found: list[dict[str, Any]] = []
+    for message in messages:
+        record = message.get("record")
+        found += [dict(item) for item in record["items"]] if record else _items(message)
+    return found
+
+
+def _items(message: ChatMessage) -> list[dict[str, Any]]:
+    role, content = message["role"], message["content"]
+    if role == "tool":
+        call_id = message.get("tool_call_id", "")
+        return [{"type": "function_call_output", "call_id": call_id, "output": _parts(content)}]
+    if role != "assistant":
+        return [_said(_ROLES[role], _parts(content))]
+    calls = [_call_item(call) for call in message.get("tool_calls", ())]
+    text = _text(content)
+    return [_said("assistant", text), *calls] if text or not calls else calls
+
+
+def _said(role: str, content: str | list[dict[str, Any]]) -> dict[str, Any]:
+    # llama.cpp refuses an assistant's item without its optional type (ggml-org/llama.cpp#26394).
+    return {"type": "message", "role": role, "content": content}
+
+
+def _parts(content: str | list[dict[str, Any]] | None) -> str | list[dict[str, Any]]:
+    """Return the content of an item: text, or texts and images."""
+    if not isinstance(content, list):
+        return content or ""
+    return [_part(part) for part in content]
+
+
+def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+    image = part.get("image_url")
+    if isinstance(image, Mapping):
+        detail = image.get("detail") or "auto"
+        return {"type": "input_image", "image_url": image.get("url", ""), "detail": detail}
+    return {"type": "input_text", "text": str(part.get("text", ""))}
+
+
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    """Return the text of a reply; replies hold no images."""
+    if not isinstance(content, list):
+        return content or ""
+    return "\n".join(str(part["text"]) for part in content if "text" in part)
+
+
+def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function") or {}
+    return {
+        "type": "function_call",
+        "call_id": call.get("id", ""),
+        "name": function.get("name", ""),
+        "arguments": function.get("arguments") or "{}",
+    }
+
+
+def read_usage(value: Any) -> Usage | None:
+    """Return the consumption of a call; None where it is not reported."""
+    if not isinstance(value, dict):
+        return None
+    prompt, completion = value.get("input_tokens"), value.get("output_tokens")
+    if not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    if prompt <= 0 or completion < 0:
+        return None
+    return Usage(
+        prompt,
+        completion,
+        calls=1,
+        cached_tokens=_detail(value, "input_tokens_details", "cached_tokens"),
+        reasoning_tokens=_detail(value, "output_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _detail(usage: dict[str, Any], group: str, name: str) -> int:
+    details = usage.get(group)
+    count = details.get(name) if isinstance(details, dict) else 0
+    return count if isinstance(count, int) and count > 0 else 0
+
 
 _DONE = b"[DONE]"
 _MOST_KEPT_BYTES = 4 << 20
@@ -184,3 +287,83 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
+
+
+_LEAST_TOKENS = 16
+"""Smaller limits of a reply are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesDialect:
+    """Responses. It has no stop texts and no seed.
+
+    Attributes:
+        model: Name of the model; reasoning is asked for unless it is known not to reason.
+        has_cache_key: Whether the endpoint is given the key of its cache.
+    """
+
+    model: str = ""
+    has_cache_key: bool = False
+
+    name: ClassVar[str] = "responses"
+    path: ClassVar[str] = "/responses"
+    format_parameter: ClassVar[str] = "text"
+
+    def headers(self, _key: str, /) -> Mapping[str, str]:
+        """Return none: the client's own are those of this protocol."""
+        return {}
+
+    def parameters(
+        self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
+    ) -> dict[str, Any]:
+        """Return all of a body but its items."""
+        most = sampling.max_tokens
+        parameters: dict[str, Any] = {
+            "store": False,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_output_tokens": most if most is None else max(most, _LEAST_TOKENS),
+            "prompt_cache_key": (request.cache_key or None) if self.has_cache_key else None,
+        }
+        effort = sampling.reasoning_effort
+        if effort or not is_plain(self.model):
+            summary = None if effort == "none" else "auto"
+            parameters["reasoning"] = given({"effort": effort, "summary": summary}.items())
+            parameters["include"] = ["reasoning.encrypted_content"]
+        if request.schema is not None:
+            form = _format(request.schema, response_format)
+            parameters["text"] = form and {"format": form}
+        parameters |= request.extra
+        if request.tools:  # endpoints refuse tools and a schema together
+            parameters.pop("text", None)
+            parameters["tools"] = [_tool(tool) for tool in request.tools]
+            parameters["tool_choice"] = "none" if request.tool_choice == "none" else None
+        return parameters
+
+    def body(
+        self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the body of a request."""
+        items = input_items(messages)
+        return {**given(parameters.items()), "model": model, "input": items, "stream": True}
+
+    def events(self) -> ResponsesEvents:
+        """Return a reader for the body of one reply."""
+        return ResponsesEvents()
+
+
+def _format(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:
+    if form == "json_schema":
+        return {"type": "json_schema", "name": "reply", "schema": schema, "strict": True}
+    return {"type": "json_object"} if form == "json_object" else None
+
+
+def _tool(tool: ModelTool) -> dict[str, Any]:
+    """Return a tool; without ``strict`` its arguments would be held to a narrower schema."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+        "strict": False,
+    }

@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver import __version__
-from taskweaver.llm.facts.model_facts import tokens_of
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.utils.system.installation import state_folder
 
 KEPT_S = 7 * 24 * 3600.0
 """Seconds after which a model is tried anew."""
+
+MOST_TOKENS = 1 << 27
+"""Largest number that is believed to be a window."""
 
 MAX_FILES = 256
 _MAX_BYTES = 16 << 10
@@ -193,6 +195,16 @@ def _read(file: Path) -> StoredFacts | None:
         return None
     valid = {name: read(value.get(name)) for name, read in _READERS.items()}
     return StoredFacts(address, model, at, LearntFacts(**valid))
+
+
+def tokens_of(value: Any) -> int:
+    """Return a number of tokens as servers write it; 0 for any other value."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_count and 0 < value <= MOST_TOKENS else 0
 
 
 def _text(value: Any) -> str:
