@@ -18,36 +18,130 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, ClassVar
 
-from taskweaver.llm.dialects.dialect import ResponseFormat, Sampling, given
+from taskweaver.llm.dialects.dialect import Dialect, ResponseFormat, Sampling, given, narrowed
 from taskweaver.llm.parsing.call_pieces import CallPiece, as_json
 from taskweaver.llm.parsing.stream import (
     EventReader,
+    ReplyEvents,
     StreamEvent,
     UnreadableEvent,
-    event_object,
+    mapping_in,
     text_in,
 )
 from taskweaver.llm.types import ChatMessage, Effort, FinishReason, ModelRequest, ModelTool, Usage
 
-Blocks = list[dict[str, Any]]
+Block = dict[str, Any]
 
-_UNMARKED = frozenset({"thinking", "redacted_thinking"})
-_QUESTIONS = 2
+_VERSION = "2023-06-01"
+_MAX_TOKENS = 32_000
+"""Longest reply where none is configured: the protocol has no default, and all models that are not
+retired write as much."""
+
+MAX_KEPT_CHARS = 8 << 20
+"""Longest signatures and results of the server's own tools in a reply, all together."""
+
+_FINISH: dict[str, FinishReason] = {"max_tokens": "length", "tool_use": "tool_calls"}
+_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_GROWTH = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_PLAIN = frozenset({"text", "tool_use"})
+_BUDGETED = re.compile(r"claude-(?:3-7|(?:haiku|sonnet|opus)-4(?![-.][6-9]))")
+_BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
+_LARGEST_BUDGET = 24_576
+_LEAST_BUDGET = 1024
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_NO_TEXT = "(no text)"
+_DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+)(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL)
 
 
-def mark(
-    tools: Blocks,
-    system: Blocks,
+class AnthropicDialect(Dialect):
+    """Anthropic messages."""
+
+    name: ClassVar[str] = "anthropic"
+    path: ClassVar[str] = "/messages"
+    format_parameter: ClassVar[str] = "format"
+
+    def headers(self, key: str, /) -> Mapping[str, str]:
+        """Return the key and the protocol's version; the key stands in no other header."""
+        return {"x-api-key": key, "anthropic-version": _VERSION, "Authorization": ""}
+
+    def parameters(
+        self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
+    ) -> dict[str, Any]:
+        """Return all of a body but its messages; some under names of their own."""
+        stop = [text for text in sampling.stop or () if text.strip()]
+        parameters: dict[str, Any] = {
+            "max_tokens": sampling.max_tokens or _MAX_TOKENS,
+            "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
+            "top_p": sampling.top_p,
+            "stop_sequences": stop or None,
+            "cache_control": {"type": "ephemeral"},
+            **_effort_parameters(sampling.reasoning_effort),
+        }
+        if request.schema is not None and response_format == "json_schema":
+            parameters["format"] = {"type": "json_schema", "schema": narrowed(request.schema)}
+        parameters |= request.extra
+        if request.tools:
+            parameters.pop("format", None)
+            parameters["tools"] = [_tool(tool) for tool in request.tools]
+            parameters["eager_input_streaming"] = True
+            if request.tool_choice == "none":
+                parameters["tool_choice"] = {"type": "none"}
+        return given(parameters)
+
+    def body(
+        self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the body of a request."""
+        system, chat = _wire_messages(messages)
+        body = _as_budget(model, {"max_tokens": _MAX_TOKENS, **parameters}, chat)
+        control, is_eager = body.pop("cache_control", None), body.pop("eager_input_streaming", None)
+        output = {"effort": body.pop("effort", None), "format": body.pop("format", None)}
+        output = {**body.pop("output_config", {}), **given(output)}
+        if output:
+            body["output_config"] = output
+        if is_eager is not None:
+            body["tools"] = [{**tool, "eager_input_streaming": True} for tool in body["tools"]]
+        if control is not None:
+            _mark(body.get("tools", []), system, chat, control)
+        if system:
+            body["system"] = system
+        return {**body, "model": model, "messages": chat, "stream": True}
+
+    def events(self) -> MessageEvents:
+        """Return a reader for the body of one reply."""
+        return MessageEvents()
+
+
+def _tool(tool: ModelTool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": {"type": "object", **tool.parameters},
+    }
+
+
+def _mark(
+    tools: list[Block],
+    system: list[Block],
     messages: Sequence[Mapping[str, Any]],
     control: Mapping[str, Any],
 ) -> None:
     """Mark the ends of the system prompt, of the chat before its last two questions, and of all.
 
-    Args:
-        tools: The tools, which come first in what the server reads.
-        system: The system prompt.
-        messages: The chat.
-        control: The mark.
+    The server keeps a prompt up to its marks, four at most, for the next request. The situation
+    before the newest request of a chat is gone in the next round, hence marks before it: all that
+    stands there is sent again as it is.
     """
     _mark_last(system or tools, control)
     questions = [
@@ -57,26 +151,19 @@ def mark(
         and any(block["type"] != "tool_result" for block in message["content"])
     ]
     ends = [number - 1 for number in questions if number]
-    for number in {*ends[-_QUESTIONS:], len(messages) - 1}:
+    for number in {*ends[-2:], len(messages) - 1}:
         _mark_last(messages[number]["content"], control)
 
 
-def _mark_last(blocks: Blocks, control: Mapping[str, Any]) -> None:
+def _mark_last(blocks: list[Block], control: Mapping[str, Any]) -> None:
     """Mark the last block that takes a mark; blocks are shared, so it is replaced."""
     for number in reversed(range(len(blocks))):
-        if blocks[number].get("type") not in _UNMARKED:
+        if blocks[number].get("type") not in _THINKING:
             blocks[number] = {**blocks[number], "cache_control": dict(control)}
             return
 
 
-_BUDGETED = re.compile(r"claude-(?:3-7|(?:haiku|sonnet|opus)-4(?![-.][6-9]))")
-_BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
-_LARGEST_BUDGET = 24_576
-_LEAST_BUDGET = 1024
-_THINKING = frozenset({"thinking", "redacted_thinking"})
-
-
-def effort_parameters(effort: Effort | None) -> dict[str, Any]:
+def _effort_parameters(effort: Effort | None) -> dict[str, Any]:
     """Return the parameters for an effort; none where it is left to the endpoint."""
     if effort is None:
         return {}
@@ -85,16 +172,12 @@ def effort_parameters(effort: Effort | None) -> dict[str, Any]:
     return {"thinking": {"type": "adaptive"}, "effort": "low" if effort == "minimal" else effort}
 
 
-def as_budget(
+def _as_budget(
     model: str, parameters: Mapping[str, Any], chat: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return parameters with a number of tokens in place of an effort, for models that need one.
 
-    Args:
-        model: Name of the model.
-        parameters: The parameters, as `effort_parameters` and others have them.
-        chat: The messages; such a model takes no thinking where the reply to go on with lacks its
-            own.
+    Such a model takes no thinking where the reply to go on with lacks its own.
     """
     is_adaptive = parameters.get("thinking") == {"type": "adaptive"}
     if not (is_adaptive and _BUDGETED.search(model)):
@@ -114,43 +197,7 @@ def _lacks_thinking(chat: Sequence[Mapping[str, Any]]) -> bool:
     return chat[-2]["content"][0]["type"] not in _THINKING
 
 
-_UNKNOWN = frozenset(
-    (
-        "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems"
-        " uniqueItems minProperties maxProperties"
-    ).split()
-)
-_BY_NAME = frozenset({"properties", "$defs", "definitions"})
-
-
-def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without bounds, and with objects that hold what they name and no more."""
-    found: dict[str, Any] = {}
-    for name, value in schema.items():
-        if name in _BY_NAME and isinstance(value, Mapping):
-            found[name] = {key: _narrowed(part) for key, part in value.items()}
-        elif name == "oneOf":
-            found["anyOf"] = _narrowed(value)
-        elif name not in _UNKNOWN and not (name == "minItems" and value not in (0, 1)):
-            found[name] = _narrowed(value)
-    if "properties" in found:
-        found.setdefault("additionalProperties", False)
-    return found
-
-
-def _narrowed(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return narrowed(value)
-    return [_narrowed(part) for part in value] if isinstance(value, list) else value
-
-
-_NO_TEXT = "(no text)"
-_DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+)(?:;[\w=.-]+)*;base64,(?P<data>.*)", re.DOTALL)
-
-Block = dict[str, Any]
-
-
-def wire_messages(messages: Sequence[ChatMessage]) -> tuple[list[Block], list[dict[str, Any]]]:
+def _wire_messages(messages: Sequence[ChatMessage]) -> tuple[list[Block], list[dict[str, Any]]]:
     """Return the system prompt, and the messages after it.
 
     The results of one reply stand in one message, before any text. A later system message is a
@@ -221,11 +268,11 @@ def _call(call: Mapping[str, Any]) -> Block:
         "type": "tool_use",
         "id": str(call.get("id", "")),
         "name": function.get("name", ""),
-        "input": call_input(str(function.get("arguments") or "")) or {},
+        "input": _call_input(str(function.get("arguments") or "")) or {},
     }
 
 
-def call_input(arguments: str) -> dict[str, Any] | None:
+def _call_input(arguments: str) -> dict[str, Any] | None:
     """Return the arguments of a call as an object; None if they are broken."""
     try:
         value = json.loads(as_json(arguments))
@@ -258,27 +305,6 @@ def _text(text: str) -> Block:
     return {"type": "text", "text": text}
 
 
-MAX_KEPT_CHARS = 8 << 20
-"""Longest signatures and results of the server's own tools in a reply, all together."""
-
-_DONE = b"[DONE]"
-_FINISH: dict[str, FinishReason] = {"max_tokens": "length", "tool_use": "tool_calls"}
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-    "overloaded_error": 529,
-}
-_GROWTH = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_PLAIN = frozenset({"text", "tool_use"})
-
-
 @dataclass(slots=True)
 class _OpenBlock:
     """A block that grows.
@@ -300,15 +326,15 @@ class _OpenBlock:
             if name != "input":
                 block[name] = str(block.get(name) or "") + "".join(texts)
             else:
-                block[name] = call_input("".join(texts))
+                block[name] = _call_input("".join(texts))
         return None if block.get("input", {}) is None else block
 
 
-class MessageEvents:
+class MessageEvents(ReplyEvents):
     """Reader of one reply, which may come in several bodies."""
 
     def __init__(self) -> None:
-        self._reader = EventReader()
+        super().__init__(EventReader())
         self._open: dict[int, _OpenBlock] = {}
         self._blocks: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
@@ -316,27 +342,13 @@ class MessageEvents:
         self._kept_chars = 0
         self._is_broken = False
 
-    def feed(self, block: bytes) -> Iterator[StreamEvent]:
-        """Yield the events that a block completes."""
-        for data in self._reader.feed(block):
-            yield from self._events(data)
-
-    def finish(self) -> Iterator[StreamEvent]:
-        """Yield the events that the end of the body completes."""
-        for data in self._reader.finish():
-            yield from self._events(data)
-
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
         """All blocks, if one of them has to go back as it came."""
         is_plain = all(block["type"] in _PLAIN for block in self._blocks)
         return () if is_plain or self._is_broken else tuple(self._blocks)
 
-    def _events(self, data: bytes) -> Iterator[StreamEvent]:
-        if data == _DONE:
-            yield StreamEvent(is_done=True)
-            return
-        value = event_object(data)
+    def _events(self, value: dict[str, Any]) -> Iterator[StreamEvent]:
         if value.get("type") != "message":
             yield self._read(value)
             return
@@ -351,15 +363,15 @@ class MessageEvents:
         event = StreamEvent()
         match value.get("type"):
             case "message_start":
-                event = self._start(_mapping(value.get("message")))
+                event = self._start(mapping_in(value.get("message")))
             case "content_block_start":
-                event = self._begin(_index(value), _mapping(value.get("content_block")))
+                event = self._begin(_index(value), mapping_in(value.get("content_block")))
             case "content_block_delta":
-                event = self._grow(_index(value), _mapping(value.get("delta")))
+                event = self._grow(_index(value), mapping_in(value.get("delta")))
             case "content_block_stop":
                 event = self._end_block(_index(value))
             case "message_delta":
-                event = self._end(_mapping(value.get("delta")), _mapping(value.get("usage")))
+                event = self._end(mapping_in(value.get("delta")), mapping_in(value.get("usage")))
             case "message_stop":
                 event = StreamEvent(is_done=True)
             case _ if value.get("error"):
@@ -369,7 +381,7 @@ class MessageEvents:
     def _start(self, message: Mapping[str, Any]) -> StreamEvent:
         self._open.clear()
         self._counts.clear()
-        self._count(_mapping(message.get("usage")))
+        self._count(mapping_in(message.get("usage")))
         return StreamEvent(model=str(message.get("model") or ""))
 
     def _begin(self, index: int, block: Mapping[str, Any]) -> StreamEvent:
@@ -431,7 +443,7 @@ class MessageEvents:
 
     def _count(self, counts: Mapping[str, Any]) -> None:
         """Take counts; those of the end include those of the beginning."""
-        details = _mapping(counts.get("output_tokens_details"))
+        details = mapping_in(counts.get("output_tokens_details"))
         for name, count in {**counts, **details}.items():
             if isinstance(count, int) and count > 0:
                 self._counts[name] = count
@@ -463,7 +475,7 @@ def _piece(opened: _OpenBlock, text: str) -> CallPiece:
 
 
 def _refusal(delta: Mapping[str, Any]) -> str:
-    details = _mapping(delta.get("stop_details"))
+    details = mapping_in(delta.get("stop_details"))
     category = str(details.get("category") or "").replace("_", " ")
     about = f" ({category})" if category else ""
     return str(details.get("explanation") or f"the model refused to answer{about}.")
@@ -477,83 +489,6 @@ def _with_status(error: Any) -> Any:
     return {**error, "code": status} if status else error
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _index(value: Mapping[str, Any]) -> int:
     index = value.get("index")
     return index if isinstance(index, int) else 0
-
-
-_VERSION = "2023-06-01"
-_MAX_TOKENS = 32_000
-"""Longest reply where none is configured: the protocol has no default, and all models that are not
-retired write as much."""
-
-
-class AnthropicDialect:
-    """Anthropic messages."""
-
-    name: ClassVar[str] = "anthropic"
-    path: ClassVar[str] = "/messages"
-    format_parameter: ClassVar[str] = "format"
-
-    def headers(self, key: str, /) -> Mapping[str, str]:
-        """Return the key and the protocol's version; the key stands in no other header."""
-        return {"x-api-key": key, "anthropic-version": _VERSION, "Authorization": ""}
-
-    def parameters(
-        self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
-    ) -> dict[str, Any]:
-        """Return all of a body but its messages; some under names of their own."""
-        stop = [text for text in sampling.stop or () if text.strip()]
-        parameters: dict[str, Any] = {
-            "max_tokens": sampling.max_tokens or _MAX_TOKENS,
-            "temperature": None if sampling.temperature is None else min(sampling.temperature, 1.0),
-            "top_p": sampling.top_p,
-            "stop_sequences": stop or None,
-            "cache_control": {"type": "ephemeral"},
-            **effort_parameters(sampling.reasoning_effort),
-        }
-        if request.schema is not None and response_format == "json_schema":
-            parameters["format"] = {"type": "json_schema", "schema": narrowed(request.schema)}
-        parameters |= request.extra
-        if request.tools:
-            parameters.pop("format", None)
-            parameters["tools"] = [_tool(tool) for tool in request.tools]
-            parameters["eager_input_streaming"] = True
-            if request.tool_choice == "none":
-                parameters["tool_choice"] = {"type": "none"}
-        return given(parameters.items())
-
-    def body(
-        self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the body of a request."""
-        system, chat = wire_messages(messages)
-        body = as_budget(model, {"max_tokens": _MAX_TOKENS, **parameters}, chat)
-        control, is_eager = body.pop("cache_control", None), body.pop("eager_input_streaming", None)
-        output = {"effort": body.pop("effort", None), "format": body.pop("format", None)}
-        output = {**body.pop("output_config", {}), **given(output.items())}
-        if output:
-            body["output_config"] = output
-        if is_eager is not None:
-            body["tools"] = [{**tool, "eager_input_streaming": True} for tool in body["tools"]]
-        if control is not None:
-            mark(body.get("tools", []), system, chat, control)
-        if system:
-            body["system"] = system
-        return {**body, "model": model, "messages": chat, "stream": True}
-
-    def events(self) -> MessageEvents:
-        """Return a reader for the body of one reply."""
-        return MessageEvents()
-
-
-def _tool(tool: ModelTool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": {"type": "object", **tool.parameters},
-    }

@@ -7,9 +7,10 @@ accepts is found by trial and remembered per model.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 from taskweaver.llm.parsing.stream import ReplyEvents
 from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
@@ -24,6 +25,36 @@ def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, 
         spec = {"name": "reply", "schema": schema, "strict": True}
         return {"type": "json_schema", "json_schema": spec}
     return {"type": "json_object"} if form == "json_object" else None
+
+
+_UNKNOWN = frozenset(
+    (
+        "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems"
+        " uniqueItems minProperties maxProperties"
+    ).split()
+)
+_BY_NAME = frozenset({"properties", "$defs", "definitions"})
+
+
+def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without bounds, and with objects that hold what they name and no more."""
+    found: dict[str, Any] = {}
+    for name, value in schema.items():
+        if name in _BY_NAME and isinstance(value, Mapping):
+            found[name] = {key: _narrowed(part) for key, part in value.items()}
+        elif name == "oneOf":
+            found["anyOf"] = _narrowed(value)
+        elif name not in _UNKNOWN and not (name == "minItems" and value not in (0, 1)):
+            found[name] = _narrowed(value)
+    if "properties" in found:
+        found.setdefault("additionalProperties", False)
+    return found
+
+
+def _narrowed(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return narrowed(value)
+    return [_narrowed(part) for part in value] if isinstance(value, list) else value
 
 
 def with_instruction(
@@ -87,7 +118,7 @@ class Sampling:
         )
 
 
-class Dialect(Protocol):
+class Dialect(ABC):
     """A protocol of model endpoints. Implementations are immutable.
 
     Attributes:
@@ -96,23 +127,15 @@ class Dialect(Protocol):
         format_parameter: Name of the parameter that asks for a structured reply.
     """
 
-    @property
-    def name(self) -> str: ...  # noqa: D102
+    name: ClassVar[str]
+    path: ClassVar[str]
+    format_parameter: ClassVar[str]
 
-    @property
-    def path(self) -> str: ...  # noqa: D102
+    def headers(self, _key: str, /) -> Mapping[str, str]:
+        """Return the headers of a request beyond those of OpenAI's client; "" removes one."""
+        return {}
 
-    @property
-    def format_parameter(self) -> str: ...  # noqa: D102
-
-    def headers(self, key: str, /) -> Mapping[str, str]:
-        """Return the headers of a request beyond those of OpenAI's client; "" removes one.
-
-        Args:
-            key: The endpoint's key; empty for none.
-        """
-        ...
-
+    @abstractmethod
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
     ) -> dict[str, Any]:
@@ -124,8 +147,8 @@ class Dialect(Protocol):
             response_format: The way to ask for a structured reply, if it has a schema and no
                 tools.
         """
-        ...
 
+    @abstractmethod
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
@@ -136,16 +159,15 @@ class Dialect(Protocol):
             messages: The chat; one with a ``record`` is sent as the record's items.
             parameters: Result of `parameters`, less those that the model rejects.
         """
-        ...
 
+    @abstractmethod
     def events(self) -> ReplyEvents:
         """Return a reader for the body of one reply."""
-        ...
 
 
-def given(parameters: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def given(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that have a value."""
-    return {name: value for name, value in parameters if value is not None}
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _first(wanted: Any, usual: Any) -> Any:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from taskweaver.llm.dialects.chat import ChatDialect, tool_option
-from taskweaver.llm.dialects.dialect import ResponseFormat, Sampling, given
+from taskweaver.llm.dialects.dialect import Dialect, ResponseFormat, Sampling, given
 from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.call_pieces import read_pieces
-from taskweaver.llm.parsing.stream import LineReader, StreamEvent, event_object, text_in
+from taskweaver.llm.parsing.stream import LineReader, ReplyEvents, StreamEvent, mapping_in, text_in
 from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, Usage
 
 _ELSEWHERE = "(An image at another address stands here; it is not shown.)"
@@ -80,24 +80,14 @@ def _object(arguments: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"arguments": value}
 
 
-class OllamaEvents:
+class OllamaEvents(ReplyEvents):
     """Reader of one reply in lines."""
 
     def __init__(self) -> None:
-        self._reader = LineReader()
+        super().__init__(LineReader())
         self._texts: list[str] = []
         self._thoughts: list[str] = []
         self._calls: list[Mapping[str, Any]] = []
-
-    def feed(self, block: bytes) -> Iterator[StreamEvent]:
-        """Yield the events that a block completes."""
-        for line in self._reader.feed(block):
-            yield from self._events(line)
-
-    def finish(self) -> Iterator[StreamEvent]:
-        """Yield the events that the end of the body completes."""
-        for line in self._reader.finish():
-            yield from self._events(line)
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
@@ -112,13 +102,11 @@ class OllamaEvents:
         }
         return (message,)
 
-    def _events(self, line: bytes) -> Iterator[StreamEvent]:
-        value = event_object(line)
+    def _events(self, value: dict[str, Any]) -> Iterator[StreamEvent]:
         if value.get("error"):
             yield StreamEvent(error=value["error"])
             return
-        message = value.get("message")
-        message = message if isinstance(message, dict) else {}
+        message = mapping_in(value.get("message"))
         text, thought = text_in(message.get("content")), text_in(message.get("thinking"))
         calls = message.get("tool_calls")
         self._texts += [text] if text else []
@@ -157,16 +145,12 @@ _THINK: dict[str, bool | str] = {
 """Values of ``think`` by effort; a version that lacks one lists those it has."""
 
 
-class OllamaDialect:
+class OllamaDialect(Dialect):
     """Ollama's ``/api/chat``; the endpoint's address is the server's root."""
 
     name: ClassVar[str] = "ollama"
     path: ClassVar[str] = "/api/chat"
     format_parameter: ClassVar[str] = "format"
-
-    def headers(self, _key: str, /) -> Mapping[str, str]:
-        """Return none: the client's own are those of this protocol."""
-        return {}
 
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
@@ -185,7 +169,7 @@ class OllamaDialect:
         parameters: dict[str, Any] = {
             "truncate": False,
             "think": _THINK.get(sampling.reasoning_effort or ""),
-            "options": {**given(options.items()), **wanted} or None,
+            "options": {**given(options), **wanted} or None,
         }
         if request.schema is not None:
             parameters["format"] = _format(request.schema, response_format)
@@ -201,7 +185,7 @@ class OllamaDialect:
     ) -> dict[str, Any]:
         """Return the body of a request; images of results follow the results."""
         native = native_messages(after_results(messages))
-        return {**given(parameters.items()), "model": model, "messages": native, "stream": True}
+        return {**given(parameters), "model": model, "messages": native, "stream": True}
 
     def events(self) -> OllamaEvents:
         """Return a reader for the body of one reply."""

@@ -10,10 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from taskweaver.llm.dialects.dialect import ResponseFormat, Sampling, given
+from taskweaver.llm.dialects.dialect import Dialect, ResponseFormat, Sampling, format_option, given
 from taskweaver.llm.parsing.call_pieces import CallPiece
-from taskweaver.llm.parsing.stream import EventReader, StreamEvent, event_object, text_in
-from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelTool, Usage
+from taskweaver.llm.parsing.stream import (
+    EventReader,
+    ReplyEvents,
+    StreamEvent,
+    mapping_in,
+    text_in,
+    usage_in,
+)
+from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelTool
 
 _REASONS = re.compile(r"(?:^|[/:])(?:o[1345](?:-|$)|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?![\w.]*-chat))")
 _PLAIN = re.compile(r"(?:^|[/:])(?:chatgpt-|gpt-?[34](?!\d)|gpt-\d+(?:\.\d+)?-chat)")
@@ -90,32 +97,7 @@ def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_usage(value: Any) -> Usage | None:
-    """Return the consumption of a call; None where it is not reported."""
-    if not isinstance(value, dict):
-        return None
-    prompt, completion = value.get("input_tokens"), value.get("output_tokens")
-    if not isinstance(prompt, int) or not isinstance(completion, int):
-        return None
-    if prompt <= 0 or completion < 0:
-        return None
-    return Usage(
-        prompt,
-        completion,
-        calls=1,
-        cached_tokens=_detail(value, "input_tokens_details", "cached_tokens"),
-        reasoning_tokens=_detail(value, "output_tokens_details", "reasoning_tokens"),
-    )
-
-
-def _detail(usage: dict[str, Any], group: str, name: str) -> int:
-    details = usage.get(group)
-    count = details.get(name) if isinstance(details, dict) else 0
-    return count if isinstance(count, int) and count > 0 else 0
-
-
-_DONE = b"[DONE]"
-_MOST_KEPT_BYTES = 4 << 20
+_MOST_KEPT_CHARS = 4 << 20
 """Most of a reply that is kept to go back."""
 
 _ENDS = {
@@ -132,54 +114,39 @@ _INCOMPLETE: dict[str, FinishReason] = {
 _REASONING = ("response.reasoning_summary_text", "response.reasoning_text")
 
 
-class ResponsesEvents:
+class ResponsesEvents(ReplyEvents):
     """Reader of one response. What came in no piece is taken from its whole item."""
 
     def __init__(self) -> None:
-        self._reader = EventReader()
+        super().__init__(EventReader())
         self._places: dict[str, int] = {}
         self._begun: set[tuple[int, str]] = set()
         self._summary: tuple[int, int] | None = None
         self._items: dict[int, Mapping[str, Any]] = {}
-        self._kept_bytes = 0
+        self._kept_chars = 0
         self._is_whole = False
-
-    def feed(self, block: bytes) -> Iterator[StreamEvent]:
-        """Yield the events that a block completes."""
-        for data in self._reader.feed(block):
-            yield from self._events(data)
-
-    def finish(self) -> Iterator[StreamEvent]:
-        """Yield the events that the end of the body completes."""
-        for data in self._reader.finish():
-            yield from self._events(data)
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
         """The items of a whole response that reasoned or marks its texts; else none."""
-        if not self._is_whole or self._kept_bytes > _MOST_KEPT_BYTES:
+        if not self._is_whole or self._kept_chars > _MOST_KEPT_CHARS:
             return ()
         kept = [item for _, item in sorted(self._items.items()) if _can_go_back(item)]
         return kept if any(_is_own(item) for item in kept) else ()
 
-    def _events(self, data: bytes) -> Iterator[StreamEvent]:
-        if data == _DONE:
-            yield StreamEvent(is_done=True)
-            return
-        value = event_object(data)
+    def _events(self, value: dict[str, Any]) -> Iterator[StreamEvent]:
         kind = str(value.get("type") or "")
         if kind == "error" or (value.get("error") and not kind):
             yield StreamEvent(error=_error(value.get("error") or value))
         elif kind in _ENDS:
-            yield from self._end(_ENDS[kind], _mapping(value.get("response")))
+            yield from self._end(_ENDS[kind], mapping_in(value.get("response")))
         elif not kind and value.get("object") == "response":  # a body that is no stream
             yield from self._end("", value)
         elif kind == "response.created":
-            yield StreamEvent(model=text_in(_mapping(value.get("response")).get("model")))
+            yield StreamEvent(model=text_in(mapping_in(value.get("response")).get("model")))
         elif kind.startswith("response.output_item."):
             is_done = kind.endswith("done")
-            self._kept_bytes += len(data) if is_done else 0
-            item = _mapping(value.get("item"))
+            item = mapping_in(value.get("item"))
             yield from self._item(self._place(value, item), item, is_done=is_done)
         elif kind.endswith((".delta", ".done")):
             yield from self._piece(kind, value)
@@ -231,6 +198,7 @@ class ResponsesEvents:
         kind = item.get("type")
         if is_done:
             self._items[place] = item
+            self._kept_chars += len(str(item))
         if kind == "function_call":
             if (place, "call") not in self._begun:
                 self._begun.add((place, "call"))
@@ -249,17 +217,19 @@ class ResponsesEvents:
 
     def _end(self, status: str, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
         status = text_in(response.get("status")) or status
-        usage, model = read_usage(response.get("usage")), text_in(response.get("model"))
+        usage, model = (
+            usage_in(response.get("usage"), "input", "output"),
+            text_in(response.get("model")),
+        )
         if status == "failed" or response.get("error"):
             yield StreamEvent(usage=usage, model=model)
             yield StreamEvent(error=_error(response.get("error")))
             return
         if not self._begun and not self._items:
             for place, item in enumerate(_mappings(response.get("output"))):
-                self._kept_bytes += len(str(item))
                 yield from self._item(place, item, is_done=True)
         self._is_whole = status == "completed"
-        reason = text_in(_mapping(response.get("incomplete_details")).get("reason"))
+        reason = text_in(mapping_in(response.get("incomplete_details")).get("reason"))
         finish = "stop" if self._is_whole else _INCOMPLETE.get(reason)
         yield StreamEvent(finish=finish, usage=usage, model=model, is_broken=finish is None)
 
@@ -281,10 +251,6 @@ def _error(error: Any) -> Any:
     return known or "the response failed without an explanation"
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
 
@@ -294,7 +260,7 @@ _LEAST_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ResponsesDialect:
+class ResponsesDialect(Dialect):
     """Responses. It has no stop texts and no seed.
 
     Attributes:
@@ -308,10 +274,6 @@ class ResponsesDialect:
     name: ClassVar[str] = "responses"
     path: ClassVar[str] = "/responses"
     format_parameter: ClassVar[str] = "text"
-
-    def headers(self, _key: str, /) -> Mapping[str, str]:
-        """Return none: the client's own are those of this protocol."""
-        return {}
 
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
@@ -328,11 +290,11 @@ class ResponsesDialect:
         effort = sampling.reasoning_effort
         if effort or not is_plain(self.model):
             summary = None if effort == "none" else "auto"
-            parameters["reasoning"] = given({"effort": effort, "summary": summary}.items())
+            parameters["reasoning"] = given({"effort": effort, "summary": summary})
             parameters["include"] = ["reasoning.encrypted_content"]
         if request.schema is not None:
-            form = _format(request.schema, response_format)
-            parameters["text"] = form and {"format": form}
+            option = format_option(request.schema, response_format)
+            parameters["text"] = option and {"format": _flat(option)}
         parameters |= request.extra
         if request.tools:  # endpoints refuse tools and a schema together
             parameters.pop("text", None)
@@ -345,17 +307,16 @@ class ResponsesDialect:
     ) -> dict[str, Any]:
         """Return the body of a request."""
         items = input_items(messages)
-        return {**given(parameters.items()), "model": model, "input": items, "stream": True}
+        return {**given(parameters), "model": model, "input": items, "stream": True}
 
     def events(self) -> ResponsesEvents:
         """Return a reader for the body of one reply."""
         return ResponsesEvents()
 
 
-def _format(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:
-    if form == "json_schema":
-        return {"type": "json_schema", "name": "reply", "schema": schema, "strict": True}
-    return {"type": "json_object"} if form == "json_object" else None
+def _flat(option: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the format of chat completions as this protocol takes it."""
+    return {"type": option["type"], **option.get("json_schema", {})}
 
 
 def _tool(tool: ModelTool) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class _OpenCall:
     def is_whole(self) -> bool:
         """Whether the arguments are complete."""
         return (
-            bool(self.texts) and self.texts[-1].rstrip()[-1:] in ("}", "") and _is_object(self.text)
+            bool(self.texts) and self.texts[-1].rstrip()[-1:] in ("}", "") and is_object(self.text)
         )
 
     def add(self, piece: CallPiece) -> str:
@@ -107,7 +107,7 @@ class _OpenCall:
         return new
 
     def _repeats(self, piece: CallPiece) -> bool:
-        if not piece.id or piece.id != self.id or not _is_object(piece.text):
+        if not piece.id or piece.id != self.id or not is_object(piece.text):
             return False
         return self.is_whole or (len(self.text) > 1 and piece.text.startswith(self.text))
 
@@ -181,10 +181,11 @@ class CallCollector:
 
 
 def _is_same(call: _OpenCall, piece: CallPiece) -> bool:
-    return call.name == piece.name and call.is_whole and _is_object(piece.text)
+    return call.name == piece.name and call.is_whole and is_object(piece.text)
 
 
-def _is_object(text: str) -> bool:
+def is_object(text: str) -> bool:
+    """Return whether a text is a JSON object."""
     if not (text.lstrip().startswith("{") and text.rstrip().endswith("}")):
         return False
     try:
@@ -211,7 +212,7 @@ def as_json(text: str) -> str:
         return _mended(text)
     if value is None:
         return "{}"
-    if not isinstance(value, dict) or _is_object(text):
+    if not isinstance(value, dict) or is_object(text):
         return text
     return repair(json.dumps(value, ensure_ascii=False))
 

@@ -9,9 +9,10 @@ that knows no streams, is one event.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import jiter
 
@@ -22,6 +23,7 @@ MAX_EVENT_BYTES = 8 << 20
 """Longest event that is read; a body without line breaks is not collected for ever."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_DONE = b"[DONE]"
 _BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
@@ -222,8 +224,11 @@ def text_in(value: Any) -> str:
     return str(value) if isinstance(value, str) or is_number else ""
 
 
-class ReplyEvents(Protocol):
+class ReplyEvents(ABC):
     """Reader of the body of one reply."""
+
+    def __init__(self, frames: EventReader | LineReader) -> None:
+        self._frames = frames
 
     def feed(self, block: bytes) -> Iterator[StreamEvent]:
         """Yield the events that a block completes.
@@ -232,18 +237,58 @@ class ReplyEvents(Protocol):
             UnreadableEvent: If one cannot be read.
             NotAnEventStream: If the body is no stream of events.
         """
-        ...
+        return self._all(self._frames.feed(block))
 
     def finish(self) -> Iterator[StreamEvent]:
-        """Yield the events that the end of the body completes.
-
-        Raises:
-            UnreadableEvent: As `feed`.
-            NotAnEventStream: As `feed`.
-        """
-        ...
+        """Yield the events that the end of the body completes; raises as `feed`."""
+        return self._all(self._frames.finish())
 
     @property
+    @abstractmethod
     def items(self) -> Sequence[Mapping[str, Any]]:
         """Parts of the reply that have to go back as they came; empty where none has."""
-        ...
+
+    @abstractmethod
+    def _events(self, value: dict[str, Any]) -> Iterator[StreamEvent]:
+        """Yield the events in an object of the body."""
+
+    def _all(self, frames: Iterator[bytes]) -> Iterator[StreamEvent]:
+        for data in frames:
+            if data == _DONE:
+                yield StreamEvent(is_done=True)
+            else:
+                yield from self._events(event_object(data))
+
+
+def usage_in(value: Any, read: str, written: str) -> Usage | None:
+    """Return the consumption that a server of OpenAI's protocols reports; None without one.
+
+    Args:
+        value: The report.
+        read: Word for what the model read, such as ``prompt``.
+        written: Word for what the model wrote.
+    """
+    usage = mapping_in(value)
+    prompt, completion = usage.get(f"{read}_tokens"), usage.get(f"{written}_tokens")
+    if not isinstance(prompt, int) or not isinstance(completion, int):
+        return None
+    if prompt <= 0 or completion < 0:
+        return None
+    cached = mapping_in(usage.get(f"{read}_tokens_details")).get("cached_tokens")
+    thought = mapping_in(usage.get(f"{written}_tokens_details")).get("reasoning_tokens")
+    return Usage(
+        prompt,
+        completion,
+        calls=1,
+        cached_tokens=_count(cached) or _count(usage.get("prompt_cache_hit_tokens")),
+        reasoning_tokens=_count(thought),
+    )
+
+
+def _count(count: Any) -> int:
+    return count if isinstance(count, int) and count > 0 else 0
+
+
+def mapping_in(value: Any) -> Mapping[str, Any]:
+    """Return a member that is an object; an empty one for any other value."""
+    return value if isinstance(value, Mapping) else {}

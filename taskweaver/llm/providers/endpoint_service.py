@@ -192,7 +192,7 @@ class EndpointService:
         if self._facts is not None:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
-        wanted = given(dialect.parameters(request, sampling, form).items())
+        wanted = given(dialect.parameters(request, sampling, form))
         parameters = parameters_of(wanted, facts)
         return Attempt(request, dialect, facts, past, encodable(messages), parameters, effort)
 
