@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from sizes import is_long
 
-from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
-from taskweaver.ext_role.web_explorer.errors import ProtocolError
+from taskweaver.ext_role.web_explorer.browser import DevTools, DevToolsEvent, ProtocolError
 
 WITHIN_S = 60.0
 MOST_PAGES = 10

@@ -15,8 +15,7 @@ from taskweaver.app.modules import (
     LoggingModule,
     ModelFunction,
 )
-from taskweaver.app.receipt_check import ReceiptVerdict, check_receipt
-from taskweaver.app.replay import ReplayRunner
+from taskweaver.app.replay import ReceiptVerdict, ReplayRunner, check_receipt
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables

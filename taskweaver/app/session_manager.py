@@ -20,8 +20,7 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.module.events import SessionEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import SessionEventEmitter, SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
+import keyword
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -10,12 +12,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from taskweaver.plugin.errors import PluginError
-from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.one_file import parsed, read_one_file
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import read_text
 from taskweaver.utils.redact import register_configured
+
+_OF_THE_KERNEL = frozenset({"pd", "np", "plt", "get_ipython", "display", "In", "Out"})
+
+
+def problem_of_name(name: str) -> str:
+    """Return why a plugin cannot be called `name`; empty when it can."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        return f"a plugin's name must be a name Python allows, not {name!r}"
+    if name.startswith("_"):
+        return f"a plugin's name cannot begin with _ ({name!r})"
+    if hasattr(builtins, name) or name in _OF_THE_KERNEL:
+        return f"{name!r} means something else in every cell; choose another name"
+    return ""
+
 
 _Stamp = tuple[int, int]
 _Files = Mapping[str, _Stamp]

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import ClassVar
 from xml.parsers import expat
 
-from taskweaver.utils.markup.html_text import html_text
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.markup.html import html_text
+from taskweaver.utils.system.installation import install_command
 
 MAX_BYTES = 64 << 20
 """Largest file, and largest unpacked part of one, that is read."""

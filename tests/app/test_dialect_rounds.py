@@ -35,7 +35,7 @@ from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm import learnt
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import PostEventType
+from taskweaver.module.event_emitter import PostEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

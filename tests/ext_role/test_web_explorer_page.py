@@ -22,17 +22,16 @@ from sizes import some
 from web_site import Site, traces
 
 from taskweaver.ces.process.homes import sweep_folders
-from taskweaver.ext_role.web_explorer.addresses import Addresses
-from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
-from taskweaver.ext_role.web_explorer.errors import (
+from taskweaver.ext_role.web_explorer.browser import (
     BrowserError,
+    DevTools,
+    DevToolsEvent,
     NoBrowser,
     PageError,
+    find_browser,
 )
-from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import BrowserPage
-from taskweaver.ext_role.web_explorer.process import find_browser
-from taskweaver.ext_role.web_explorer.tabs import MAX_TABS
+from taskweaver.ext_role.web_explorer.page import BrowserPage, Observation
+from taskweaver.ext_role.web_explorer.tabs import MAX_TABS, Addresses
 
 pytestmark = pytest.mark.usefixtures("nothing_left_by_file")  # browsers and their tabs are shared
 

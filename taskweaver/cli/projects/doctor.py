@@ -45,9 +45,8 @@ from taskweaver.session.storage.stored_sessions import session_folders
 from taskweaver.trust.inspection import Inspection
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.installation import own_command
+from taskweaver.utils.system.installation import command, missing, own_command
 from taskweaver.utils.system.platform import restrictions, system_name
-from taskweaver.utils.system.requirements import command, missing
 from taskweaver.utils.text import counted
 
 Status = Literal["ok", "warn", "fail"]

@@ -9,7 +9,7 @@ from email.message import Message
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system.network import tls_context
 
 MOST_BYTES = 2 << 20
 MOST_SECONDS = 20.0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from taskweaver.ext_role.web_search.http import MOST_SECONDS, WebError, WebResponse, get
-from taskweaver.utils.markup.html_text import html_text
+from taskweaver.utils.markup.html import html_text
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 2

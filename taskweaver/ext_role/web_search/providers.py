@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from taskweaver.ext_role.web_search.http import WebError, WebResponse, get
-from taskweaver.utils.markup.html_text import tamed
+from taskweaver.utils.markup.html import tamed
 
 
 @dataclass(frozen=True, slots=True)

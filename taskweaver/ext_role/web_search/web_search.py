@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 from taskweaver.config.errors import ConfigError
@@ -20,12 +20,43 @@ from taskweaver.ext_role.web_search.providers import (
     SearchResult,
     SearXNG,
 )
-from taskweaver.ext_role.web_search.quotes import Quote, best_quotes, chunks
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy
 from taskweaver.role.role import RoleConfig
+from taskweaver.utils.ranking import best_texts
 from taskweaver.utils.redact import register_secret
 from taskweaver.utils.text import fenced, shorten
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A part of a page, with the title and the address of the page."""
+
+    title: str
+    url: str
+    text: str
+
+
+def chunks(text: str, size: int, overlap: int) -> list[str]:
+    """Cut a text into parts of at most `size` characters that share `overlap` with the next."""
+    parts, at = [], 0
+    while at < len(text):
+        end = min(at + size, len(text))
+        if end < len(text):
+            space = text.rfind(" ", at + overlap + 1, end)
+            end = space if space > at + size // 2 else end
+        parts.append(text[at:end].strip())
+        if end == len(text):
+            break
+        at = max(end - overlap, at + size // 10)
+    return [part for part in parts if part]
+
+
+def best_quotes(quotes: Sequence[Quote], query: str, count: int) -> list[Quote]:
+    """Return the quotes that suit a query best; the first ones when no word of it is in any."""
+    best = best_texts([f"{quote.title}\n{quote.text}" for quote in quotes], query, count)
+    return [quotes[place] for place in best] or list(quotes[:count])
+
 
 _MOST_QUERIES = 5
 _MOST_QUERY_CHARS = 400

@@ -15,8 +15,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.utils.redact import register_secret
-from taskweaver.utils.system.requirements import install_command
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system.installation import install_command
+from taskweaver.utils.system.network import tls_context
 
 TokenProvider = Callable[[], str]
 """Returns a token that is valid now."""

@@ -1,10 +1,13 @@
-"""The systems this package runs on, and the parts that need one of them."""
+"""The systems this package runs on: the parts that need one of them, process ids, signals."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 from taskweaver.errors import TaskWeaverError
 
@@ -77,3 +80,30 @@ def require_linux(part: str) -> None:
 def has_process_handles() -> bool:
     """Return whether the system gives handles of processes that never mean another process."""
     return hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
+
+
+_MOST_DIGITS = 9  # of a process id; any user may write another name
+
+
+def has_ended(owner: str) -> bool:
+    """Return whether a text is the number of a process that does not run any more."""
+    import psutil
+
+    is_number = owner.isascii() and owner.isdigit() and len(owner.lstrip("0")) <= _MOST_DIGITS
+    return is_number and not psutil.pid_exists(int(owner))
+
+
+@cache
+def pid_namespace() -> int:
+    """Return the number of the namespace that this process's id is of; 0 where there are none."""
+    with suppress(OSError):
+        return Path("/proc/self/ns/pid").stat().st_ino
+    return 0
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal; most of the real-time ones have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from taskweaver.utils.system.signals import signal_name
+from taskweaver.utils.system.platform import signal_name
 
 _PIPE_BYTES = 1 << 16
 _QUIET_S = 0.2

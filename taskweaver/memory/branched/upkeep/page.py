@@ -15,7 +15,7 @@ from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.utils.files import write_text
-from taskweaver.utils.markup.html_page import fill_page
+from taskweaver.utils.markup.html import fill_page
 
 _QUERIES = {
     "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",

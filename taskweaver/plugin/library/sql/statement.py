@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 _DATABASE_FILES = frozenset({".db", ".db3", ".sqlite", ".sqlite3", ".sq3", ".duckdb", ".ddb"})
 

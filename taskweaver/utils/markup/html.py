@@ -1,14 +1,43 @@
-"""Text of an HTML page, in time that grows with the page's length alone.
+"""HTML pages: filled from a template so that no data acts as script, and read as text.
 
-The standard parser takes quadratic time on tags that never end, which a page from outside may be
-full of; they are taken out first.
+Reading takes time that grows with the page's length alone. The standard parser takes quadratic time
+on tags that never end, which a page from outside may be full of: they are taken out first.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
 import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import Any
+
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
+
+_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+
+
+def fill_page(template: str, title: str, data: Any) -> str:
+    """Return a page; nothing in the data can end its script, and no other script runs in it.
+
+    Args:
+        template: HTML with ``{{title}}``, ``{{script_hash}}`` in its Content-Security-Policy,
+            ``{{data}}`` in a script element of the type ``application/json``, and last the one
+            script that runs.
+        title: Its title.
+        data: Plain data for the script; its secrets are masked, since a page is given to others.
+    """
+    script = template.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = template.replace("{{script_hash}}", f"sha256-{digest}")
+    before, _, after = template.partition("{{data}}")
+    before = before.replace("{{title}}", html.escape(redact_secrets(title)))
+    text = json.dumps(redact_secrets_in(data), ensure_ascii=False, separators=(",", ":"))
+    return f"{before}{text.translate(_ESCAPES)}{after}"
+
 
 _UNREAD = re.compile(r"<(script|style|template|svg|noscript)\b", re.IGNORECASE)
 _DECLARATION = re.compile(r"<[!?][^<>]*>?")
