@@ -33,7 +33,6 @@ class ModelFacts:
         preferred: Window that the model's own settings name.
         takes_tools: Whether it takes tools.
         takes_images: Whether it takes images.
-        thinks: Whether it reasons.
     """
 
     window: int = 0
@@ -41,7 +40,6 @@ class ModelFacts:
     preferred: int = 0
     takes_tools: bool | None = None
     takes_images: bool | None = None
-    thinks: bool | None = None
 
 
 def group(value: Any, name: str) -> Any:
@@ -137,7 +135,6 @@ def ollama_facts(pool: ConnectionPool, model: str, root: str = "") -> ModelFacts
         preferred=_preferred(shown.get("parameters")),
         takes_tools=_has(capabilities, "tools"),
         takes_images=_has(capabilities, "vision"),
-        thinks=_has(capabilities, "thinking"),
     )
 
 
@@ -189,12 +186,12 @@ def _loaded(running: Any, model: str) -> int:
 
 
 _SILENT = (
-    "api.openai.com",
-    "generativelanguage.googleapis.com",
-    "api.deepseek.com",
-    "aliyuncs.com",
-    "open.bigmodel.cn",
-    "azure.com",
+    ".api.openai.com",
+    ".generativelanguage.googleapis.com",
+    ".api.deepseek.com",
+    ".aliyuncs.com",
+    ".open.bigmodel.cn",
+    ".azure.com",
 )
 _NAMES = (
     "loaded_context_length",
@@ -204,45 +201,6 @@ _NAMES = (
     "max_context_length",
     "max_input_tokens",
 )
-
-
-def listed_facts(
-    pool: ConnectionPool, endpoint: Endpoint, dialect: str, headers: Mapping[str, str]
-) -> ModelFacts:
-    """Return the facts about a model that its server lists.
-
-    Args:
-        pool: Connections to the server.
-        endpoint: The model.
-        dialect: Name of its protocol.
-        headers: Headers of its protocol beyond the client's own.
-    """
-    host = urlsplit(endpoint.api_base).hostname or ""
-    if endpoint.api_version or any(_is_at(host, silent) for silent in _SILENT):
-        return ModelFacts()
-    if dialect == "anthropic":  # its list is long and has no names that stand for the newest
-        path = f"/models/{quote(endpoint.model, safe='')}"
-        return _facts(answer_of(pool, path, headers=headers))
-    entry = _entry(answer_of(pool, "/models", headers=headers), endpoint.model)
-    root = at_root(endpoint).api_base
-    match group(entry, "owned_by"):
-        case "llamacpp":
-            props = answer_of(pool, f"{root}/props")
-            settings = group(props, "default_generation_settings")
-            takes_tools = group(group(props, "chat_template_caps"), "supports_tools")
-            is_stated = isinstance(takes_tools, bool)
-            window = tokens_of(group(settings, "n_ctx"))
-            return ModelFacts(window=window, takes_tools=takes_tools if is_stated else None)
-        case "organization_owner":  # LM Studio; what it lists elsewhere is not what it loaded
-            entry = _entry(answer_of(pool, f"{root}/api/v0/models"), endpoint.model)
-            return ModelFacts(window=tokens_of(group(entry, "loaded_context_length")))
-        case "library":
-            return ollama_facts(pool, endpoint.model, root)
-    return _facts(entry)
-
-
-def _is_at(host: str, name: str) -> bool:
-    return host == name or host.endswith(f".{name}")
 
 
 def _entry(listing: Any, model: str) -> Any:
@@ -354,10 +312,32 @@ class EndpointFacts:
     def _ask(self) -> ModelFacts:
         with self._lock:
             if self._stated is None:
-                if self._is_ollama:
-                    self._stated = ollama_facts(self.pool, self._endpoint.model)
-                else:
-                    self._stated = listed_facts(
-                        self.pool, self._endpoint, self._dialect, self._headers
-                    )
+                is_ollama, model = self._is_ollama, self._endpoint.model
+                self._stated = ollama_facts(self.pool, model) if is_ollama else self._listed()
             return self._stated
+
+    def _listed(self) -> ModelFacts:
+        """Return the facts about the model that its server lists."""
+        model = self._endpoint.model
+        host = urlsplit(self._endpoint.api_base).hostname or ""
+        if self._endpoint.api_version or f".{host}".endswith(_SILENT):
+            return ModelFacts()
+        if self._dialect == "anthropic":  # its list has no names that stand for the newest
+            path = f"/models/{quote(model, safe='')}"
+            return _facts(answer_of(self.pool, path, headers=self._headers))
+        entry = _entry(answer_of(self.pool, "/models", headers=self._headers), model)
+        root = at_root(self._endpoint).api_base
+        match group(entry, "owned_by"):
+            case "llamacpp":
+                props = answer_of(self.pool, f"{root}/props")
+                settings = group(props, "default_generation_settings")
+                takes_tools = group(group(props, "chat_template_caps"), "supports_tools")
+                is_stated = isinstance(takes_tools, bool)
+                window = tokens_of(group(settings, "n_ctx"))
+                return ModelFacts(window=window, takes_tools=takes_tools if is_stated else None)
+            case "organization_owner":  # LM Studio; what it lists elsewhere is not what it loaded
+                entry = _entry(answer_of(self.pool, f"{root}/api/v0/models"), model)
+                return ModelFacts(window=tokens_of(group(entry, "loaded_context_length")))
+            case "library":
+                return ollama_facts(self.pool, model, root)
+        return _facts(entry)

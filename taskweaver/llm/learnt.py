@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -193,7 +193,7 @@ def _read(file: Path) -> StoredFacts | None:
         return None
     if not isinstance(address, str) or not isinstance(model, str):
         return None
-    valid = {name: read(value.get(name)) for name, read in _READERS.items()}
+    valid = {name: read(value.get(name)) for name, read in _KEPT.items()}
     return StoredFacts(address, model, at, LearntFacts(**valid))
 
 
@@ -220,21 +220,19 @@ def _pairs(value: Any) -> dict[str, str]:
     return {name: _text(other) for name, other in pairs if _text(name)}
 
 
-def _is_true(value: Any) -> bool:
-    return value is True
+_READERS: Mapping[type, Callable[[Any], Any]] = {
+    str: _text,
+    tuple: _names,
+    dict: _pairs,
+    bool: lambda value: value is True,
+    int: tokens_of,
+}
+"""Readers of values in a file, by the type of the fact."""
 
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "form": _text,
-    "response_format": _text,
-    "dropped": _names,
-    "renamed": lambda value: {name: other for name, other in _pairs(value).items() if other},
-    "is_effort_refused": _is_true,
-    "efforts": _pairs,
-    "longest_reply": tokens_of,
-    "window": tokens_of,
-    "needs_responses": _is_true,
-    "are_images_refused": _is_true,
+_KEPT = {
+    name: _READERS[type(usual)]
+    for name, usual in asdict(LearntFacts()).items()
+    if name not in {"reply_room", "history"}
 }
 """The facts that are kept, each with the reader of its value in a file."""
 
@@ -242,7 +240,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
 def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
     """Replace a file as a whole, readable by its owner alone."""
     stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
-    kept = {name: getattr(known, name) for name in _READERS}
+    kept = {name: getattr(known, name) for name in _KEPT}
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

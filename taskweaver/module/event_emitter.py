@@ -21,12 +21,12 @@ from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import (
     AnyConfirmationHandler,
     Confirmation,
-    ConfirmationHandler,
     ConfirmationReply,
     ConfirmationRequest,
     Confirmations,
     EditedContent,
 )
+from taskweaver.module.confirmation import ConfirmationHandler as ConfirmationHandler
 from taskweaver.module.lanes import in_turn
 
 
@@ -170,20 +170,6 @@ class SessionEventHandlerBase:
         **kwargs: Any,
     ) -> None:
         """Handle a post event."""
-
-
-__all__ = [
-    "ConfirmationHandler",
-    "EventScope",
-    "PostEventProxy",
-    "PostEventType",
-    "RoundEventType",
-    "SessionEventEmitter",
-    "SessionEventHandler",
-    "SessionEventHandlerBase",
-    "SessionEventType",
-    "TaskWeaverEvent",
-]
 
 
 @dataclass(slots=True)

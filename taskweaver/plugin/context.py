@@ -44,15 +44,6 @@ def artifact_bytes(type: ArtifactType, val: Any) -> bytes:
             return json.dumps(val, ensure_ascii=False, indent=2).encode("utf-8", "replace")
 
 
-__all__ = [
-    "Artifact",
-    "ArtifactType",
-    "LogErrorLevel",
-    "PluginContext",
-    "TestPluginContext",
-    "temp_context",
-]
-
 LogErrorLevel = Literal["info", "warning", "error"]
 
 

@@ -108,7 +108,6 @@ class _Reader:
             enabled=keywords.get("enabled", True),
             folder=self._path.parent,
             described_in=str(self._path),
-            is_one_file=True,
         )
 
     def _check_import(self, tree: ast.Module) -> None:

@@ -269,7 +269,6 @@ class PluginEntry:
         plugin_only: Whether it may be called where no other code may run.
         folder: Folder of its files; None when it was not read from a file.
         described_in: The file with its description.
-        is_one_file: Whether its description was read from its code.
         helpers: Digest of the helper files it may import; it is loaded again when it changes.
     """
 
@@ -282,7 +281,6 @@ class PluginEntry:
     plugin_only: bool = False
     folder: Path | None = None
     described_in: str = ""
-    is_one_file: bool = False
     helpers: str = ""
 
     @classmethod

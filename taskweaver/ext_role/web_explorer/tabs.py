@@ -7,9 +7,8 @@ frames in them, redirects included), and new tabs followed. Each leaves a note f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from taskweaver.ext_role.web_explorer.browser import DevToolsEvent, PageError
@@ -62,12 +61,6 @@ _MAX_NOTES = 10
 _NOTE_CHARS = 300
 
 
-class _Send(Protocol):
-    def __call__(
-        self, method: str, params: Mapping[str, Any] | None = None, *, session: str = ""
-    ) -> None: ...
-
-
 @dataclass(slots=True)
 class Tab:
     """One tab, by its protocol session and its id, which is that of its main frame too.
@@ -84,7 +77,7 @@ class Tab:
 class Tabs:
     """The tabs; the newest is the current one."""
 
-    def __init__(self, addresses: Addresses, send: _Send) -> None:
+    def __init__(self, addresses: Addresses, send: Callable[..., None]) -> None:
         self._addresses = addresses
         self._send = send
         self._open: list[Tab] = []

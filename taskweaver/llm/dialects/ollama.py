@@ -172,7 +172,8 @@ class OllamaDialect(Dialect):
             "options": {**given(options), **wanted} or None,
         }
         if request.schema is not None:
-            parameters["format"] = _format(request.schema, response_format)
+            forms = {"json_schema": dict(request.schema), "json_object": "json"}
+            parameters["format"] = forms.get(response_format)
         parameters |= extra
         if request.tools:  # the schema would keep the model from its calls
             parameters.pop("format", None)
@@ -196,9 +197,3 @@ class OllamaChatDialect(ChatDialect):
     """Chat completions of a server that lacks ``/api/chat``, from the same address."""
 
     path: ClassVar[str] = "/v1/chat/completions"
-
-
-def _format(schema: Mapping[str, Any], form: ResponseFormat) -> Any:
-    if form == "json_schema":
-        return dict(schema)
-    return "json" if form == "json_object" else None

@@ -100,17 +100,18 @@ def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
 _MOST_KEPT_CHARS = 4 << 20
 """Most of a reply that is kept to go back."""
 
-_ENDS = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-    "response.cancelled": "cancelled",
+_ENDS = frozenset(f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled"))
+_PARTS = {
+    "response.output_text": "text",
+    "response.refusal": "refusal",
+    "response.function_call_arguments": "arguments",
 }
 _INCOMPLETE: dict[str, FinishReason] = {
     "max_output_tokens": "length",
     "max_tokens": "length",
     "content_filter": "content_filter",
 }
+_TOLD = ("message", "code")
 _REASONING = ("response.reasoning_summary_text", "response.reasoning_text")
 
 
@@ -131,15 +132,22 @@ class ResponsesEvents(ReplyEvents):
         """The items of a whole response that reasoned or marks its texts; else none."""
         if not self._is_whole or self._kept_chars > _MOST_KEPT_CHARS:
             return ()
-        kept = [item for _, item in sorted(self._items.items()) if _can_go_back(item)]
-        return kept if any(_is_own(item) for item in kept) else ()
+        items = [item for _, item in sorted(self._items.items())]
+        # Reasoning is whole without the server's storage if it is encrypted.
+        kept = [
+            item
+            for item in items
+            if item.get("type") != "reasoning" or item.get("encrypted_content")
+        ]
+        is_own = any(item.get("type") == "reasoning" or item.get("phase") for item in kept)
+        return kept if is_own else ()
 
     def _events(self, value: dict[str, Any]) -> Iterator[StreamEvent]:
         kind = str(value.get("type") or "")
         if kind == "error" or (value.get("error") and not kind):
             yield StreamEvent(error=_error(value.get("error") or value))
         elif kind in _ENDS:
-            yield from self._end(_ENDS[kind], mapping_in(value.get("response")))
+            yield from self._end(kind.removeprefix("response."), mapping_in(value.get("response")))
         elif not kind and value.get("object") == "response":  # a body that is no stream
             yield from self._end("", value)
         elif kind == "response.created":
@@ -164,20 +172,14 @@ class ResponsesEvents(ReplyEvents):
         """Yield a piece of an item, or a whole part of which no piece came."""
         name, _, step = kind.rpartition(".")
         place = self._place(value, {})
-        if name == "response.output_text":
-            yield from self._new(
-                place, "text", step, text_in(value.get("delta", value.get("text")))
-            )
-        elif name == "response.refusal":
-            words = text_in(value.get("delta", value.get("refusal")))
-            yield from self._new(place, "refusal", step, words)
-        elif name == "response.function_call_arguments":
-            arguments = text_in(value.get("delta", value.get("arguments")))
-            yield from self._new(place, "arguments", step, arguments)
+        part = _PARTS.get(name)
+        if part:
+            text = text_in(value.get("delta", value.get(part)))
+            yield from self._new(place, part, step, text)
         elif name in _REASONING and step == "delta":
-            part = (place, value.get("summary_index", 0))
-            gap = "\n\n" if self._summary not in (None, part) else ""
-            self._summary = part
+            summary = (place, value.get("summary_index", 0))
+            gap = "\n\n" if self._summary not in (None, summary) else ""
+            self._summary = summary
             self._begun.add((place, "reasoning"))
             yield StreamEvent(reasoning=gap + text_in(value.get("delta")))
 
@@ -234,20 +236,10 @@ class ResponsesEvents(ReplyEvents):
         yield StreamEvent(finish=finish, usage=usage, model=model, is_broken=finish is None)
 
 
-def _can_go_back(item: Mapping[str, Any]) -> bool:
-    """Return whether an item is whole without the server's storage."""
-    return item.get("type") != "reasoning" or bool(item.get("encrypted_content"))
-
-
-def _is_own(item: Mapping[str, Any]) -> bool:
-    """Return whether an item says more than a message in neutral form."""
-    return item.get("type") == "reasoning" or bool(item.get("phase"))
-
-
 def _error(error: Any) -> Any:
-    if not isinstance(error, Mapping):
-        return error or "the response failed without an explanation"
-    known = {name: error[name] for name in ("message", "code") if error.get(name)}
+    if error and not isinstance(error, Mapping):
+        return error
+    known = {name: value for name, value in mapping_in(error).items() if name in _TOLD and value}
     return known or "the response failed without an explanation"
 
 

@@ -171,17 +171,14 @@ class CallCollector:
             return known if piece.id else None if piece.name else self._last
         call = self._by_index.get(piece.index)
         if call is None:
-            is_again = known is not None and _is_same(known, piece)
-            return known if is_again else None
+            if known is None or known.name != piece.name or not known.is_whole:
+                return None
+            return known if is_object(piece.text) else None
         if piece.id and call.id and piece.id != call.id:
             return known
         if piece.name and call.is_whole and not (piece.id and piece.id == call.id):
             return None
         return call
-
-
-def _is_same(call: _OpenCall, piece: CallPiece) -> bool:
-    return call.name == piece.name and call.is_whole and is_object(piece.text)
 
 
 def is_object(text: str) -> bool:

@@ -18,7 +18,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import jiter
@@ -221,19 +220,13 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 def _read_json(text: str, start: int) -> Found:
     # A later start counts only when nothing at all can be read from an earlier one: it may
     # well lie inside the broken object.
-    first: Found | None = None
-    for begin in islice(_starts(text, start), _MAX_STARTS):
-        found = _read_at(text, begin)
-        if found.value:
-            return found
-        first = first or found
-    return first or Found({}, _NO_MEMBERS)
-
-
-def _starts(text: str, start: int | None) -> Iterator[int]:
-    while start is not None:
-        yield start
-        start = _find_start(text, start + 1)
+    first = found = _read_at(text, start)
+    for _ in range(_MAX_STARTS - 1):
+        later = None if found.value else _find_start(text, start + 1)
+        if later is None:
+            break
+        start, found = later, _read_at(text, later)
+    return found if found.value else first
 
 
 def _read_at(text: str, start: int) -> Found:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
@@ -32,26 +32,11 @@ _LOOKED_BACK = 4096
 _QUOTES = ("`", '"', "'", "\\")
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """New text of a reply.
-
-    Attributes:
-        text: Text of the reply itself.
-        reasoning: Reasoning.
-        begins_again: Whether all text before was reasoning too: its end came without a beginning.
-    """
-
-    text: str = ""
-    reasoning: str = ""
-    begins_again: bool = False
-
-
 class ThinkingSplitter:
     """Splits ``<think>``, at the beginning of a text, from the reply.
 
     A ``</think>`` without a beginning ends reasoning as well: the template of some models writes
-    the beginning into the prompt.
+    the beginning into the prompt. The chunk of such an end says that all text before was reasoning.
 
     Attributes:
         lacks_opening: Whether reasoning ended that had no beginning.
@@ -72,11 +57,11 @@ class ThinkingSplitter:
         self._mentions_tag = False
         self._strips = False
 
-    def feed(self, text: str) -> Split:
+    def feed(self, text: str) -> Chunk:
         """Take the next piece; return what is certain of it."""
         return self._read(self._held + text, is_end=False)
 
-    def finish(self) -> Split:
+    def finish(self) -> Chunk:
         """Return what was held back.
 
         Text that was taken for reasoning by assumption alone, and has no end, is the reply.
@@ -84,10 +69,10 @@ class ThinkingSplitter:
         last = self._read(self._held, is_end=True)
         seen = "".join(self._seen)
         if self._is_assumed and not _OPEN.match(seen):
-            return Split(seen)
+            return Chunk(seen)
         return last
 
-    def _read(self, text: str, *, is_end: bool) -> Split:
+    def _read(self, text: str, *, is_end: bool) -> Chunk:
         self._held = ""
         shown, thought, again = "", "", False
         while text:
@@ -120,7 +105,7 @@ class ThinkingSplitter:
             self._end_of_thought()
             text = text[end.end() :]
         self._remember(thought if self._is_assumed else shown)
-        return Split(shown, thought, again)
+        return Chunk(shown, reasoning=thought, begins_again=again)
 
     def _remember(self, text: str) -> None:
         if not text:
@@ -310,7 +295,7 @@ class ReplyReader:
         self.has_begun |= bool(event.text or event.refusal or event.calls)
         self._measure(event)
         thought = self._thoughts.feed(event.reasoning)
-        split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Split()
+        split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Chunk()
         _append(chunks, split, thought + split.reasoning)
         deltas = [self._calls.add(piece) for piece in event.calls]
         chunks += [Chunk(call=delta) for delta in deltas if delta is not None]
@@ -345,12 +330,12 @@ def failed_generation(error: object) -> str:
     return written if isinstance(written, str) else ""
 
 
-def _append(chunks: list[Chunk], split: Split, reasoning: str) -> None:
+def _append(chunks: list[Chunk], split: Chunk, reasoning: str) -> None:
     """Add a piece of text to the chunks of a block; pieces next to each other become one."""
     if not (split.text or reasoning or split.begins_again):
         return
     last = chunks[-1] if chunks else None
     if last is None or last.call is not None or split.begins_again:
-        chunks.append(Chunk(split.text, reasoning=reasoning, begins_again=split.begins_again))
+        chunks.append(replace(split, reasoning=reasoning))
         return
     chunks[-1] = replace(last, text=last.text + split.text, reasoning=last.reasoning + reasoning)

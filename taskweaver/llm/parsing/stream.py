@@ -204,18 +204,13 @@ def event_object(data: bytes) -> dict[str, Any]:
     try:
         value = jiter.from_json(data, cache_mode="keys")
     except ValueError:
-        # Broken UTF-8, or half an emoji: what cannot be read becomes U+FFFD.
-        value = _read_leniently(data)
+        try:  # broken UTF-8, or half an emoji: what cannot be read becomes U+FFFD
+            value = json.loads(data.decode("utf-8", "replace"), strict=False)
+        except (ValueError, RecursionError) as error:
+            raise UnreadableEvent(data) from error
     if not isinstance(value, dict):
         raise UnreadableEvent(data)
     return value
-
-
-def _read_leniently(data: bytes) -> Any:
-    try:
-        return json.loads(data.decode("utf-8", "replace"), strict=False)
-    except (ValueError, RecursionError) as error:
-        raise UnreadableEvent(data) from error
 
 
 def text_in(value: Any) -> str:

@@ -148,7 +148,8 @@ class EndpointService:
                 yield from self._ask(attempt)
             except ModelError as error:
                 self._note_window(error)
-                written = _written(error) if request.tools else ""
+                refused = getattr(error.__cause__, "body", None)
+                written = failed_generation(refused) if request.tools else ""
                 if written:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
@@ -204,22 +205,28 @@ class EndpointService:
                 self._learnt.note(window=window)
 
     def _adapt(self, error: ModelError, attempt: Attempt) -> bool:
-        """Learn from a rejection; return whether asking again can help."""
+        """Learn from a rejection; return whether asking again can help.
+
+        Raises:
+            ModelError: Of kind ``form``, if the model takes no tools, and a lower form is in force.
+        """
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
-        refusal = Refusal(attempt, status, words, str(getattr(cause, "param", None) or ""))
+        parameter = str(getattr(cause, "param", None) or "")
+        refusal = Refusal(attempt, self._learnt.known, status, words, parameter)
         if self._learns(IMAGE_RULES, refusal) or self._leaves_dialect(refusal):
             return True
         if self._learns(RULES, refusal):
             return True
-        if attempt.request.tools and status in REFUSING and is_about_tools(words):
-            self._refuse_tools(error)
+        is_about_form = attempt.request.tools and status in REFUSING and is_about_tools(words)
+        if is_about_form and self.forms.step_down("tools"):
+            raise failure("form", error.detail, self.model, hint="") from cause
         return False
 
     def _learns(self, rules: Collection[Rule], refusal: Refusal) -> bool:
         """Remember a rejection by the first rule that it is of; return whether there is one."""
-        learnt = learn(rules, refusal, self._learnt.known)
+        learnt = learn(rules, refusal)
         if learnt is None:
             return False
         rule, changes = learnt
@@ -236,15 +243,6 @@ class EndpointService:
             return self._dialects.refuse_path(asked)
         is_about_reasoning = status == 400 and EFFORT_WITH_TOOLS.search(words) is not None
         return is_about_reasoning and self._dialects.refuse_reasoning(asked)
-
-    def _refuse_tools(self, error: ModelError) -> None:
-        """Report that the model takes no tools, if a lower form is in force.
-
-        Raises:
-            ModelError: Of kind ``form``.
-        """
-        if self.forms.step_down("tools"):
-            raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
     def _ask(self, attempt: Attempt) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
@@ -284,8 +282,13 @@ class EndpointService:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:
-                if reader.finish is None:
-                    raise self._in_context(error, reader) from error.__cause__
+                if reader.finish is not None:
+                    return
+                if error.kind != "connection" or not reader.length:
+                    raise
+                detail = f"the connection broke in the middle of the reply: {error.detail}"
+                hint, cause = "Try again.", error.__cause__
+                raise failure("truncated", detail, self.model, hint=hint) from cause
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():
@@ -303,20 +306,8 @@ class EndpointService:
                 exchange.note_sign_of_life()
         yield from reader.end()
 
-    def _in_context(self, error: ModelError, reader: ReplyReader) -> ModelError:
-        if error.kind == "connection" and reader.length:
-            detail = f"the connection broke in the middle of the reply: {error.detail}"
-            return failure("truncated", detail, self.model, hint="Try again.")
-        return error
-
 
 def _is_comment(block: bytes) -> bool:
     """Return whether a block of an event stream holds comments alone, as servers at work send."""
     lines = [line for line in block.splitlines() if line.strip()]
     return bool(lines) and all(line.startswith(b":") for line in lines)
-
-
-def _written(error: ModelError) -> str:
-    """Return what the model wrote, if its server refused it as a broken call."""
-    body = getattr(error.__cause__, "body", None)
-    return failed_generation(body)

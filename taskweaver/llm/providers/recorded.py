@@ -210,17 +210,12 @@ def _play(recording: dict[str, Any]) -> Iterator[Chunk]:
     yield Chunk("", finish, usage, calls=collector.finish())
 
 
-def _agreement(mine: str, theirs: str) -> int:
-    pairs = enumerate(zip(mine, theirs, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(mine), len(theirs)))
-
-
 def _difference(asked: dict[str, Any], known: dict[str, Any]) -> tuple[tuple[int, int], str]:
     """Return how far two requests agree, and the first difference in words."""
     for at, (mine, theirs) in enumerate(zip(asked["messages"], known["messages"], strict=False)):
         if mine != theirs:
             mine_text, theirs_text = str(mine["content"]), str(theirs["content"])
-            same = _agreement(mine_text, theirs_text)
+            same = len(os.path.commonprefix([mine_text, theirs_text]))  # noqa: RUF071 - no paths
             begin = max(same - 20, 0)
             return (at, same), (
                 f"the nearest differs in message {at + 1} ({mine['role']}) at character {same + 1}:"

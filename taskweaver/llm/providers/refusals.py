@@ -129,15 +129,22 @@ class Refusal:
 
     Attributes:
         attempt: The request.
+        facts: The facts now: another call may have learnt more since the request was made.
         status: HTTP status of the answer; None without one.
         words: The endpoint's message.
         parameter: The parameter that its error names; empty for none.
     """
 
     attempt: Attempt
+    facts: LearntFacts
     status: int | None
     words: str
     parameter: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message and the parameter."""
+        return f"{self.words} {self.parameter}"
 
 
 Changes = Mapping[str, Any]
@@ -157,83 +164,76 @@ class Rule:
 
     statuses: Collection[int]
     pattern: re.Pattern[str]
-    change: Callable[[re.Match[str], Refusal, LearntFacts], Changes | None]
+    change: Callable[[Refusal], Changes | None]
     is_kept: bool = True
 
 
-def learn(
-    rules: Collection[Rule], refusal: Refusal, facts: LearntFacts
-) -> tuple[Rule, Changes] | None:
+def learn(rules: Collection[Rule], refusal: Refusal) -> tuple[Rule, Changes] | None:
     """Return the first rule that a refusal is of, and its changes of the facts.
-
-    Args:
-        rules: The rules, in order.
-        refusal: The refusal.
-        facts: The facts now: another call may have learnt more since the request was made.
 
     Returns:
         None where asking again would fail again.
     """
-    text = f"{refusal.words} {refusal.parameter}"
     for rule in rules:
-        match = rule.pattern.search(text) if refusal.status in rule.statuses else None
-        changes = rule.change(match, refusal, facts) if match else None
-        if changes is not None and replace(facts, **changes) != refusal.attempt.facts:
+        is_of_it = refusal.status in rule.statuses and rule.pattern.search(refusal.text)
+        changes = rule.change(refusal) if is_of_it else None
+        if changes is not None and replace(refusal.facts, **changes) != refusal.attempt.facts:
             return rule, changes
     return None
 
 
-def _one_image(match: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
-    return _images(match, refusal, facts) if _ONE_IMAGE.search(refusal.words) else None
+def _one_image(refusal: Refusal) -> Changes | None:
+    return _images(refusal) if _ONE_IMAGE.search(refusal.words) else None
 
 
-def _images(_: re.Match[str], refusal: Refusal, __: LearntFacts) -> Changes | None:
+def _images(refusal: Refusal) -> Changes | None:
     """Have texts stand for images; none can replace those that a question is about."""
     has_texts = has_described_images(refusal.attempt.request.messages)
     return {"are_images_refused": True} if has_texts else None
 
 
-def _system(_: re.Match[str], __: Refusal, facts: LearntFacts) -> Changes:
-    return _dropped(facts, SYSTEM)
+def _system(refusal: Refusal) -> Changes:
+    return _dropped(refusal, SYSTEM)
 
 
-def _strict(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _strict(refusal: Refusal) -> Changes | None:
     sent = refusal.attempt.parameters
     is_sent = lax(sent) != sent
-    return _dropped(facts, STRICT) if is_sent and _UNWANTED.search(refusal.words) else None
+    return _dropped(refusal, STRICT) if is_sent and _UNWANTED.search(refusal.words) else None
 
 
-def _dropped(facts: LearntFacts, name: str) -> Changes:
-    return {"dropped": tuple(sorted({*facts.dropped, name}))}
+def _dropped(refusal: Refusal, name: str) -> Changes:
+    return {"dropped": tuple(sorted({*refusal.facts.dropped, name}))}
 
 
-def _format(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _format(refusal: Refusal) -> Changes | None:
     attempt = refusal.attempt
     if attempt.dialect.format_parameter not in attempt.parameters:
         return None
     lower = LADDER.index(format_of(attempt.facts)) + 1
-    level = max(lower, LADDER.index(format_of(facts)))
+    level = max(lower, LADDER.index(format_of(refusal.facts)))
     return {"response_format": LADDER[level]} if level < len(LADDER) else None
 
 
-def _effort_with_tools(_: re.Match[str], refusal: Refusal, __: LearntFacts) -> Changes | None:
+def _effort_with_tools(refusal: Refusal) -> Changes | None:
     return {"is_effort_refused": True} if refusal.attempt.request.tools else None
 
 
-def _effort(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _effort(refusal: Refusal) -> Changes | None:
     """Put the nearest effort that is listed in place of one; no reasoning is no substitute."""
-    sent, text = refusal.attempt.effort, f"{refusal.words} {refusal.parameter}"
-    is_beside_tools = refusal.attempt.request.tools and EFFORT_WITH_TOOLS.search(text)
+    sent, efforts = refusal.attempt.effort, refusal.facts.efforts
+    is_beside_tools = refusal.attempt.request.tools and EFFORT_WITH_TOOLS.search(refusal.text)
     if sent is None or is_beside_tools:
         return None
-    listed = {*_LISTED_EFFORT.findall(text)} - {sent, "none", *facts.efforts}
+    listed = {*_LISTED_EFFORT.findall(refusal.text)} - {sent, "none", *efforts}
     at = EFFORTS.index(sent)
     near = sorted((abs(EFFORTS.index(effort) - at), EFFORTS.index(effort)) for effort in listed)
-    return {"efforts": {**facts.efforts, sent: EFFORTS[near[0][1]] if near else ""}}
+    return {"efforts": {**efforts, sent: EFFORTS[near[0][1]] if near else ""}}
 
 
-def _longest_reply(match: re.Match[str], refusal: Refusal, _: LearntFacts) -> Changes | None:
-    longest = int(next(filter(None, match.groups())))
+def _longest_reply(refusal: Refusal) -> Changes | None:
+    named = _LONGEST_REPLY.search(refusal.text)
+    longest = int(next(filter(None, named.groups()))) if named else 0
     return {"longest_reply": longest} if 0 < longest < _asked_reply(refusal) else None
 
 
@@ -243,14 +243,14 @@ def _asked_reply(refusal: Refusal) -> int:
     return next((sent[name] for name in REPLY_LIMITS if isinstance(sent.get(name), int)), 0)
 
 
-def _parameter(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _parameter(refusal: Refusal) -> Changes | None:
     name = _named(refusal)
     if name is None:
         return None
     other = _RENAMED.get(name)
     if other is not None and other in refusal.words:
-        return {"renamed": {**facts.renamed, name: other}}
-    return _dropped(facts, name)
+        return {"renamed": {**refusal.facts.renamed, name: other}}
+    return _dropped(refusal, name)
 
 
 def _named(refusal: Refusal) -> str | None:
@@ -274,17 +274,18 @@ def _named(refusal: Refusal) -> str | None:
     return max(found)[2] if "cannot both" in words else min(found)[2]
 
 
-def _reply_room(match: re.Match[str], refusal: Refusal, _: LearntFacts) -> Changes | None:
-    if match["sum"] and "max_tokens" not in refusal.words:
+def _reply_room(refusal: Refusal) -> Changes | None:
+    counts = _ROOM.search(refusal.text)
+    if counts is None or (counts["sum"] and "max_tokens" not in refusal.words):
         return None
-    window, prompt = match["sum"] or match["length"], match["prompt"] or match["input"]
+    window, prompt = counts["sum"] or counts["length"], counts["prompt"] or counts["input"]
     room = int(window) - int(prompt)
     return {"reply_room": room} if _FEWEST <= room < _asked_reply(refusal) else None
 
 
-def _history(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _history(refusal: Refusal) -> Changes | None:
     sent, past, words = refusal.attempt.facts.history, refusal.attempt.past, refusal.words
-    if facts.history != sent:
+    if refusal.facts.history != sent:
         return {}  # another call was faster
     if _ROLE_ORDER.search(words) and not sent.has_bridges:
         return {"history": replace(sent, has_bridges=True)}

@@ -115,7 +115,7 @@ def seal(folder: Path) -> str:
     made for this process alone.
     """
     place = os.fsencode(folder.resolve())
-    return hmac.new(_key(_key_file()), place, hashlib.sha256).hexdigest()
+    return hmac.new(_key(state_folder()), place, hashlib.sha256).hexdigest()
 
 
 def state_folder() -> Path | None:
@@ -138,15 +138,9 @@ def state_folder() -> Path | None:
     return state / "taskweaver" if state and state.is_absolute() else None
 
 
-def _key_file() -> Path | None:
-    """Return the file of the key; None without a home folder."""
-    folder = state_folder()
-    return None if folder is None else folder / "installation.key"
-
-
 @cache
-def _key(file: Path | None) -> bytes:
-    if file is not None:
+def _key(state: Path | None) -> bytes:
+    if state is not None:
         with suppress(OSError):
-            return kept_key(file)
+            return kept_key(state / "installation.key")
     return secrets.token_bytes(KEY_BYTES)
