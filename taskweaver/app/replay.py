@@ -53,7 +53,7 @@ class ReplayRunner:
     def run(
         self, file: Path, settings: Mapping[str, str], data: Mapping[str, Path], *, repairs: bool
     ) -> Iterator[ReplayedCell]:
-        """Run an experience again; see `TaskWeaverApp.replay`."""
+        """Run an experience again. See `TaskWeaverApp.replay`."""
         rounds = Conversation.from_yaml(file).rounds
         code = [cell.code for cell in executed_cells(rounds)]
         files = self._files("\n".join([*(round_.user_query for round_ in rounds), *code]), data)
@@ -69,7 +69,7 @@ class ReplayRunner:
     def fresh_kernel(
         self, files: Sequence[AddedFile], *, is_kept: bool = True
     ) -> Iterator[Callable[[str, str], ExecutionResult]]:
-        """Start a kernel with the plugins, in a working directory of its own.
+        """Start a kernel with the plugins, in a separate working directory.
 
         The working directory stays when the kernel was stopped if `is_kept`.
 
@@ -99,14 +99,14 @@ class ReplayRunner:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def _repair(self, code: str, error: str) -> str | None:
-        """Ask the model for a correction; None when it gives none."""
+        """Ask the model for a correction, and return None without a correction."""
         instructions = str(read_yaml(_PROMPT)["content"])
         reply = self._llm_api.summarize(instructions, f"```python\n{code}\n```\n\nError: {error}")
         match = _FENCE.search(reply)
         return match[1].strip() if match and match[1].strip() != code.strip() else None
 
     def _files(self, said: str, data: Mapping[str, Path]) -> list[AddedFile]:
-        """Return the files the conversation named, or those given in their place."""
+        """Return the files that the conversation named, or the files given in place of these."""
         named = self._config.finder().in_text(said)
         files = {file.source.name: file.path for file in named if not file.problem}
         unknown = sorted(name for name in data if name not in files and name not in said)
@@ -139,7 +139,7 @@ class ReceiptVerdict:
 def check_receipt(
     injector: Injector, file: Path, data: Mapping[str, Path], *, is_trusted: bool
 ) -> ReceiptVerdict:
-    """Check a receipt for an application; see `TaskWeaverApp.check_receipt`."""
+    """Check a receipt for an application. See `TaskWeaverApp.check_receipt`."""
     receipt = read_receipt(file)
     if injector.get(SandboxChoice).policy is None and not is_trusted:
         raise ReceiptError(

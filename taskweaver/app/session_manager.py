@@ -1,4 +1,4 @@
-"""Builds sessions, keeps them by id, and stops them."""
+"""Builder and owner of sessions, by id."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class InMemorySessionStore:
 
 
 class _Forgetting:
-    """Listens to a session, and removes it from its store when it ends."""
+    """Listener of a session, which removes the session from the store at the end."""
 
     def __init__(self, store: SessionStore, session: Session) -> None:
         self._store = store
@@ -156,7 +156,7 @@ class SessionManager:
         return session
 
     def create_session(self, session_id: str) -> Session:
-        """Return a session of this id, made if there is none, also if nothing was asked in it.
+        """Return a session of this id, made if missing, also if nothing was asked in the session.
 
         Raises:
             SessionError: If it cannot be one, or cannot be opened.
@@ -179,11 +179,11 @@ class SessionManager:
         return is_safe and stored_session(self.sessions_folder / session_id) is not None
 
     def update_session(self, session: Session) -> None:
-        """Keep a session under its id, in place of another one of that id."""
+        """Keep a session under its id, in place of another session of that id."""
         self.session_store.set_session(session.session_id, session)
 
     def resume_session(self, session_id: str | None = None) -> Session:
-        """Open a session that is on disk, as it was left; None takes the one that was used last.
+        """Open a session that is on disk, unchanged. None takes the session that was used last.
 
         Raises:
             SessionError: If the session does not exist, or its folder is not used.
@@ -221,7 +221,7 @@ class SessionManager:
         return connection_file(self.sessions_folder / session_id, _client_id(session_id, branch))
 
     def stop_session(self, session_id: str) -> None:
-        """Stop a session and forget it; an unknown id is ignored."""
+        """Stop a session and forget the session. An unknown id is ignored."""
         session = self.session_store.get_session(session_id)
         if session is not None:
             self.session_store.remove_session(session_id)
@@ -235,7 +235,7 @@ class SessionManager:
             self._project_memory.close()
 
     def stop_all_sessions(self) -> None:
-        """Stop every session; others may be opened."""
+        """Stop every session. Further sessions may be opened."""
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
 
@@ -309,7 +309,7 @@ class SessionManager:
         return session
 
     def _roles(self, child: Injector, names: list[str]) -> dict[str, Role]:
-        """Build the roles; the Planner leads, and without one there can be only one role."""
+        """Build the roles. The Planner leads, and without a Planner there can be only one role."""
         if _LEADER not in names and len(names) != 1:
             raise RoleError(
                 ", ".join(names) or "(none)",

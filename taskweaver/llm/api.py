@@ -78,7 +78,7 @@ class LLMApi:
 
     @property
     def embedding_service(self) -> EmbeddingService | None:
-        """The embedding model; None when none is configured.
+        """The embedding model, or None if not configured.
 
         Raises:
             ModelError: Of kind ``configuration``, if it cannot be reached as configured.
@@ -100,7 +100,7 @@ class LLMApi:
         return self.in_flight.is_refused
 
     def takes_corrections(self, llm_alias: str = "") -> bool:
-        """Return whether a model can correct an answer; the built-in offline analyst cannot.
+        """Return whether a model can correct an answer, as the built-in offline analyst cannot.
 
         Raises:
             ModelError: Of kind ``configuration``, if the alias names no model.
@@ -109,18 +109,18 @@ class LLMApi:
         return bool(getattr(service, "takes_corrections", True))
 
     def interrupt(self) -> None:
-        """Cancel every call in flight, and refuse further ones until `resume`.
+        """Cancel every call in flight, and refuse further calls until `resume`.
 
         Their callers get a `ModelError` of kind ``cancelled``, one between two calls at its next.
         """
         self.in_flight.interrupt()
 
     def resume(self) -> None:
-        """Take calls again after `interrupt`; not after `close`."""
+        """Take calls again after `interrupt`, but not after `close`."""
         self.in_flight.resume()
 
     def close(self) -> None:
-        """Give up every call in flight, and refuse further ones for good."""
+        """Give up every call in flight, and refuse further calls for good."""
         self.in_flight.close()
 
     def check(self) -> None:
@@ -138,7 +138,7 @@ class LLMApi:
         json_schema: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> ChatMessage:
-        """Ask a model; return its whole reply.
+        """Ask a model, and return the whole reply.
 
         Args and errors are those of `chat_completion_stream`.
         """
@@ -159,7 +159,7 @@ class LLMApi:
         json_schema: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Iterator[ChatMessage]:
-        """Ask a model; yield its reply piece by piece. Closing the generator cancels the call.
+        """Ask a model, and yield the reply piece by piece. Closing the generator cancels the call.
 
         Args:
             messages: The chat so far.
@@ -190,12 +190,14 @@ class LLMApi:
         return self._services.model(llm_alias).forms.current
 
     def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
-        """Return whether a model is known to receive the tools or images that it is given."""
+        """Return whether a model is known to receive the tools or images of requests."""
         model = self._services.model(llm_alias)
         return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
     def note_ignored_tools(self, llm_alias: str = "") -> None:
-        """Note that a reply held no calls but should have; the second lowers the form to fences.
+        """Note that a reply lacked the calls of tools.
+
+        The second such reply lowers the form to fences.
 
         Args:
             llm_alias: Which model; empty is the main one.
@@ -225,7 +227,7 @@ class LLMApi:
         shortener: Shortener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
-        """Ask a model; yield its reply with reasoning and tool calls, piece by piece.
+        """Ask a model, and yield the reply with reasoning and tool calls, piece by piece.
 
         The last chunk has a `finish` and the whole calls; with the finish ``length`` the reply is
         cut off, calls included, and that is no error here.
@@ -268,7 +270,7 @@ class LLMApi:
         yield from self._fitting(model, request, on_status, shortener)
 
     def window(self, llm_alias: str = "") -> int:
-        """Return the tokens that a model takes; 0 where that is not known yet.
+        """Return the tokens that a model takes, or 0 if unknown so far.
 
         Raises:
             ModelError: Of kind ``configuration``, if the alias names no model.

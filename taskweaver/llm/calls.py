@@ -1,4 +1,4 @@
-"""One model call as it is observed: its span, its metrics, its prompt log, and its reply."""
+"""One model call as observed: the span, the metrics, the prompt log, and the reply."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from taskweaver.llm.base import EmbeddingService
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.prompts import CallLog, now
+from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.records import restored
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff
@@ -36,10 +37,10 @@ _BACKGROUND = "summary"
 
 
 class CallsInFlight:
-    """The calls of one session, or one of its branches, that are under way; thread-safe."""
+    """The calls under way of one session, or of one branch. Thread-safe."""
 
     def __init__(self, session: CallsInFlight | None = None) -> None:
-        """Begin without a call; the calls of a branch are calls of its `session` as well."""
+        """Begin without a call. The calls of a branch are calls of the `session` as well."""
         self._session = session
         self._lock = threading.Lock()
         self._tokens: set[CancelToken] = set()
@@ -53,7 +54,7 @@ class CallsInFlight:
         return self._is_interrupted or self._is_closed or is_refused
 
     def interrupt(self) -> None:
-        """Cancel every call, and refuse further ones until `resume`."""
+        """Cancel every call, and refuse further calls until `resume`."""
         with self._lock:
             self._is_interrupted = True
             tokens = list(self._tokens)
@@ -61,11 +62,11 @@ class CallsInFlight:
             token.cancel()
 
     def resume(self) -> None:
-        """Take calls again after `interrupt`; not after `close`."""
+        """Take calls again after `interrupt`, but not after `close`."""
         self._is_interrupted = False
 
     def close(self) -> None:
-        """Cancel every call, and refuse further ones for good."""
+        """Cancel every call, and refuse further calls for good."""
         self._is_closed = True
         self.interrupt()
 
@@ -80,7 +81,7 @@ class CallsInFlight:
 
     @contextmanager
     def call(self) -> Iterator[CancelToken]:
-        """Surround a call; yield the token that cancels it.
+        """Surround a call, and yield the token that cancels the call.
 
         Raises:
             ModelError: Of kind ``cancelled``, if calls are refused.
@@ -97,7 +98,7 @@ class CallsInFlight:
 
 
 class ObservedCall:
-    """A call under way, and its reply. Every call is closed once.
+    """A call under way, and the reply. Every call is closed once.
 
     Attributes:
         request: The request as it is to be made.
@@ -125,7 +126,7 @@ class ObservedCall:
         self._round_id = round_id or prompts.round_id
         self._model = model
         self._role = current_agent() or _BACKGROUND
-        self._began_at = now()
+        self._began_at = datetime.now(UTC)
         self._began = time.perf_counter()
         self._sent: Mapping[str, Any] | None = None
         self._texts: list[str] = []
@@ -171,7 +172,7 @@ class ObservedCall:
         return self._model.prices.apply(usage)
 
     def check(self) -> None:
-        """Refuse a reply that is not whole and does not show it.
+        """Refuse a reply that is cut off without a sign of that.
 
         Raises:
             ModelError: If it is refused.
@@ -184,7 +185,7 @@ class ObservedCall:
             raise ModelError("content_filter", detail, name, "Rephrase the request.")
 
     def close(self, usage: Usage | None, error: BaseException | None = None) -> None:
-        """End the call; `error` is its failure, None where it succeeded or was given up."""
+        """End the call. `error` is the failure, None where the call succeeded or was given up."""
         if error is not None:
             self._span.fail(error_type(error), str(error))
         reply = "".join(self._texts)
@@ -235,7 +236,7 @@ class ObservedCall:
 def embedded(
     services: ModelServices, service: EmbeddingService, texts: Sequence[str], cancel: CancelToken
 ) -> list[list[float]]:
-    """Return the vectors of texts; calls that fail are made again.
+    """Return the vectors of texts. Failed calls are made again.
 
     Raises:
         ModelError: If they fail for good, or are cancelled.
@@ -251,10 +252,10 @@ def embedded(
 
 
 class FreeText:
-    """The check of a reply without a schema: it must be whole, and not be empty."""
+    """Check of a reply without a schema, which must be whole, and not empty."""
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
-        """Check nothing where there is a schema: the form of the reply shows its lacks."""
+        """Check nothing where there is a schema: the form of the reply shows what is missing."""
         self._is_checked = schema is None
         self._is_empty = True
 
@@ -293,7 +294,7 @@ def _json(value: list[dict[str, Any]]) -> str:
 
 
 def _spoken(message: ChatMessage) -> dict[str, Any]:
-    """Return a message as a span holds it; of an image only that it is one."""
+    """Return a message as spans hold messages. An image is only named as one."""
     content = message["content"] or ""
     given = [{"text": content}] if isinstance(content, str) else content
     parts: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Facts about one model at one endpoint, asked of its server when they are needed, and once.
+"""Facts about one model at one endpoint, asked of the server once, when needed.
 
 The list of models is part of the protocol, so that it may be asked for anywhere; other paths are
 asked for where the list shows whose server it is. Providers whose lists have no windows are not
@@ -25,7 +25,7 @@ from taskweaver.utils.system.cancel import CancelToken
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts about a model; 0 and None where the server states nothing.
+    """Facts about a model. 0 and None stand for facts that the server does not state.
 
     Attributes:
         window: Tokens of prompt and reply that fit now.
@@ -43,7 +43,7 @@ class ModelFacts:
 
 
 def group(value: Any, name: str) -> Any:
-    """Return a member of a JSON object; None of any other value."""
+    """Return a member of a JSON object, or None for any other value."""
     return value.get(name) if isinstance(value, dict) else None
 
 
@@ -60,7 +60,7 @@ def answer_of(
     body: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """Return the JSON that an endpoint answers; None if there is none in time.
+    """Return the JSON that an endpoint answers, or None without an answer in time.
 
     Args:
         pool: Connections to the endpoint.
@@ -139,7 +139,7 @@ def ollama_facts(pool: ConnectionPool, model: str, root: str = "") -> ModelFacts
 
 
 def chosen_window(facts: ModelFacts, needed: int) -> int:
-    """Return the window to load a model with; 0 to leave it to the server.
+    """Return the window to load a model with, or 0 to leave the window to the server.
 
     A window that is loaded already is kept when a conversation fits into it, and one that the
     model's own settings name when the prompt does; else it is a power of two.
@@ -163,7 +163,7 @@ def _has(capabilities: list[Any] | None, name: str) -> bool | None:
 
 
 def _trained(info: Any) -> int:
-    """Return the window of the training; its name begins with that of the architecture."""
+    """Return the window of the training, whose name begins with the name of the architecture."""
     own = tokens_of(group(info, f"{group(info, 'general.architecture')}.context_length"))
     if own or not isinstance(info, dict):
         return own
@@ -204,7 +204,7 @@ _NAMES = (
 
 
 def _entry(listing: Any, model: str) -> Any:
-    """Return the entry of a model; of a server with one model, that one."""
+    """Return the entry of a model. A list of one entry is about that model."""
     data = group(listing, "data")
     entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
     named = [entry for entry in entries if entry.get("id") == model]
@@ -223,7 +223,7 @@ SHORT_PROMPT = 3_400
 
 
 class EndpointFacts:
-    """Facts about one model: configured, asked, learnt or known by name; thread-safe.
+    """Facts about one model: configured, asked, learnt or known by name. Thread-safe.
 
     Attributes:
         pool: Connections to the endpoint, shared with the calls.
@@ -259,17 +259,17 @@ class EndpointFacts:
 
     @property
     def takes_tools(self) -> bool | None:
-        """Whether the model takes tools; None where that has to be tried."""
+        """Whether the model takes tools, or None if only a trial can tell."""
         is_asked = self._is_ollama or self._endpoint.is_loopback
         return self._ask().takes_tools if is_asked else None
 
     @property
     def takes_images(self) -> bool | None:
-        """Whether the model takes images; None where that has to be tried."""
+        """Whether the model takes images, or None if only a trial can tell."""
         return self._ask().takes_images if self._is_ollama else None
 
     def window(self, needed: Callable[[], int]) -> int:
-        """Return the tokens of prompt and reply that fit; 0 where that is not known.
+        """Return the tokens of prompt and reply that fit, or 0 if unknown.
 
         Args:
             needed: Estimates the tokens of the prompt.
@@ -317,7 +317,7 @@ class EndpointFacts:
             return self._stated
 
     def _listed(self) -> ModelFacts:
-        """Return the facts about the model that its server lists."""
+        """Return the facts about the model in the server's list."""
         model = self._endpoint.model
         host = urlsplit(self._endpoint.api_base).hostname or ""
         if self._endpoint.api_version or f".{host}".endswith(_SILENT):

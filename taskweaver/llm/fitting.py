@@ -47,7 +47,7 @@ class Shortener(Protocol):
     """The writer of a prompt, which can say the same in fewer words."""
 
     def shorter(self) -> Sequence[ChatMessage] | None:
-        """Return the prompt with more of its past summarised; None if nothing is left for that."""
+        """Return the prompt with more of the past summarised, or None if all of the past is."""
         ...
 
     def warn(self, text: str, /) -> None:
@@ -79,7 +79,7 @@ class Windows:
         on_status: Callable[[str], None] | None,
         shortener: Shortener | None = None,
     ) -> Generator[Chunk]:
-        """Yield the reply to a prompt, shortened until it fits.
+        """Yield the reply to a prompt, shortened until the prompt fits.
 
         A prompt that does not fit is written anew by its `shortener`, as often as that has
         something to summarise. The remainder is cut.
@@ -112,7 +112,7 @@ class Windows:
     def _fitting(
         self, model: str, request: ModelRequest, shortener: Shortener | None
     ) -> tuple[ModelRequest, ModelRequest]:
-        """Return the request as its writer shortened it, and as it is sent."""
+        """Return the request as shortened by the writer, and as sent."""
         window = self.known(model)
         limit, count = int(window * _MARGIN), partial(self._tokens, model)
         if not window or count(request.messages) <= limit:
@@ -137,7 +137,7 @@ class Windows:
         pieces: Generator[Chunk],
         shortener: Shortener | None,
     ) -> Generator[Chunk]:
-        """Yield a reply; learn the window if its server read far less than was sent."""
+        """Yield a reply, and learn the window if the server read far less than the prompt."""
         with closing(pieces):
             for piece in pieces:
                 yield piece
@@ -147,7 +147,7 @@ class Windows:
     def _compare(
         self, model: str, request: ModelRequest, read: int, shortener: Shortener | None
     ) -> None:
-        """Compare the tokens that a server read with the estimate, and with a prompt before it.
+        """Compare the tokens that a server read with the estimate, and with an earlier prompt.
 
         The second comparison is for prompts with tools, which the estimates leave out: their share
         is large in a short prompt alone. Prompts with images are not compared: each server counts
@@ -188,7 +188,7 @@ class Windows:
 
 
 def _unless_too_long(pieces: Generator[Chunk]) -> Generator[Chunk, None, ModelError | None]:
-    """Yield the pieces of a reply; return the error of a prompt that is too long."""
+    """Yield the pieces of a reply. Return the error of a prompt that is too long."""
     is_begun = False
     try:
         with closing(pieces):
@@ -259,7 +259,7 @@ def _cut(message: ChatMessage, limit_chars: int, *, is_whole: bool) -> ChatMessa
 
 
 def _without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """Return messages without the oldest turn; None if only the newest one is left.
+    """Return messages without the oldest turn, or None if only the newest turn is left.
 
     A turn begins with a user's message, so a call never loses its result.
     """

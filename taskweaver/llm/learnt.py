@@ -55,7 +55,7 @@ class HistoryForm:
 
 @dataclass(frozen=True, slots=True)
 class LearntFacts:
-    """Facts learnt of one model at one address; the last two are forgotten with the process.
+    """Facts learnt of one model at one address. The last two are forgotten with the process.
 
     Attributes:
         form: Form of replies that is in force; empty for the usual one.
@@ -88,7 +88,7 @@ class LearntFacts:
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """Learnt facts as they are kept.
+    """Learnt facts as stored.
 
     Attributes:
         address: Address of the model, without a user's name.
@@ -104,7 +104,7 @@ class StoredFacts:
 
 
 class LearntModel:
-    """The facts learnt of one model, read once, and written when there are more; thread-safe."""
+    """The facts learnt of one model, read once, and written when there are more. Thread-safe."""
 
     def __init__(self, endpoint: Endpoint | None = None) -> None:
         """Read the facts that earlier sessions learnt.
@@ -132,13 +132,16 @@ class LearntModel:
         return self._known
 
     def fix(self, **changes: Any) -> None:
-        """Set fields of `LearntFacts` in this process alone: they are not written from now on."""
+        """Set fields of `LearntFacts` in this process alone.
+
+        These fields are not written from now on.
+        """
         with self._lock:
             self._fixed |= changes.keys()
             self._known = replace(self._known, **changes)
 
     def note(self, **changes: Any) -> None:
-        """Keep changes, given as fields of `LearntFacts`; a full disk keeps none."""
+        """Keep changes, given as fields of `LearntFacts`. A full disk keeps none of the changes."""
         with self._lock:
             known = replace(self._known, **changes)
             kept = {name: changes[name] for name in changes.keys() - self._fixed}
@@ -158,7 +161,7 @@ def stored_facts() -> list[StoredFacts]:
 
 
 def forget_models() -> int:
-    """Delete the facts of all models; return their number."""
+    """Delete the facts of all models, and return how many models had facts."""
     count = 0
     for file in _files():
         with suppress(OSError):
@@ -179,7 +182,7 @@ def _files() -> Iterator[Path]:
 
 
 def _read(file: Path) -> StoredFacts | None:
-    """Return the facts in a file; None if it is old, another version's or not readable."""
+    """Return the facts in a file, or None if old, of another version, or not readable."""
     try:
         with file.open("rb") as opened:
             text = opened.read(_MAX_BYTES + 1)
@@ -198,7 +201,7 @@ def _read(file: Path) -> StoredFacts | None:
 
 
 def tokens_of(value: Any) -> int:
-    """Return a number of tokens as servers write it; 0 for any other value."""
+    """Return a number of tokens as servers write such numbers, or 0 for any other value."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
@@ -238,7 +241,7 @@ _KEPT = {
 
 
 def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
-    """Replace a file as a whole, readable by its owner alone."""
+    """Replace a file as a whole, readable by the owner alone."""
     stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
     kept = {name: getattr(known, name) for name in _KEPT}
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")

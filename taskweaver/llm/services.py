@@ -42,7 +42,7 @@ ModelFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with its retry policy and prices.
+    """A model with retry policy and prices.
 
     Attributes:
         service: The model.
@@ -65,7 +65,7 @@ class Model:
     window: int = 0
 
     def window_for(self, request: ModelRequest) -> int:
-        """Return the tokens of prompt and reply that fit; 0 where that is not known.
+        """Return the tokens of prompt and reply that fit, or 0 if unknown.
 
         The model's server may be asked for them, once, and not for short prompts.
         """
@@ -75,7 +75,7 @@ class Model:
 
 
 class ModelServices:
-    """Owner of an application's models; thread-safe, a context manager.
+    """Owner of an application's models, a context manager. Thread-safe.
 
     Attributes:
         estimator: Estimates tokens for all of them.
@@ -146,7 +146,7 @@ class ModelServices:
         return f"model: {model.service.model} ({model.reason})"
 
     def get(self, alias: str = "") -> CompletionService:
-        """Return the main model, or that of an alias in ``ext_llms.llm_configs``.
+        """Return the main model, or the model of an alias in ``ext_llms.llm_configs``.
 
         Raises:
             ModelError: Of kind ``configuration``, if the alias is unknown or the model cannot
@@ -155,7 +155,7 @@ class ModelServices:
         return self.model(alias).service
 
     def model(self, alias: str = "") -> Model:
-        """Return a model with how it is dealt with.
+        """Return a model with retry policy, prices and abilities.
 
         Raises:
             ModelError: As `get`.
@@ -171,7 +171,7 @@ class ModelServices:
         return list(self._src.get_dict("ext_llms.llm_configs"))
 
     def embedding(self) -> EmbeddingService | None:
-        """Return the embedding model; None when none is configured.
+        """Return the embedding model, or None if not configured.
 
         Raises:
             ModelError: Of kind ``configuration``, if it cannot be reached as configured.
@@ -193,7 +193,7 @@ class ModelServices:
         return ModelOrigin("openai" if embedding is None else "mock")
 
     def close(self) -> None:
-        """Close all models; they may be asked for again."""
+        """Close all models, which may be asked for again."""
         with self._lock:
             models, self._models = self._models, {}
             embedding, self._embedding = self._embedding, None
@@ -285,7 +285,7 @@ class ModelServices:
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
 
     def _note_host(self, endpoint: Endpoint) -> bool:
-        """Report a host that was not called before; return whether it is one."""
+        """Report a host that was not called before, and return whether the host is new."""
         is_new = is_first_call(endpoint.api_base)
         if is_new:
             self._on_new_host(f"first call to the model host {_place(endpoint)}")
@@ -325,7 +325,7 @@ def _has_base(src: AppConfigSource, own: Mapping[str, Any]) -> bool:
 
 
 def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
-    """Return whether a key is set for an alias: by itself, or for the provider it chooses.
+    """Return whether a key is set for an alias, by the alias or for the provider of the alias.
 
     Keys of a provider go to the provider's own address only.
     """

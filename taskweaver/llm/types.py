@@ -48,7 +48,7 @@ class ToolCall:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the call as messages carry it."""
+        """Return the call in the form of messages."""
         function = {"name": self.name, "arguments": self.arguments}
         return {**self.extra, "id": self.id, "type": "function", "function": function}
 
@@ -69,7 +69,7 @@ class CallDelta:
 
 
 class ChatMessage(TypedDict):
-    """One message of a chat; `content` is text, or text and image parts; None with calls alone.
+    """One message of a chat. `content` is text, or text and image parts, or None with calls alone.
 
     The content of a tool's result may hold image parts (`image_part`) as that of the user's
     messages may: a dialect whose protocol takes images in results sends them there, without the
@@ -165,7 +165,7 @@ class Usage:
         return replace(self._counted(other, -1), cost=cost)
 
     def _counted(self, other: Usage, sign: int) -> Usage:
-        """Return the tokens and calls of both, those of `other` times `sign`."""
+        """Return the tokens and calls of both, with the counts of `other` times `sign`."""
         names = "prompt_tokens completion_tokens calls cached_tokens reasoning_tokens".split()
         counts = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
         return replace(self, **counts)

@@ -1,4 +1,4 @@
-"""Events of a session, and the one emitter: roles write posts through it, listeners hear of it.
+"""Events of a session, and the one emitter, which roles write to and listeners hear.
 
 Events are handled in order, in the thread of the round; see `lanes` for work side by side. A
 listener that raises is logged and heard of again with the next event: listening never steers the
@@ -61,7 +61,7 @@ class RoundEventType(Enum):
 
 
 class PostEventType(Enum):
-    """Events of a post; `extra` as noted.
+    """Events of a post, with the `extra` noted here.
 
     ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
     new text, ``{"is_end"}``; ``post_message_restart``: the text so far was a draft and the message
@@ -93,7 +93,7 @@ _branch: ContextVar[str] = ContextVar("branch", default="")
 
 
 def current_branch() -> str:
-    """Return the branch on which this context works; empty outside of a round."""
+    """Return the branch on which this context works, or an empty text outside of a round."""
     return _branch.get()
 
 
@@ -134,10 +134,10 @@ class SessionEventHandler(Protocol):
 
 
 class SessionEventHandlerBase:
-    """A handler that dispatches events by scope; override the methods of interest."""
+    """A handler that dispatches events by scope. Override the methods of interest."""
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Pass an event to the method of its scope."""
+        """Pass an event to the method of the event's scope."""
         if isinstance(event.t, SessionEventType):
             self.handle_session(event.t, event.msg, event.extra)
         elif isinstance(event.t, RoundEventType):
@@ -257,7 +257,7 @@ class PostEventProxy:
         self._tell(PostEventType.post_error, msg, {})
 
     def end(self, msg: str = "") -> Post:
-        """Finish the post and return it."""
+        """Finish the post and return the post."""
         self._tell(PostEventType.post_end, msg, {})
         return self.post
 
@@ -270,7 +270,7 @@ class _BlockListener:
         self.rounds: set[str] = set()
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Pass an event on, unless it is of another round."""
+        """Pass an event on, unless the event is of another round."""
         if event.round_id is None or event.round_id in self.rounds:
             self._handler.handle(event)
 
@@ -292,7 +292,7 @@ class SessionEventEmitter:
 
     @property
     def _round_id(self) -> str | None:
-        """The open round of this context; of a thread without one, the only one that is open."""
+        """The open round of this context, or the only open round for a thread without a round."""
         own = _round.get()
         if own in self._open:
             return own
@@ -300,7 +300,7 @@ class SessionEventEmitter:
 
     @property
     def confirmation_handler(self) -> AnyConfirmationHandler | None:
-        """The handler that asks a person before something runs; None for none."""
+        """The handler that asks a person before something runs, or None."""
         return self.confirmations.handler
 
     @confirmation_handler.setter
@@ -332,7 +332,7 @@ class SessionEventEmitter:
             self._logger.warning(text)
 
     def register(self, handler: SessionEventHandler, *, is_first: bool = False) -> None:
-        """Send `handler` every event from now on, last or, with `is_first`, before all others."""
+        """Send `handler` every event from now on, last or, with `is_first`, first."""
         self._handlers.insert(0 if is_first else len(self._handlers), handler)
 
     def unregister(self, handler: SessionEventHandler) -> None:
@@ -355,7 +355,7 @@ class SessionEventEmitter:
             _listening.reset(token)
 
     def emit(self, event: TaskWeaverEvent) -> None:
-        """Send an event to every listener, when its turn comes."""
+        """Send an event to every listener, in turn."""
         in_turn(partial(self._send, event), waits=False)
 
     def _send(self, event: TaskWeaverEvent) -> None:
@@ -372,7 +372,7 @@ class SessionEventEmitter:
         self.emit(TaskWeaverEvent(EventScope.session, type, None, None, msg))
 
     def start_round(self, round_id: str, query: str = "") -> None:
-        """Open a round; posts of this context belong to it from now on."""
+        """Open a round, to which posts of this context belong from now on."""
         self._open.append(round_id)
         _round.set(round_id)
         for listener in _listening.get():
@@ -418,7 +418,7 @@ class SessionEventEmitter:
 
     @contextmanager
     def post(self, send_from: str) -> Iterator[PostEventProxy]:
-        """Write a post inside the block; an exception becomes the post's error."""
+        """Write a post inside the block. An exception becomes the post's error."""
         proxy = self.create_post_proxy(send_from)
         try:
             yield proxy

@@ -1,4 +1,4 @@
-"""A plugin's access to the session it runs in, and a stand-in for trying a plugin alone."""
+"""A plugin's access to the session, and a stand-in for trying a plugin alone."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LogErrorLevel = Literal["info", "warning", "error"]
 
 
 class PluginContext(ABC):
-    """A plugin's way to its session."""
+    """A plugin's way to the session."""
 
     @property
     @abstractmethod
@@ -73,7 +73,7 @@ class PluginContext(ABC):
         val: Any,
         desc: str | None = None,
     ) -> str:
-        """Write a file for the user and list it with the result of the cell.
+        """Write a file for the user and list the file with the result of the cell.
 
         Args:
             name: Its name.
@@ -93,7 +93,7 @@ class PluginContext(ABC):
     def create_artifact_path(
         self, name: str, file_name: str, type: ArtifactType, desc: str
     ) -> tuple[str, str]:
-        """List a file that the plugin writes itself; return its id and the path to write to."""
+        """List a file that the plugin writes, and return the id and the path to write to."""
 
     @abstractmethod
     def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
@@ -104,7 +104,7 @@ class PluginContext(ABC):
         """Write a line to the plugin log, which is shown with the result of the cell."""
 
     def call_host(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ARG002 - none here
-        """Call a function of the application, outside the kernel; return what it returns.
+        """Call a function of the application, outside the kernel, and return the function's result.
 
         Args:
             name: Its name.
@@ -178,7 +178,7 @@ class TestPluginContext(PluginContext):
     def create_artifact_path(
         self, name: str, file_name: str, type: ArtifactType, desc: str
     ) -> tuple[str, str]:
-        """Note a file; return its id and where it is to be written."""
+        """Note a file, and return the id and the path to write to."""
         if Path(file_name).name != file_name:
             raise PluginError(name, f"{file_name!r} is not the name of a file without folders.")
         id_ = f"obj_test_{type}_{len(self.artifacts):04x}"

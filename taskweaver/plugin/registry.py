@@ -22,7 +22,7 @@ _OF_THE_KERNEL = frozenset({"pd", "np", "plt", "get_ipython", "display", "In", "
 
 
 def problem_of_name(name: str) -> str:
-    """Return why a plugin cannot be called `name`; empty when it can."""
+    """Return why a plugin cannot be called `name`, or an empty text."""
     if not name.isidentifier() or keyword.iskeyword(name):
         return f"a plugin's name must be a name Python allows, not {name!r}"
     if name.startswith("_"):
@@ -38,7 +38,7 @@ _Read = PluginEntry | PluginError | None
 
 
 class PluginRegistry:
-    """The plugins in a folder; a file that changes is read again.
+    """The plugins in a folder. A file that changes is read again.
 
     A YAML file and the Python file it names are a plugin. So is a Python file without one that
     registers a plugin; files that begin with ``_`` are helpers the others import.
@@ -96,7 +96,7 @@ class PluginRegistry:
         self._read = {name: read for name, read in self._read.items() if name in files}
 
     def _add(self, file: str, read: _Read) -> str:
-        """Add the content of a file; return the file that implements it."""
+        """Add the content of a file, and return the file that implements the plugin."""
         if isinstance(read, PluginEntry):
             other = self._plugins.get(read.name)
             if not read.enabled:
@@ -135,7 +135,7 @@ class PluginRegistry:
         return self._read[name][1]
 
     def _helpers(self, files: _Files) -> dict[str, str]:
-        """Return the digest of each helper file, by its name without ``.py``."""
+        """Return the digest of each helper file, by the name without ``.py``."""
         digests = {}
         for name in sorted(files):
             if name.startswith("_") and name.endswith(".py"):
@@ -178,7 +178,7 @@ def _one_file(path: Path, helpers: Mapping[str, str]) -> _Read:
 
 
 def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
-    """Parse the implementation of a plugin with a YAML file, without running it."""
+    """Parse the implementation of a plugin with a YAML file, without running the code."""
     _check_name(entry)
     try:
         source = entry.source()

@@ -1,4 +1,4 @@
-"""Reading and writing YAML and JSON files: bounded, atomic, and named when they are wrong.
+"""Reading and writing YAML and JSON files: bounded, atomic, and named in errors.
 
 A YAML text of a hundred kilobytes can be nested so deeply that PyYAML's C loader crashes the
 process, and a few aliases of aliases stand for more values than any memory holds: limits keep a
@@ -22,7 +22,7 @@ from taskweaver.utils.file_system.safe_fs import open_ordinary
 
 
 def absolute_path(text: str, base: Path) -> str:
-    """Return a path as an absolute one, its ``~`` expanded and all links followed.
+    """Return a path as an absolute path, with ``~`` expanded and all links followed.
 
     `base` is an absolute folder, where a relative path starts.
 
@@ -37,7 +37,7 @@ def absolute_path(text: str, base: Path) -> str:
 
 
 def without_links(path: str) -> str:
-    """Return a path with all links followed; what is not there may be its end.
+    """Return a path with all links followed. The end of the path may be missing.
 
     A loop of links cannot be followed. `os.path.realpath` then drops it together with a ``..``
     behind it, and the rest may be a link that was not followed.
@@ -74,7 +74,7 @@ class YamlTooLarge(ValueError):
 
 @cache
 def _limited_loader() -> Any:
-    """Return the safe loader, in its C form if there is one, with a limit to merged mappings."""
+    """Return the safe loader, in C if there is a C form, with a limit to merged mappings."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -109,16 +109,6 @@ def _require_shallow(text: str) -> None:
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > _MOST_DEPTH:
             raise YamlTooLarge("it is nested too deeply")
-
-
-def _require_small(text: str, data: Any) -> None:
-    """Raise if data have far more values than the text they are of: aliases repeat them.
-
-    Raises:
-        YamlTooLarge: If they are.
-    """
-    if "*" in text and "&" in text and _expanded(data) > _MOST_VALUES:
-        raise YamlTooLarge("its aliases stand for too many values")
 
 
 def _expanded(data: Any) -> int:
@@ -208,7 +198,7 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """Parse YAML, called `name` in errors; plain data only, no tags that make objects.
+    """Parse YAML, called `name` in errors: plain data only, without tags that make objects.
 
     Raises:
         ValueError: If it is not YAML; names the place.
@@ -218,7 +208,8 @@ def parse_yaml(text: str, name: str) -> Any:
     try:
         _require_shallow(text)
         data = yaml.load(text, Loader=_limited_loader())  # noqa: S506 - a safe one
-        _require_small(text, data)
+        if "*" in text and "&" in text and _expanded(data) > _MOST_VALUES:
+            raise YamlTooLarge("its aliases stand for too many values")
     except yaml.YAMLError as error:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
     except YamlTooLarge as error:
@@ -233,7 +224,7 @@ def parse_yaml(text: str, name: str) -> Any:
 
 @lru_cache(maxsize=64)
 def parse_yaml_once(text: str, name: str) -> Any:
-    """Parse YAML as `parse_yaml`, the same text only once; nobody may change the result.
+    """Parse YAML as `parse_yaml`, the same text only once. Nobody may change the result.
 
     Raises:
         ValueError: If it is not YAML; names the place.
@@ -276,7 +267,7 @@ def dump_yaml(data: Any) -> str:
 
 
 def create_private(path: Path | str) -> None:
-    """Create an empty file that only its owner can read; a file that exists is left as it is.
+    """Create an empty file that only the owner can read. An existing file is left unchanged.
 
     Raises:
         OSError: If it cannot be created.
@@ -286,7 +277,7 @@ def create_private(path: Path | str) -> None:
 
 
 def write_yaml(path: Path | str, data: Any, *, mode: int | None = None) -> None:
-    """Write plain data as YAML, all of it or nothing; `mode` is that of `write_bytes`.
+    """Write plain data as YAML, all or nothing. `mode` is the mode of `write_bytes`.
 
     Raises:
         OSError: If it cannot be written.
@@ -317,7 +308,7 @@ def read_json(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def write_json(path: Path | str, data: Any) -> None:
-    """Write plain data as JSON, all of it or nothing.
+    """Write plain data as JSON, all or nothing.
 
     Raises:
         OSError: If it cannot be written.
@@ -380,7 +371,7 @@ def write_bytes(
 
 
 def leaves(path: Path, root: Path | None) -> bool:
-    """Return whether a link leads a path below a folder out of it.
+    """Return whether a link leads a path below a folder out of the folder.
 
     Args:
         path: The path; one that is not below `root` does not leave it.

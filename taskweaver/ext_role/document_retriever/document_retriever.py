@@ -41,7 +41,7 @@ class DocumentRetrieverConfig(RoleConfig):
 
 
 class DocumentRetriever(TaskRole):
-    """Looks things up in a folder of documents; needs no model.
+    """Looks things up in a folder of documents, without a model.
 
     Where an embedding model is configured, it puts the passages the words found in order.
     """
@@ -84,7 +84,7 @@ class DocumentRetriever(TaskRole):
         return "\n\n".join([_found(query, best), *_unread(problems)])
 
     def _reranked(self, query: str, passages: list[DocumentPassage]) -> list[DocumentPassage]:
-        """Order passages by words and meaning, half each; by words alone without a model."""
+        """Order passages by words and meaning, half each, or by words alone without a model."""
         if self.llm_api is None or not passages:
             return passages
         texts = [f"{passage.heading}\n{passage.text}" for passage in passages]

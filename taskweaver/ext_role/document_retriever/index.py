@@ -28,7 +28,7 @@ _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 @dataclass(frozen=True, slots=True)
 class DocumentChunk:
-    """A paragraph, or a part of a long one, with the headings above it, outermost first."""
+    """A paragraph, or a part of a long paragraph, with the headings above, outermost first."""
 
     heading: str
     text: str
@@ -115,7 +115,7 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class DocumentPassage:
-    """A part of a document that matches a query, with the heading it stands under.
+    """A part of a document that matches a query, with the heading above.
 
     The path is below the folder; scores are higher for better ones, comparable within one answer.
     """
@@ -140,7 +140,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class DocumentIndex:
-    """The index of one folder; it holds nothing open between calls.
+    """The index of one folder, which holds nothing open between calls.
 
     Attributes:
         file: The index.
@@ -159,7 +159,7 @@ class DocumentIndex:
     def search(
         self, query: str, size: int, report: Callable[[str], None]
     ) -> tuple[list[DocumentPassage], list[str]]:
-        """Bring the index up to date; return at most `size` passages with any word of a query.
+        """Bring the index up to date, and return at most `size` passages with any word of a query.
 
         Operators of the full-text syntax have no effect; `report` receives the progress.
 
@@ -204,7 +204,7 @@ class DocumentIndex:
             yield connection
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables where there are none; chunks of another length are dropped."""
+        """Make the tables where there are no tables. Chunks of another length are dropped."""
         stamp = _VERSION * _LENGTHS + min(self.target_chars, _LENGTHS - 1)
         if _stamp(connection) == stamp:
             return
@@ -295,7 +295,7 @@ class DocumentIndex:
     def _grown(
         self, connection: sqlite3.Connection, file: int, place: int
     ) -> tuple[list[int], str, str]:
-        """Return a piece with its neighbours, up to the length of a passage."""
+        """Return a piece with the neighbours, up to the length of a passage."""
         window = self._neighbours(connection, file, place)
         first = last = place
         length = len(window[place].text)

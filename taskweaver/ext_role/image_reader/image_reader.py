@@ -1,4 +1,4 @@
-"""The ImageReader: finds the image a task is about, and has a model look at it.
+"""The ImageReader: finds the image of a task, and has a model look at the image.
 
 An image is an address, or a file of the session or the project.
 """
@@ -44,7 +44,7 @@ class ImageNotUsable(TaskWeaverError):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image a model can be shown, by its address or its content as a ``data:`` address."""
+    """An image for a model, by the address or the content as a ``data:`` address."""
 
     name: str
     url: str
@@ -85,7 +85,7 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
 
 
 def listed_images(folders: Sequence[Path]) -> list[str]:
-    """Return the names of images that lie directly in some folders, some of them if many do."""
+    """Return the names of images directly in some folders, cut after a number of names."""
     names = {
         path.name
         for folder in folders
@@ -97,7 +97,7 @@ def listed_images(folders: Sequence[Path]) -> list[str]:
 
 
 def _read(name: str, roots: Sequence[Path]) -> bytes | None:
-    """Return a file's content, up to a byte over the limit; None if it is in no folder."""
+    """Return a file's content, up to a byte over the limit, or None for a file in no folder."""
     is_inside = False
     for start in roots:
         path = (start / name).resolve()
@@ -135,7 +135,7 @@ class ImageReaderConfig(RoleConfig):
 
 
 class ImageReader(TaskRole):
-    """A role that shows an image to a model that takes images, and passes its answer on."""
+    """A role that shows an image to a model that takes images, and passes the answer on."""
 
     @inject
     def __init__(  # noqa: PLR0913 - a role is given what it uses, by type

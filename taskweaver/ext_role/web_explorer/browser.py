@@ -1,4 +1,4 @@
-"""A browser: its process, and a client of the DevTools protocol over the browser's pipe.
+"""A browser: the process, and a client of the DevTools protocol over the browser's pipe.
 
 The process has a profile of its own, and ends with all it started. Messages are JSON and end with
 NUL. One thread reads. Calls are made from one thread at a time, and events are handled in it, while
@@ -49,7 +49,7 @@ class WebExplorerError(RoleError):
 
 
 class BrowserError(WebExplorerError):
-    """The browser cannot be used any more; another one may."""
+    """The browser cannot be used any more. Another browser may."""
 
 
 class NoBrowser(BrowserError):
@@ -73,7 +73,7 @@ class ProtocolError(BrowserError):
 
 
 class PageError(WebExplorerError):
-    """An action could not be done on the page; the browser can continue.
+    """An action could not be done on the page. The browser can continue.
 
     Its problem has the remedy.
     """
@@ -114,7 +114,7 @@ _PASSED_STARTS = ("LC_", "FONTCONFIG_")
 
 
 def find_browser(path: str = "") -> Path:
-    """Return the browser's program, by its path or name; empty looks for the usual ones.
+    """Return the browser's program, by path or name. An empty text looks for the usual programs.
 
     Raises:
         NoBrowser: If there is none.
@@ -129,7 +129,7 @@ def find_browser(path: str = "") -> Path:
 
 
 class BrowserProcess:
-    """A running browser and its profile.
+    """A running browser and the browser's profile.
 
     Attributes:
         profile: Its private folder: profile, home, temporary files, log. Removed at the end.
@@ -138,7 +138,7 @@ class BrowserProcess:
     """
 
     def __init__(self, program: Path) -> None:
-        """Start it.
+        """Start the browser.
 
         Raises:
             BrowserError: If the process cannot be started.
@@ -181,7 +181,7 @@ class BrowserProcess:
         return self._process.pid
 
     def exit_text(self) -> str:
-        """Describe the end of the process, with the end of its output if it failed by itself."""
+        """Describe the end of the process, with the last output if the process failed."""
         try:
             code = self._process.wait(_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -192,7 +192,7 @@ class BrowserProcess:
         return f"exit status {code}: {printed[-_STDERR_CHARS:]}" if code else "it ended"
 
     def end(self) -> None:
-        """Wait for it to end by itself, kill the remaining processes, and remove the profile.
+        """Wait for the end of the process, kill the remaining processes, and remove the profile.
 
         Its owner closes `commands` before, and `answers` afterwards.
         """
@@ -224,7 +224,7 @@ def _close(descriptors: list[int] | tuple[int, ...]) -> None:
 
 
 def _environment(home: Path, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return the browser's environment: no keys, and nothing outside its folder to write to."""
+    """Return the browser's environment: no keys, and no folder to write to but the browser's."""
     passed = {
         name: value
         for name, value in outer.items()
@@ -234,7 +234,7 @@ def _environment(home: Path, outer: Mapping[str, str]) -> dict[str, str]:
 
 
 def _kill_those_of(home: str) -> None:
-    """Kill the helpers that made sessions of their own; the folder's name is in each of them."""
+    """Kill the helpers with sessions of their own, in whose commands the folder's name stands."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -254,7 +254,7 @@ _JOIN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class DevToolsEvent:
-    """An event, e.g. ``Page.loadEventFired``, in a page's session; of the browser without one."""
+    """An event, e.g. ``Page.loadEventFired``, in a page's session or of the browser."""
 
     method: str
     params: Mapping[str, Any]
@@ -262,10 +262,10 @@ class DevToolsEvent:
 
 
 class DevTools:
-    """The protocol's client, and owner of the browser behind it."""
+    """The protocol's client, and owner of the browser."""
 
     def __init__(self, program: Path, on_event: Callable[[DevToolsEvent], None]) -> None:
-        """Start a browser; `on_event` handles events, in the thread of the call that waits.
+        """Start a browser. `on_event` handles events, in the thread of the call that waits.
 
         Raises:
             BrowserError: If it cannot be started.
@@ -303,7 +303,7 @@ class DevTools:
         within_s: float,
         is_lost: Callable[[], bool] = lambda: False,
     ) -> dict[str, Any]:
-        """Call a method and wait for its result, handling events meanwhile.
+        """Call a method and wait for the result, handling events meanwhile.
 
         Args:
             method: Name of the method.
@@ -339,7 +339,7 @@ class DevTools:
     def send(
         self, method: str, params: Mapping[str, Any] | None = None, *, session: str = ""
     ) -> None:
-        """Call a method without waiting for its result.
+        """Call a method without waiting for the result.
 
         Raises:
             BrowserError: If the browser has ended.
@@ -347,7 +347,7 @@ class DevTools:
         self._send(method, params, session, is_awaited=False)
 
     def wait(self, is_done: Callable[[], bool], *, within_s: float) -> bool:
-        """Handle events until a condition holds; return whether it does.
+        """Handle events until a condition holds, and return whether the condition holds.
 
         Raises:
             ExplorationInterrupted: If the exploration is interrupted.
@@ -383,7 +383,7 @@ class DevTools:
             self._is_interrupted = False
 
     def close(self) -> None:
-        """End the browser with all its processes and remove its profile; safe to call again."""
+        """End the browser with all processes and remove the profile. Safe to call again."""
         with self._changed:
             if self._is_closed:
                 return
@@ -399,7 +399,7 @@ class DevTools:
             os.close(self._process.answers)
 
     def _loss(self) -> Mapping[str, Any]:
-        """Return the reply of a page that is gone, unless the browser went with it."""
+        """Return the reply of a page that is gone, unless the browser went with the page."""
         if self._end:
             raise BrowserError(f"the browser ended: {self._end}")
         return {"error": {"message": "the page is gone"}}

@@ -1,4 +1,4 @@
-"""A web page as a reader works it: open it, look at it, click, type, select, scroll, go back."""
+"""A web page as a reader works a page: open, look, click, type, select, scroll, go back."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Element:
     options: tuple[str, ...]
 
     def to_text(self) -> str:
-        """Return it as one line."""
+        """Return the element as one line."""
         facts = [f'{self.kind} "{self.label}"']
         facts += [f"holds: {self.value}"] if self.value else []
         facts += [f"leads to: {self.target}"] if self.target else []
@@ -45,7 +45,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Content of a page at one moment: its text and elements from the top of the window on.
+    """Content of a page at one moment: text and elements from the top of the window on.
 
     `is_cut` says whether there is more text, `screens_above` and `screens_below` how many windows
     of page there are; `notes` are the events since the last observation.
@@ -62,7 +62,7 @@ class Observation:
     notes: tuple[str, ...]
 
     def to_text(self) -> str:
-        """Return it for a model to read."""
+        """Return the observation for a model to read."""
         lines = [f"Title: {self.title}", f"Address: {self.url}", "", "Text:", self.text or "(none)"]
         if self.is_cut:
             lines.append("(the text goes on; scroll down to see more)")
@@ -92,12 +92,12 @@ _ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": 
 
 
 class BrowserPage:
-    """A browser with the page it shows. Not for use by two threads at once."""
+    """A browser with the page shown. Not for use by two threads at once."""
 
     def __init__(
         self, program: Path, *, timeout_s: float = 30.0, allowed_hosts: Sequence[str] = ()
     ) -> None:
-        """Start a browser; no page is open yet.
+        """Start a browser without an open page.
 
         Pages of `allowed_hosts` may be opened, without any those of all; `timeout_s` is the longest
         wait for a page.
@@ -127,7 +127,7 @@ class BrowserPage:
         self._call("Browser.setDownloadBehavior", downloads)
 
     def open(self, address: str) -> None:
-        """Open a page and wait until it is loaded.
+        """Open a page and wait until the page is loaded.
 
         Raises:
             PageError: If it may not or cannot be opened.
@@ -152,7 +152,7 @@ class BrowserPage:
         self._settle()
 
     def observe(self) -> Observation | None:
-        """Return the page's content; None when no page is open.
+        """Return the page's content, or None without an open page.
 
         Raises:
             PageError: If it does not answer.
@@ -171,7 +171,7 @@ class BrowserPage:
         raise PageError("the page goes from one address to the next without end; open another.")
 
     def click(self, number: int) -> None:
-        """Click an element of the last observation; raises as `type`."""
+        """Click an element of the last observation. Raises as `type`."""
         place = self._work("point", number)
         mouse = {"x": place["x"], "y": place["y"], "button": "left", "clickCount": 1}
         self._input("Input.dispatchMouseEvent", {**mouse, "type": "mouseMoved", "button": "none"})
@@ -180,7 +180,7 @@ class BrowserPage:
         self._settle()
 
     def type(self, number: int, text: str, *, submit: bool = False) -> None:
-        """Replace the value of an element of the last observation; with `submit`, press Enter.
+        """Replace the value of an element of the last observation, and with `submit` press Enter.
 
         Raises:
             PageError: If it is not there any more, or does not take text.
@@ -196,7 +196,7 @@ class BrowserPage:
         self._settle()
 
     def select(self, number: int, value: str) -> None:
-        """Select an option, by its label or value; raises as `type`."""
+        """Select an option, by label or value. Raises as `type`."""
         self._work("select", number, value)
         self._settle()
 
@@ -230,7 +230,7 @@ class BrowserPage:
         self._settle()
 
     def close(self) -> None:
-        """End the browser; safe to call again."""
+        """End the browser. Safe to call again."""
         self.devtools.close()
 
     def _fresh_tab(self) -> Tab:
@@ -278,7 +278,7 @@ class BrowserPage:
 
     @contextmanager
     def _stopped_if_interrupted(self) -> Iterator[None]:
-        """Give up loading with the wait for it, or the next look would wait for the same page."""
+        """Give up loading with the wait, or the next look would wait for the same page."""
         try:
             yield
         except ExplorationInterrupted:
@@ -367,7 +367,7 @@ class BrowserPage:
         within_s: float = _CALL_S,
         tab: Tab | None = None,
     ) -> dict[str, Any]:
-        """Call a method; a page that crashes or does not answer is given up."""
+        """Call a method. A page that crashes or does not answer is given up."""
         session = tab.session if tab is not None else ""
 
         def is_lost() -> bool:

@@ -19,11 +19,11 @@ class Addresses:
     """The addresses a browser may open: web pages, of some hosts or of all."""
 
     def __init__(self, allowed_hosts: Sequence[str]) -> None:
-        """Take names of hosts, each with all below it; none allows every host."""
+        """Take names of hosts, each with all hosts below. No names allow every host."""
         self._hosts = [host.strip().lower().strip(".") for host in allowed_hosts]
 
     def problem(self, url: str) -> str:
-        """Say why an address may not be opened; empty when it may."""
+        """Say why an address may not be opened, or nothing."""
         try:
             parts = urlsplit(url)
             host, port = (parts.hostname or "").rstrip("."), parts.port
@@ -42,7 +42,7 @@ class Addresses:
         return ""
 
     def checked(self, text: str) -> str:
-        """Return an address with a scheme, checked against the allowed ones.
+        """Return an address with a scheme, checked against the allowed hosts.
 
         Raises:
             PageError: If it may not be opened.
@@ -63,7 +63,7 @@ _NOTE_CHARS = 300
 
 @dataclass(slots=True)
 class Tab:
-    """One tab, by its protocol session and its id, which is that of its main frame too.
+    """One tab, by the protocol session and the tab's id, which is the id of the main frame too.
 
     `is_dead` is a page that crashed or stopped answering.
     """
@@ -75,7 +75,7 @@ class Tab:
 
 
 class Tabs:
-    """The tabs; the newest is the current one."""
+    """The open tabs, of which the newest is the current tab."""
 
     def __init__(self, addresses: Addresses, send: Callable[..., None]) -> None:
         self._addresses = addresses
@@ -126,7 +126,7 @@ class Tabs:
             handler(event)
 
     def forget(self, tab: Tab) -> None:
-        """Close a tab, whatever its state."""
+        """Close a tab, in any state."""
         if tab in self._open:
             self._open.remove(tab)
             self._send("Target.closeTarget", {"targetId": tab.target})

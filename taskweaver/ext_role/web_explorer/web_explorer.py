@@ -1,4 +1,4 @@
-"""The WebExplorer: looks at a page, asks for one action, does it, until there is an answer."""
+"""The WebExplorer: looks at a page, asks for one action, does the action, until the answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCHEMA = reply_schema(
 
 @dataclass(frozen=True, slots=True)
 class BrowserAction:
-    """One action, with the model's reason for it; `answer` is the final one to the task.
+    """One action, with the model's reason. `answer` is the final answer to the task.
 
     The target is an address, the number of an element, or a direction; the text is typed, or the
     option to select.
@@ -64,7 +64,7 @@ class BrowserAction:
         return " ".join(filter(None, (self.kind, shorten(target, _WORD_CHARS), text)))
 
     def do(self, page: BrowserPage) -> None:
-        """Do it.
+        """Do the action.
 
         Raises:
             PageError: If the page does not let it.
@@ -110,7 +110,7 @@ def read_action(reply: ParsedReply) -> BrowserAction:
 
 
 def _problem(action: BrowserAction) -> str:
-    """Return the reason an action is impossible; empty if it is possible."""
+    """Return the reason an action is impossible, or an empty text."""
     kind, target = action.kind, action.target
     is_number = target.isascii() and target.isdigit() and len(target) <= _MOST_DIGITS
     shown = repr(shorten(target, _WORD_CHARS))
@@ -153,7 +153,7 @@ class WebExplorerConfig(RoleConfig):
 
 @dataclass(slots=True)
 class _Exploration:
-    """One task: its text, the actions done, and its end."""
+    """One task: the text, the actions done, and the end."""
 
     task: str
     proxy: PostEventProxy
@@ -171,7 +171,7 @@ class _Exploration:
 
 
 class WebExplorer(TaskRole):
-    """Does tasks on web pages, in a browser that it keeps until the session ends."""
+    """Does tasks on web pages, in a browser that is kept until the session ends."""
 
     config: WebExplorerConfig
 
@@ -212,7 +212,7 @@ class WebExplorer(TaskRole):
         return message
 
     def _explore(self, exploration: _Exploration) -> str:
-        """Return the answer, or how far it came."""
+        """Return the answer, or the progress without an answer."""
         most = self.config.max_steps
         for left in range(most, 0, -1):
             exploration.proxy.update_status(f"looking at the page (step {most - left + 1})")
@@ -232,7 +232,7 @@ class WebExplorer(TaskRole):
         return self._unfinished(exploration, f"all {most} steps were used.")
 
     def _look(self, exploration: _Exploration) -> str:
-        """Return the page as the model is shown it."""
+        """Return the page in the form for the model."""
         try:
             seen = self._browser().observe()
         except PageError as error:
@@ -246,7 +246,7 @@ class WebExplorer(TaskRole):
         return _shown(seen)
 
     def _do(self, action: BrowserAction) -> str:
-        """Do an action; return its outcome."""
+        """Do an action, and return the outcome."""
         try:
             action.do(self._browser())
         except PageError as error:
@@ -256,7 +256,7 @@ class WebExplorer(TaskRole):
         return "done"
 
     def _lost(self, error: BrowserError) -> str:
-        """Give the browser up; the next step gets another one."""
+        """Give the browser up. The next step gets another browser."""
         if isinstance(error, NoBrowser | ExplorationInterrupted) or self._is_closed:
             raise error
         self.logger.warning(f"the WebExplorer lost its browser: {error.problem}")
@@ -304,7 +304,7 @@ class WebExplorer(TaskRole):
         return text
 
     def _browser(self) -> BrowserPage:
-        """Return the browser, a new one when there is none."""
+        """Return the browser, a new browser if there was no browser."""
         self._check()
         if self._page is None:
             self._page = self._started()
@@ -327,7 +327,7 @@ class WebExplorer(TaskRole):
             raise ExplorationInterrupted
 
     def interrupt(self) -> None:
-        """Interrupt the browser; may be called from any thread."""
+        """Interrupt the browser, from any thread."""
         self._given_up.cancel()
         page = self._page
         if page is not None:
@@ -351,7 +351,7 @@ def _shown(seen: Observation) -> str:
 
 
 class _ActionAsking(Asking[ParsedReply, BrowserAction]):
-    """A question for the next action; a problem of a reply follows it as a message."""
+    """A question for the next action. A problem of a reply follows the reply as a message."""
 
     def __init__(
         self, role: WebExplorer, messages: list[ChatMessage], proxy: PostEventProxy
@@ -369,7 +369,7 @@ class _ActionAsking(Asking[ParsedReply, BrowserAction]):
         return read_action(reply)
 
     def feed_back(self, error: Exception, reply: ParsedReply) -> None:
-        """Add the reply and its problem to the messages."""
+        """Add the reply and the reply's problem to the messages."""
         self._messages += [
             format_chat_message("assistant", reply.raw),
             format_chat_message("user", self._role.correction(error)),

@@ -1,4 +1,4 @@
-"""The WebSearch: asks a search engine, reads the pages it proposes, quotes the best passages."""
+"""The WebSearch: asks a search engine, reads the proposed pages, quotes the best passages."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class WebSearchConfig(RoleConfig):
 
 
 class WebSearch(TaskRole):
-    """Looks things up on the web; needs no model.
+    """Looks things up on the web, without a model.
 
     Attributes:
         allows_private_addresses: Whether pages may be on this machine or its network. For tests
@@ -135,7 +135,7 @@ class WebSearch(TaskRole):
             return error
 
     def _of(self, result: SearchResult, page: WebPage | WebError) -> list[Quote]:
-        """Return quotes of a page; of a page that cannot be read, the engine's excerpt."""
+        """Return quotes of a page, or the engine's excerpt of a page that cannot be read."""
         config = self.config
         if isinstance(page, WebPage) and page.text.strip():
             title = page.title or result.title

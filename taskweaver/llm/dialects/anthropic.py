@@ -1,4 +1,4 @@
-"""Anthropic messages, the protocol of Claude's own endpoint and of those that speak it.
+"""Anthropic messages, the protocol of Claude's own endpoint and of compatible endpoints.
 
 Messages have the system prompt apart, blocks, and roles in turn. ``effort`` and ``format`` stand
 beside the other parameters until the body is built, where they share ``output_config``;
@@ -72,13 +72,13 @@ class AnthropicDialect(Dialect):
     format_parameter: ClassVar[str] = "format"
 
     def headers(self, key: str, /) -> Mapping[str, str]:
-        """Return the key and the protocol's version; the key stands in no other header."""
+        """Return the key and the protocol's version. No other header has the key."""
         return {"x-api-key": key, "anthropic-version": _VERSION, "Authorization": ""}
 
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
     ) -> dict[str, Any]:
-        """Return all of a body but its messages; some under names of their own."""
+        """Return all of a body but the messages, some under private names."""
         stop = [text for text in sampling.stop or () if text.strip()]
         parameters: dict[str, Any] = {
             "max_tokens": sampling.max_tokens or _MAX_TOKENS,
@@ -156,7 +156,10 @@ def _mark(
 
 
 def _mark_last(blocks: list[Block], control: Mapping[str, Any]) -> None:
-    """Mark the last block that takes a mark; blocks are shared, so it is replaced."""
+    """Mark the last block that takes a mark.
+
+    Blocks are shared, so a marked copy replaces the block.
+    """
     for number in reversed(range(len(blocks))):
         if blocks[number].get("type") not in _THINKING:
             blocks[number] = {**blocks[number], "cache_control": dict(control)}
@@ -164,7 +167,7 @@ def _mark_last(blocks: list[Block], control: Mapping[str, Any]) -> None:
 
 
 def _effort_parameters(effort: Effort | None) -> dict[str, Any]:
-    """Return the parameters for an effort; none where it is left to the endpoint."""
+    """Return the parameters for an effort. None leaves the effort to the endpoint."""
     if effort is None:
         return {}
     if effort == "none":
@@ -198,7 +201,7 @@ def _lacks_thinking(chat: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _wire_messages(messages: Sequence[ChatMessage]) -> tuple[list[Block], list[dict[str, Any]]]:
-    """Return the system prompt, and the messages after it.
+    """Return the system prompt, and the messages after the system prompt.
 
     The results of one reply stand in one message, before any text. A later system message is a
     user's text: moved to the front, it would change all that the server has cached.
@@ -225,7 +228,7 @@ def _said(role: str, blocks: list[Block]) -> dict[str, Any]:
 
 
 def _blocks(message: ChatMessage) -> list[Block]:
-    """Return the blocks of a message; at least one, since the endpoint takes no empty message."""
+    """Return the blocks of a message: at least one, since the endpoint takes no empty message."""
     returned = _returned(message)
     if returned:
         return returned
@@ -273,7 +276,7 @@ def _call(call: Mapping[str, Any]) -> Block:
 
 
 def _call_input(arguments: str) -> dict[str, Any] | None:
-    """Return the arguments of a call as an object; None if they are broken."""
+    """Return the arguments of a call as an object, or None if broken."""
     try:
         value = json.loads(as_json(arguments))
     except (ValueError, RecursionError):
@@ -320,7 +323,7 @@ class _OpenBlock:
     position: int | None = None
 
     def whole(self) -> dict[str, Any] | None:
-        """Return the block as it goes back; None if it is broken."""
+        """Return the block as sent back to the endpoint, or None if broken."""
         block = dict(self.block)
         for name, texts in self.texts.items():
             if name != "input":
@@ -344,7 +347,7 @@ class MessageEvents(ReplyEvents):
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
-        """All blocks, if one of them has to go back as it came."""
+        """All blocks, if one of the blocks has to go back as received."""
         is_plain = all(block["type"] in _PLAIN for block in self._blocks)
         return () if is_plain or self._is_broken else tuple(self._blocks)
 
@@ -442,14 +445,17 @@ class MessageEvents(ReplyEvents):
         return StreamEvent(usage=usage, finish=finish)
 
     def _count(self, counts: Mapping[str, Any]) -> None:
-        """Take counts; those of the end include those of the beginning."""
+        """Take counts. Counts at the end include the counts of the beginning."""
         details = mapping_in(counts.get("output_tokens_details"))
         for name, count in {**counts, **details}.items():
             if isinstance(count, int) and count > 0:
                 self._counts[name] = count
 
     def _usage(self) -> Usage | None:
-        """Return the consumption: tokens from the cache and into it are not among the input's."""
+        """Return the consumption.
+
+        The input's count leaves out tokens from the cache and into the cache.
+        """
         prompt = sum(self._counts.get(name, 0) for name in _INPUTS)
         if not prompt:
             return None
@@ -482,7 +488,7 @@ def _refusal(delta: Mapping[str, Any]) -> str:
 
 
 def _with_status(error: Any) -> Any:
-    """Return an error object with the status that its type has outside of streams."""
+    """Return an error object with the HTTP status of the error's type."""
     if not isinstance(error, Mapping):
         return error
     status = _STATUS.get(str(error.get("type")))

@@ -64,7 +64,7 @@ class ChatDialect(Dialect):
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
     ) -> dict[str, Any]:
-        """Return all of a body but its messages."""
+        """Return all of a body but the messages."""
         parameters: dict[str, Any] = {
             "stream_options": {"include_usage": True},
             "temperature": sampling.temperature,
@@ -87,7 +87,7 @@ class ChatDialect(Dialect):
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the body of a request; images of results follow the results."""
+        """Return the body of a request. Images of results follow the results."""
         sent = [_written_back(message) for message in after_results(messages)]
         return {**given(parameters), "model": model, "messages": sent, "stream": True}
 
@@ -112,7 +112,7 @@ def tool_option(tools: Sequence[ModelTool]) -> list[dict[str, Any]]:
 
 
 def _written_back(message: ChatMessage) -> Mapping[str, Any]:
-    """Return a message as it is sent: one with a record as it came, with its own ids.
+    """Return a message as sent: a message with a record as received, with the message's own ids.
 
     The protocol has no place for failures of tools.
     """
@@ -131,7 +131,7 @@ def _written_back(message: ChatMessage) -> Mapping[str, Any]:
 
 
 class ChatEvents(ReplyEvents):
-    """Reader of one reply in chunks, which collects the reply as its endpoint wants it back.
+    """Reader of a reply in chunks, which collects the reply in the form to send back.
 
     A reply without calls never has to go back as it came, and endpoints differ in whether it may.
     """
@@ -154,7 +154,7 @@ class ChatEvents(ReplyEvents):
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
-        """The message, if it has calls and reasoning or data of the provider go back with them."""
+        """The message, if the message has calls and reasoning or data of the provider goes back."""
         calls = self._calls.finish()
         returned = self._returned()
         if self._has_failed or not calls or not (returned or any(call.extra for call in calls)):
@@ -191,7 +191,7 @@ class ChatEvents(ReplyEvents):
         yield event
 
     def _add_detail(self, detail: Mapping[str, Any]) -> None:
-        """Add a part of the reasoning; its pieces have the same index and type."""
+        """Add a part of the reasoning. Pieces of one part have the same index and type."""
         last = self._details[-1] if self._details else None
         if last is None or any(last.get(key) != detail.get(key) for key in ("index", "type")):
             self._details.append(dict(detail))
@@ -201,7 +201,7 @@ class ChatEvents(ReplyEvents):
             last[name] = last[name] + value if is_piece and isinstance(value, str) else value
 
     def _add_part(self, part: Mapping[str, Any]) -> None:
-        """Add a part of the content; one of the type of the last continues that."""
+        """Add a part of the content. A part of the same type as the last continues the last."""
         kind = str(part.get("type"))
         last = self._parts[-1] if self._parts else None
         if last is None or last.get("type") != kind or kind not in part:
@@ -213,7 +213,7 @@ class ChatEvents(ReplyEvents):
 
 
 def _joined(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of the content with the pieces of its texts joined."""
+    """Return a part of the content with the pieces of each text joined."""
     inner = part.get("thinking")
     if isinstance(inner, list) and all(map(_is_text, inner)):
         text = repair("".join(piece["text"] for piece in inner))
@@ -270,7 +270,7 @@ def _reasoning(delta: Mapping[str, Any]) -> str:
 
 
 def _returned_fields(delta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a delta that go back with the calls of the reply, also empty ones."""
+    """Return the fields of a delta that go back with the calls of the reply, also empty fields."""
     found: dict[str, Any] = {
         name: delta[name] for name in _REASONING if isinstance(delta.get(name), str)
     }

@@ -1,4 +1,4 @@
-"""The seam between a model's endpoint and the protocol it speaks.
+"""The seam between a model's endpoint and the endpoint's protocol.
 
 A structured reply is requested by schema, as any JSON, or in words: the best way that an endpoint
 accepts is found by trial and remembered per model.
@@ -20,7 +20,7 @@ LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
 
 
 def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:
-    """Return the ``response_format`` of a request; None when the form has none."""
+    """Return the ``response_format`` of a request, or None for replies as text."""
     if form == "json_schema":
         spec = {"name": "reply", "schema": schema, "strict": True}
         return {"type": "json_schema", "json_schema": spec}
@@ -37,7 +37,7 @@ _BY_NAME = frozenset({"properties", "$defs", "definitions"})
 
 
 def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without bounds, and with objects that hold what they name and no more."""
+    """Return a schema without bounds, in which objects hold the named members and no more."""
     found: dict[str, Any] = {}
     for name, value in schema.items():
         if name in _BY_NAME and isinstance(value, Mapping):
@@ -60,7 +60,7 @@ def _narrowed(value: Any) -> Any:
 def with_instruction(
     messages: Sequence[ChatMessage], schema: Mapping[str, Any], form: ResponseFormat
 ) -> Sequence[ChatMessage]:
-    """Return messages with the schema in words, for an endpoint that does not take it as data.
+    """Return messages with the schema in words, for an endpoint that takes no schema as data.
 
     The words end the system message, so that the server's cache of the text before stays valid.
     """
@@ -91,7 +91,7 @@ def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Parameters for requests that do not set them; None leaves one to the endpoint.
+    """Parameters for requests without parameters. None leaves a parameter to the endpoint.
 
     Attributes:
         window: Tokens of the window that the server loads the model with, where a request says so.
@@ -106,7 +106,7 @@ class Sampling:
     window: int | None = None
 
     def of(self, request: ModelRequest) -> Sampling:
-        """Return the parameters of a request: its own, and these where it has none."""
+        """Return the parameters of a request, filled up with these defaults."""
         return Sampling(
             _first(request.temperature, self.temperature),
             _first(request.top_p, self.top_p),
@@ -132,14 +132,17 @@ class Dialect(ABC):
     format_parameter: ClassVar[str]
 
     def headers(self, _key: str, /) -> Mapping[str, str]:
-        """Return the headers of a request beyond those of OpenAI's client; "" removes one."""
+        """Return the headers of a request beyond those of OpenAI's client.
+
+        An empty one removes a header.
+        """
         return {}
 
     @abstractmethod
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
     ) -> dict[str, Any]:
-        """Return all of a body but its messages; values that are None are not sent.
+        """Return all of a body but the messages. Values that are None are not sent.
 
         Args:
             request: The request.

@@ -1,4 +1,4 @@
-"""Ollama's own protocol, ``/api/chat``, the one in which its window can be chosen.
+"""Ollama's own protocol, ``/api/chat``, in which the window can be chosen.
 
 A message has its text, images beside the text, and arguments of calls as objects. A reply comes in
 lines: text, thinking, whole calls, and the counts in the last line.
@@ -21,7 +21,7 @@ _ELSEWHERE = "(An image at another address stands here; it is not shown.)"
 
 
 def native_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Return messages in Ollama's form; one with a record is the record's items."""
+    """Return messages in Ollama's form. A message with a record becomes the record's items."""
     names: dict[str, str] = {}
     found: list[dict[str, Any]] = []
     for message in messages:
@@ -48,7 +48,7 @@ def _native(message: ChatMessage, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parts(content: str | list[dict[str, Any]] | None) -> tuple[str, list[str]]:
-    """Return the text of a message, and its images in base64."""
+    """Return the text of a message, and the images in base64."""
     if content is None or isinstance(content, str):
         return content or "", []
     texts: list[str] = []
@@ -72,7 +72,7 @@ def _native_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object(arguments: Any) -> dict[str, Any]:
-    """Return arguments as an object: Ollama refuses every later request that has them as text."""
+    """Return arguments as an object: Ollama refuses every later request with arguments as text."""
     try:
         value = json.loads(arguments or "{}", strict=False)
     except (ValueError, TypeError, RecursionError):
@@ -91,7 +91,7 @@ class OllamaEvents(ReplyEvents):
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
-        """The reply as one message, if it thought before it made calls; else nothing."""
+        """The reply as one message, if the model thought before calls, else nothing."""
         if not (self._thoughts and self._calls):
             return ()
         message = {
@@ -146,7 +146,7 @@ _THINK: dict[str, bool | str] = {
 
 
 class OllamaDialect(Dialect):
-    """Ollama's ``/api/chat``; the endpoint's address is the server's root."""
+    """Ollama's ``/api/chat``. The endpoint's address is the server's root."""
 
     name: ClassVar[str] = "ollama"
     path: ClassVar[str] = "/api/chat"
@@ -155,7 +155,7 @@ class OllamaDialect(Dialect):
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
     ) -> dict[str, Any]:
-        """Return all of a body but its messages."""
+        """Return all of a body but the messages."""
         extra = dict(request.extra)
         options = {
             "temperature": sampling.temperature,
@@ -184,7 +184,7 @@ class OllamaDialect(Dialect):
     def body(
         self, model: str, messages: Sequence[ChatMessage], parameters: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the body of a request; images of results follow the results."""
+        """Return the body of a request. Images of results follow the results."""
         native = native_messages(after_results(messages))
         return {**given(parameters), "model": model, "messages": native, "stream": True}
 

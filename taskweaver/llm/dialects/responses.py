@@ -40,7 +40,7 @@ _ROLES = {"system": "system", "user": "user", "function": "user"}
 
 
 def input_items(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Return the items of a chat; a message with a record is the record's items, unchanged."""
+    """Return the items of a chat. A message with a record becomes the record's items, unchanged."""
     found: list[dict[str, Any]] = []
     for message in messages:
         record = message.get("record")
@@ -81,7 +81,7 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _text(content: str | list[dict[str, Any]] | None) -> str:
-    """Return the text of a reply; replies hold no images."""
+    """Return the text of a reply. Replies hold no images."""
     if not isinstance(content, list):
         return content or ""
     return "\n".join(str(part["text"]) for part in content if "text" in part)
@@ -116,7 +116,7 @@ _REASONING = ("response.reasoning_summary_text", "response.reasoning_text")
 
 
 class ResponsesEvents(ReplyEvents):
-    """Reader of one response. What came in no piece is taken from its whole item."""
+    """Reader of one response. What came in no piece is taken from the whole item."""
 
     def __init__(self) -> None:
         super().__init__(EventReader())
@@ -129,7 +129,7 @@ class ResponsesEvents(ReplyEvents):
 
     @property
     def items(self) -> Sequence[Mapping[str, Any]]:
-        """The items of a whole response that reasoned or marks its texts; else none."""
+        """The items of a whole response with reasoning or marked texts, else nothing."""
         if not self._is_whole or self._kept_chars > _MOST_KEPT_CHARS:
             return ()
         items = [item for _, item in sorted(self._items.items())]
@@ -253,7 +253,7 @@ _LEAST_TOKENS = 16
 
 @dataclass(frozen=True, slots=True)
 class ResponsesDialect(Dialect):
-    """Responses. It has no stop texts and no seed.
+    """Responses, a protocol without stop texts and seeds.
 
     Attributes:
         model: Name of the model; reasoning is asked for unless it is known not to reason.
@@ -270,7 +270,7 @@ class ResponsesDialect(Dialect):
     def parameters(
         self, request: ModelRequest, sampling: Sampling, response_format: ResponseFormat
     ) -> dict[str, Any]:
-        """Return all of a body but its items."""
+        """Return all of a body but the items."""
         most = sampling.max_tokens
         parameters: dict[str, Any] = {
             "store": False,
@@ -307,12 +307,12 @@ class ResponsesDialect(Dialect):
 
 
 def _flat(option: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the format of chat completions as this protocol takes it."""
+    """Return the format of chat completions in the form of this protocol."""
     return {"type": option["type"], **option.get("json_schema", {})}
 
 
 def _tool(tool: ModelTool) -> dict[str, Any]:
-    """Return a tool; without ``strict`` its arguments would be held to a narrower schema."""
+    """Return a tool without ``strict``, which would hold arguments to a narrower schema."""
     return {
         "type": "function",
         "name": tool.name,

@@ -35,7 +35,7 @@ def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = F
 
 
 class DialectSwitch:
-    """The dialect in force at an endpoint; thread-safe."""
+    """The dialect in force at an endpoint. Thread-safe."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class DialectSwitch:
             self._keep = keep
 
     def refuse_path(self, asked: Dialect) -> bool:
-        """Leave a dialect whose path is unknown; return whether another is in force."""
+        """Leave a dialect whose path is unknown. Return whether another dialect is in force."""
         with self._lock:
             return self._leave(asked, self._fallback, back_to=None)
 
     def refuse_reasoning(self, asked: Dialect) -> bool:
-        """Leave a dialect that takes tools without reasoning; return whether another is in force.
+        """Leave a dialect that takes tools without reasoning. Return whether another is in force.
 
         An endpoint that does not know the other's path gets this one again.
         """

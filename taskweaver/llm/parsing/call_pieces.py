@@ -1,4 +1,4 @@
-"""Tool calls in a streamed reply: pieces, as endpoints send them, collected to whole calls.
+"""Tool calls in a streamed reply: pieces, as sent by endpoints, collected to whole calls.
 
 Endpoints differ in indexes, ids and the form of arguments; one rule reads them all.
 """
@@ -26,7 +26,7 @@ _OWN = frozenset({"index", "id", "type", "function"})
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a call, as it came.
+    """A piece of a call, as received.
 
     Attributes:
         index: The place that the endpoint gives it; None without one.
@@ -93,7 +93,7 @@ class _OpenCall:
         )
 
     def add(self, piece: CallPiece) -> str:
-        """Add a piece; return the new text of the arguments."""
+        """Add a piece, and return the new text of the arguments."""
         self.id = self.id or piece.id
         if piece.name != self.name and not any(self.texts):
             self.name += piece.name
@@ -152,7 +152,7 @@ class CallCollector:
         return CallDelta(call.position, call.name, new)
 
     def finish(self) -> tuple[ToolCall, ...]:
-        """Return the whole calls, in their order, each with an id of its own."""
+        """Return the whole calls, in order, each with an id of the call's own."""
         used: set[str] = set()
         found = []
         for call in self._calls:
@@ -165,7 +165,7 @@ class CallCollector:
         return tuple(found)
 
     def _find(self, piece: CallPiece) -> _OpenCall | None:
-        """Return the call that a piece belongs to; None if it opens one."""
+        """Return the call that a piece belongs to, or None if the piece opens a call."""
         known = self._by_id.get(piece.id) if piece.id else None
         if piece.index is None:
             return known if piece.id else None if piece.name else self._last
@@ -192,7 +192,7 @@ def is_object(text: str) -> bool:
 
 
 def as_json(text: str) -> str:
-    """Return arguments as the text of a JSON object, where they can be read as one.
+    """Return arguments as the text of a JSON object, if the arguments can be read as one.
 
     No arguments are an empty object; JSON inside JSON is taken out; raw line breaks and other
     slips are repaired. Other text stays as it is.

@@ -1,4 +1,4 @@
-"""Reader of a streamed reply: events to chunks, and whether the reply came to its end.
+"""Reader of a streamed reply: events to chunks, and whether the reply is complete.
 
 Reasoning that models write into their text is split from the text while it arrives.
 """
@@ -22,7 +22,7 @@ from taskweaver.llm.parsing.stream import (
 from taskweaver.llm.records import reply_record
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
-from taskweaver.llm.types import Chunk, FinishReason, ToolCall, Usage
+from taskweaver.llm.types import Chunk, FinishReason, Usage
 
 _OPEN = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -58,7 +58,7 @@ class ThinkingSplitter:
         self._strips = False
 
     def feed(self, text: str) -> Chunk:
-        """Take the next piece; return what is certain of it."""
+        """Take the next piece, and return the part of the text that is certain."""
         return self._read(self._held + text, is_end=False)
 
     def finish(self) -> Chunk:
@@ -124,7 +124,7 @@ class ThinkingSplitter:
         self._is_beginning = self._mentions_tag = self._strips = True
 
     def _keep(self, text: str, *, is_end: bool) -> str:
-        """Return the text that cannot be the beginning of a closing tag; hold the rest."""
+        """Return the text that cannot begin a closing tag, and hold the rest."""
         at = text.rfind("<")
         rest = text[at:].lower() if at >= 0 else ""
         if is_end or not rest or not any(tag.startswith(rest) for tag in _CLOSINGS):
@@ -200,7 +200,7 @@ class ReplyReader:
         return self._splitter.lacks_opening
 
     def feed(self, block: bytes) -> list[Chunk]:
-        """Read a block of the body; return what is new.
+        """Read a block of the body, and return the new chunks.
 
         Raises:
             ModelError: If it is not part of a reply, or the server reports an error.
@@ -208,7 +208,7 @@ class ReplyReader:
         return self._take(self._source.feed(block))
 
     def end(self) -> list[Chunk]:
-        """Read the remainder at the end of the body; return what is new.
+        """Read the remainder at the end of the body, and return the new chunks.
 
         Raises:
             ModelError: As `feed`.
@@ -237,6 +237,7 @@ class ReplyReader:
             finish = "tool_calls" if calls else "stop"
         split = self._splitter.feed(self._joiner.finish())
         rest = self._splitter.finish()
+        items, ids = self._source.items, [call.id for call in calls]
         return Chunk(
             split.text + rest.text,
             finish,
@@ -244,7 +245,7 @@ class ReplyReader:
             self.answered_by,
             self._thoughts.finish() + split.reasoning + rest.reasoning,
             calls=calls,
-            record=self._record(calls),
+            record=reply_record(self._origin, items, ids) if items else {},
             begins_again=split.begins_again or rest.begins_again,
         )
 
@@ -252,10 +253,6 @@ class ReplyReader:
         """Return the consumption of all bodies."""
         counted = [usage for usage in (self._spent, self.usage) if usage is not None]
         return sum(counted, Usage()) if counted else None
-
-    def _record(self, calls: tuple[ToolCall, ...]) -> Mapping[str, Any]:
-        items = self._source.items
-        return reply_record(self._origin, items, [call.id for call in calls]) if items else {}
 
     def _take(self, events: Iterator[StreamEvent]) -> list[Chunk]:
         chunks: list[Chunk] = []
@@ -323,7 +320,7 @@ class ReplyReader:
 
 
 def failed_generation(error: object) -> str:
-    """Return the text of a model that its server read as a broken call; empty if it did not."""
+    """Return the text of a model that the server read as a broken call, or an empty text."""
     if not isinstance(error, Mapping) or error.get("code") != "tool_use_failed":
         return ""
     written = error.get("failed_generation")
@@ -331,7 +328,7 @@ def failed_generation(error: object) -> str:
 
 
 def _append(chunks: list[Chunk], split: Chunk, reasoning: str) -> None:
-    """Add a piece of text to the chunks of a block; pieces next to each other become one."""
+    """Add a piece of text to the chunks of a block, joined with a piece directly before."""
     if not (split.text or reasoning or split.begins_again):
         return
     last = chunks[-1] if chunks else None

@@ -28,7 +28,7 @@ _BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
 class NotAnEventStream(ValueError):
-    """The bytes are no event stream; `beginning` holds the first of them."""
+    """The bytes are no event stream. `beginning` holds the first bytes."""
 
     def __init__(self, beginning: str) -> None:
         super().__init__(beginning)
@@ -36,7 +36,7 @@ class NotAnEventStream(ValueError):
 
 
 class EventReader:
-    """Turns the blocks of a response body into the data of its events.
+    """Reader of the blocks of a response body, which yields the data of events.
 
     Attributes:
         is_object: Whether the body is one JSON object.
@@ -109,7 +109,7 @@ class EventReader:
 
 
 def _error_object(data: bytes) -> bytes:
-    """Return the data of an event named ``error`` as an object with the error in it."""
+    """Return the data of an event named ``error`` as an object with the error as a member."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -119,7 +119,7 @@ def _error_object(data: bytes) -> bytes:
 
 
 class LineReader:
-    """Turns the blocks of a response body into its lines, each one JSON object."""
+    """Reader of the blocks of a response body, which yields lines, each one JSON object."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -188,7 +188,7 @@ class StreamEvent:
 
 
 class UnreadableEvent(ValueError):
-    """An event of a reply cannot be read; `data` is how it came."""
+    """An event of a reply cannot be read. `data` is the event as received."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__("an event cannot be read")
@@ -214,7 +214,7 @@ def event_object(data: bytes) -> dict[str, Any]:
 
 
 def text_in(value: Any) -> str:
-    """Return a piece of text, which may have come as a number; "" for any other value."""
+    """Return a piece of text, which may have come as a number, or "" for any other value."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if isinstance(value, str) or is_number else ""
 
@@ -235,13 +235,13 @@ class ReplyEvents(ABC):
         return self._all(self._frames.feed(block))
 
     def finish(self) -> Iterator[StreamEvent]:
-        """Yield the events that the end of the body completes; raises as `feed`."""
+        """Yield the events that the end of the body completes. Raises as `feed`."""
         return self._all(self._frames.finish())
 
     @property
     @abstractmethod
     def items(self) -> Sequence[Mapping[str, Any]]:
-        """Parts of the reply that have to go back as they came; empty where none has."""
+        """Parts of the reply that have to go back as received, often none at all."""
 
     @abstractmethod
     def _events(self, value: dict[str, Any]) -> Iterator[StreamEvent]:
@@ -256,7 +256,7 @@ class ReplyEvents(ABC):
 
 
 def usage_in(value: Any, read: str, written: str) -> Usage | None:
-    """Return the consumption that a server of OpenAI's protocols reports; None without one.
+    """Return the consumption that a server of OpenAI's protocols reports, or None without a report.
 
     Args:
         value: The report.
@@ -285,5 +285,5 @@ def _count(count: Any) -> int:
 
 
 def mapping_in(value: Any) -> Mapping[str, Any]:
-    """Return a member that is an object; an empty one for any other value."""
+    """Return a member that is an object, or an empty object for any other value."""
     return value if isinstance(value, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Abilities of a model: the form of its replies, and images.
+"""Abilities of a model: the form of replies, and images.
 
 Each is configured, stated by the model's server, learnt from a refusal, or known by the name.
 """
@@ -40,7 +40,7 @@ _REFUSED = re.compile(
 
 
 def first_form(model: str, *, is_local: bool, takes_tools: bool | None = None) -> Form:
-    """Return the form that a model of this name is known to keep best; a table, not a measurement.
+    """Return the form that models of this name keep best, from a table and not by measurement.
 
     Args:
         model: Name of the model.
@@ -60,12 +60,12 @@ def first_form(model: str, *, is_local: bool, takes_tools: bool | None = None) -
 
 
 def is_about_tools(words: str) -> bool:
-    """Return whether a rejection says that the model or its server takes no tools."""
+    """Return whether a rejection says that the model or the server takes no tools."""
     return bool(_REFUSED.search(words))
 
 
 class FormLadder:
-    """The form in force for one model; it only ever steps down. Thread-safe."""
+    """The form in force for one model, which only ever steps down. Thread-safe."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class FormLadder:
 
     @property
     def takes_tools(self) -> bool:
-        """Whether the form is tools, and the model is known to receive them.
+        """Whether the form is tools, and the model is known to receive tools.
 
         The text of such a model is an answer, also where it holds code.
         """
@@ -111,7 +111,7 @@ class FormLadder:
         self._takes_tools = True
 
     def step_down(self, rejected: Form) -> bool:
-        """Give up a form; return whether one below it is in force now."""
+        """Give up a form. Return whether a lower form is in force."""
         current = self.current
         with self._lock:
             at = FORMS.index(rejected)
@@ -145,13 +145,13 @@ _TAKES_NONE = re.compile(
 
 
 def takes_images(model: str) -> bool:
-    """Return whether a model of this name is known to take images; a table, no measurement."""
+    """Return whether a model of this name takes images, from a table and not by measurement."""
     name = model.lower()
     return bool(_TAKES_IMAGES.search(name)) and not _TAKES_NONE.search(name)
 
 
 class ImageSupport:
-    """Whether one model is shown images; a refusal ends that, for later sessions too.
+    """Whether one model is shown images. A refusal ends that, for later sessions too.
 
     Images that a question is about are sent in any case: no text can replace them.
     """
@@ -179,7 +179,7 @@ class ImageSupport:
 
     @property
     def are_taken(self) -> bool:
-        """Whether it is known to take images."""
+        """Whether the model is known to take images."""
         if self.are_refused:
             return False
         stated = self._stated()
@@ -187,5 +187,5 @@ class ImageSupport:
 
     @property
     def are_refused(self) -> bool:
-        """Whether texts stand for images in its prompts."""
+        """Whether texts stand for images in prompts."""
         return self._learnt.known.are_images_refused

@@ -1,4 +1,4 @@
-"""Models behind an endpoint, in whichever dialect it speaks."""
+"""Models behind an endpoint, in whichever dialect the endpoint speaks."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _CLOSING_S = 0.2
 
 
 class EndpointService:
-    """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters.
+    """A model at an endpoint, with kept connections and facts learnt from refusals. Thread-safe.
 
     Attributes:
         forms: The form of its replies.
@@ -125,11 +125,11 @@ class EndpointService:
         return self._endpoint
 
     def window(self, request: ModelRequest) -> int:
-        """Return the tokens of prompt and reply that fit; 0 where that is not known."""
+        """Return the tokens of prompt and reply that fit, or 0 if unknown."""
         return self._facts.window(lambda: self._needed(request)) if self._facts else 0
 
     def _needed(self, request: ModelRequest) -> int:
-        """Estimate the tokens of a prompt, with its tools and the longest reply wanted."""
+        """Estimate the tokens of a prompt, with the tools and the longest reply wanted."""
         reply = self._sampling.of(request).max_tokens or 0
         tools = estimate_tokens(str([dict(tool.parameters) for tool in request.tools]))
         prompt = TokenEstimator().estimate(self.model, request.messages, "").prompt_tokens
@@ -172,7 +172,7 @@ class EndpointService:
         return f"{dialect.name} {self._endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> Attempt:
-        """Return a request as it is sent, by the facts learnt of the model."""
+        """Return a request as sent, by the facts learnt of the model."""
         dialect, facts = self.dialect, self._learnt.known
         form = format_of(facts)
         past = past_messages(request.messages, facts.history, self._origin(dialect))
@@ -205,7 +205,7 @@ class EndpointService:
                 self._learnt.note(window=window)
 
     def _adapt(self, error: ModelError, attempt: Attempt) -> bool:
-        """Learn from a rejection; return whether asking again can help.
+        """Learn from a rejection, and return whether asking again can help.
 
         Raises:
             ModelError: Of kind ``form``, if the model takes no tools, and a lower form is in force.
@@ -225,7 +225,7 @@ class EndpointService:
         return False
 
     def _learns(self, rules: Collection[Rule], refusal: Refusal) -> bool:
-        """Remember a rejection by the first rule that it is of; return whether there is one."""
+        """Remember a rejection by the first rule that matches, and return whether a rule does."""
         learnt = learn(rules, refusal)
         if learnt is None:
             return False

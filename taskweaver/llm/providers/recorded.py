@@ -31,7 +31,7 @@ _SHOWN_CHARS = 60
 
 
 class RecordedService:
-    """Plays back recorded replies, and records new ones if its mode says so; thread-safe.
+    """Playback of recorded replies, and recording of new replies in some modes. Thread-safe.
 
     Requests are stored with secrets masked, since they are compared by their hash and shown to
     people. Replies are stored as they came, since the code in them runs again; so the file is its
@@ -41,7 +41,7 @@ class RecordedService:
     def __init__(
         self, path: Path, mode: RecordedMode, connect: Callable[[], CompletionService]
     ) -> None:
-        """Read the recordings when the first call needs them.
+        """Read the recordings when the first call needs a recording.
 
         Args:
             path: The file; made when the first reply is recorded.
@@ -141,7 +141,7 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return the identity of a request, as plain data; tools count only where there are any.
+    """Return the identity of a request, as plain data. Tools count only where there are tools.
 
     Ids of calls are made anew in each session, and records are of one endpoint: calls are numbered
     instead, and records left out.

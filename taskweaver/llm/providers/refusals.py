@@ -40,7 +40,7 @@ _NAMED_WINDOW = re.compile(
 
 
 def refused_window(words: str, body: Any = None) -> int:
-    """Return the window that a refusal names; 0 if it names none.
+    """Return the window that a refusal names, or 0.
 
     Args:
         words: The endpoint's explanation.
@@ -169,7 +169,7 @@ class Rule:
 
 
 def learn(rules: Collection[Rule], refusal: Refusal) -> tuple[Rule, Changes] | None:
-    """Return the first rule that a refusal is of, and its changes of the facts.
+    """Return the first rule that matches a refusal, and the changes of the facts.
 
     Returns:
         None where asking again would fail again.
@@ -187,7 +187,7 @@ def _one_image(refusal: Refusal) -> Changes | None:
 
 
 def _images(refusal: Refusal) -> Changes | None:
-    """Have texts stand for images; none can replace those that a question is about."""
+    """Have texts stand for images, except for images that a question is about."""
     has_texts = has_described_images(refusal.attempt.request.messages)
     return {"are_images_refused": True} if has_texts else None
 
@@ -220,7 +220,7 @@ def _effort_with_tools(refusal: Refusal) -> Changes | None:
 
 
 def _effort(refusal: Refusal) -> Changes | None:
-    """Put the nearest effort that is listed in place of one; no reasoning is no substitute."""
+    """Put the nearest listed effort in place of a refused effort, but never no reasoning at all."""
     sent, efforts = refusal.attempt.effort, refusal.facts.efforts
     is_beside_tools = refusal.attempt.request.tools and EFFORT_WITH_TOOLS.search(refusal.text)
     if sent is None or is_beside_tools:
@@ -238,7 +238,7 @@ def _longest_reply(refusal: Refusal) -> Changes | None:
 
 
 def _asked_reply(refusal: Refusal) -> int:
-    """Return the tokens of the longest reply that a request asked for; 0 without one."""
+    """Return the tokens of the longest reply that a request asked for, or 0 without a limit."""
     sent = refusal.attempt.parameters
     return next((sent[name] for name in REPLY_LIMITS if isinstance(sent.get(name), int)), 0)
 

@@ -1,4 +1,4 @@
-"""A request in the form that a model takes, by the facts learnt of it. Pure functions.
+"""A request in the form that a model takes, by the facts learnt of the model. Pure functions.
 
 Messages are sent as valid UTF-8, and without secrets where they leave this machine. Reasoning and
 signatures go back as they came until an endpoint refuses them. One that misses them in replies of
@@ -22,7 +22,7 @@ from taskweaver.utils.redact import redact_secrets
 
 
 def encodable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
-    """Return messages that can be sent as UTF-8; the same objects where nothing is changed."""
+    """Return messages that can be sent as UTF-8: the same objects where nothing is changed."""
     return [_changed_texts(message, repair) for message in messages]
 
 
@@ -35,7 +35,7 @@ def without_secrets(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 
 def _changed_texts(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
-    """Return a message with its texts changed; the same object where they stay as they are.
+    """Return a message with changed texts, or the same object where no text changes.
 
     Arguments of tool calls are texts; ids and data of the provider stay.
     """
@@ -64,7 +64,7 @@ def _changed_call(call: dict[str, Any], change: Callable[[str], str]) -> dict[st
 
 
 def _changed_json(text: str, change: Callable[[str], str]) -> str:
-    """Return JSON with its texts changed, so that it stays JSON."""
+    """Return JSON with changed texts, which stays JSON."""
     try:
         value = json.loads(text)
         new = _changed_value(value, change)
@@ -101,7 +101,7 @@ _BRIDGE: ChatMessage = {"role": "assistant", "content": "OK"}
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request as it is sent.
+    """A request as sent.
 
     Attributes:
         facts: Facts by which it was written.
@@ -133,7 +133,7 @@ def effort_of(wanted: Effort | None, facts: LearntFacts, *, has_tools: bool) -> 
 
 
 def parameters_of(wanted: Mapping[str, Any], facts: LearntFacts) -> dict[str, Any]:
-    """Return the parameters that a model takes, under the names it takes."""
+    """Return the parameters that a model takes, under the names that the model takes."""
     dropped = {*facts.dropped} - KEPT
     taken: dict[str, Any] = {}
     for asked, value in wanted.items():
@@ -158,7 +158,7 @@ def lax(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_strict(value: Any) -> Any:
-    """Return a tool or a format without ``strict``; schemas stay as they are."""
+    """Return a tool or a format without ``strict``. Schemas stay unchanged."""
     if isinstance(value, list):
         return [_without_strict(item) for item in value]
     if not isinstance(value, Mapping):
@@ -173,7 +173,7 @@ def _without_strict(value: Any) -> Any:
 def past_messages(
     messages: Sequence[ChatMessage], form: HistoryForm, origin: str
 ) -> list[ChatMessage]:
-    """Return messages in the form in which a model takes past ones.
+    """Return messages in the form in which a model takes past messages.
 
     Args:
         messages: The chat.

@@ -43,7 +43,9 @@ class AzureSignIn:
     scope: str
 
     def token_provider(self) -> TokenProvider:
-        """Return a function that returns a valid token; signing in happens at its first call.
+        """Return a function that returns a valid token.
+
+        Signing in happens at the function's first call.
 
         Raises:
             ModelError: Of kind ``configuration``, if the package is missing, or a key.
@@ -129,13 +131,13 @@ class Endpoint:
 
 
 def at_root(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint at its server's root: its address without ``/v1`` at the end."""
+    """Return an endpoint at the server's root: the address without ``/v1`` at the end."""
     base = endpoint.api_base.rstrip("/").removesuffix("/v1").rstrip("/")
     return replace(endpoint, api_base=base)
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether a URL names this machine; names are not looked up."""
+    """Return whether a URL names this machine. Names are not looked up."""
     host = (split_url(url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -161,7 +163,7 @@ def split_url(url: str) -> SplitResult:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it is sent.
+    """A request as sent.
 
     Attributes:
         path: Path after the endpoint's address.
@@ -210,7 +212,7 @@ class ModelConnection:
 
     @contextmanager
     def open(self, sent: Sent, *, connect_s: float, read_s: float) -> Iterator[Iterator[bytes]]:
-        """Send a request; yield the blocks of the streaming response.
+        """Send a request, and yield the blocks of the streaming response.
 
         The client would spend most of its time on building an object for each piece of the reply.
         """
@@ -257,7 +259,7 @@ class ModelConnection:
 
 
 class ConnectionPool:
-    """Pool of idle connections to an endpoint; interrupted ones are not returned to it."""
+    """Pool of idle connections to an endpoint. Interrupted connections never return to the pool."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -281,7 +283,7 @@ class ConnectionPool:
         connection.close()
 
     def close(self) -> None:
-        """Close the idle connections; those in use are closed when they are returned."""
+        """Close the idle connections. Connections in use are closed when returned."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

@@ -1,4 +1,4 @@
-"""One request and its streamed response, under deadlines that also bound blocking calls.
+"""One request and the streamed response, under deadlines that also bound blocking calls.
 
 A thread does the blocking (name look-up, connecting, reading) and hands blocks of bytes over;
 the caller waits no longer than its deadline, and returns at once when it is interrupted.
@@ -42,7 +42,7 @@ class Deadlines:
 
 
 class HttpExchange:
-    """One request to an endpoint; use it as a context manager and read `blocks` once."""
+    """One request to an endpoint, as a context manager whose `blocks` are read once."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class HttpExchange:
         self._set_patience(self._deadlines.gap_s, "the reply paused")
 
     def note_sign_of_life(self) -> None:
-        """Start the time for the next event anew: the server says that it is at work."""
+        """Start the time for the next event anew: the server reports to be at work."""
         self._patience = monotonic() + self._wait
 
     def hurry(self, seconds: float) -> None:

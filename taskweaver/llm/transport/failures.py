@@ -128,7 +128,7 @@ def stream_failure(error: Any, model: str) -> ModelError:
 
 
 def error_words(body: Any) -> str:
-    """Return the message of an error body, its code included; "" if it has none."""
+    """Return the message of an error body, with the code, or "" without a message."""
     if isinstance(body, list) and body:  # Gemini's endpoint puts it into a list
         return error_words(body[0])
     error = body.get("error", body) if isinstance(body, Mapping) else body
@@ -157,7 +157,7 @@ def _plain(text: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait, from its headers; None when it does not."""
+    """Return the seconds that a server asks to wait, from the headers, or None."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

@@ -64,7 +64,7 @@ class CopyRules:
 
 
 def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
-    """Copy the content of a folder into an empty one, which no other process may write to.
+    """Copy the content of a folder into an empty folder, which no second process may write to.
 
     Links stay links; pipes, sockets and devices are left out, and so is whatever disappears
     meanwhile. Files keep their times, and their modes without the rights of others to write and

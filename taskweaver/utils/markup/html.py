@@ -21,7 +21,7 @@ _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u20
 
 
 def fill_page(template: str, title: str, data: Any) -> str:
-    """Return a page; nothing in the data can end its script, and no other script runs in it.
+    """Return a page in which no data can end the script, and no further script runs.
 
     Args:
         template: HTML with ``{{title}}``, ``{{script_hash}}`` in its Content-Security-Policy,
@@ -54,7 +54,7 @@ _PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split
 
 @dataclass(frozen=True, slots=True)
 class HtmlText:
-    """Title of a page, which may be empty, and its text.
+    """Title of a page, which may be empty, and the text.
 
     Headings begin with ``#``, paragraphs are apart by an empty line.
     """
@@ -64,7 +64,7 @@ class HtmlText:
 
 
 def html_text(html: str) -> HtmlText:
-    """Return the text of a page; scripts, styles and comments are left out."""
+    """Return the text of a page, without scripts, styles and comments."""
     reader = _Reader()
     reader.feed(tamed(html))
     reader.close()
@@ -91,7 +91,7 @@ def tamed(html: str) -> str:
 
 
 def _without(text: str, start: str, end: str) -> str:
-    """Return `text` without the parts between marks; one that never ends goes to the end."""
+    """Return `text` without the parts between marks. A part that never ends goes to the end."""
     kept, at = [], 0
     while (begin := text.find(start, at)) >= 0:
         kept.append(text[at:begin])

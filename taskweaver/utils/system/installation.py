@@ -1,4 +1,4 @@
-"""This installation: packages of extras, the folder of its state, and keys that are kept in files.
+"""This installation: packages of extras, the folder of the state, and keys kept in files.
 
 This package is not on PyPI, where anyone may take its name: ``pip install`` of an extra of it would
 install the code of strangers. So commands that install the packages of an extra name the packages.
@@ -23,7 +23,7 @@ _DISTRIBUTION = "taskweaver"
 
 
 def requirements(extra: str = "") -> list[str]:
-    """Return the requirements of an extra that apply to this system, as pip takes them.
+    """Return the requirements of an extra that apply to this system, in the form for pip.
 
     Args:
         extra: Name of the extra; empty for the package itself.
@@ -48,7 +48,7 @@ def requirements(extra: str = "") -> list[str]:
 
 
 def missing(extra: str = "") -> list[str]:
-    """Return the requirements of an extra whose package is not installed; see `requirements`."""
+    """Return the requirements of an extra whose package is not installed. See `requirements`."""
     return absent(requirements(extra))
 
 
@@ -72,7 +72,7 @@ def install_command(extra: str) -> str:
 
 
 def command(lines: list[str]) -> str:
-    """Return the command that installs requirements; empty for none."""
+    """Return the command that installs requirements, or an empty text without requirements."""
     quoted = " ".join(f'"{line}"' for line in lines)
     return f"python -m pip install {quoted}" if lines else ""
 
@@ -81,7 +81,7 @@ KEY_BYTES = 32
 
 
 def kept_key(file: Path) -> bytes:
-    """Return the key in a file, which is made, for its owner alone, if there is none.
+    """Return the key in a file, which is made, for the owner alone, if missing.
 
     Raises:
         OSError: If the file cannot be read or made.
@@ -103,7 +103,7 @@ def kept_key(file: Path) -> bytes:
 
 
 def own_command(*words: object, project: Path | None = None) -> str:
-    """Return a command of this program as a shell takes it, for texts that a user copies."""
+    """Return a command of this program in the form for a shell, for texts that a user copies."""
     option = [] if project is None else ["-p", str(project)]
     return shlex.join(["taskweaver", *option, *map(str, words)])
 
@@ -119,7 +119,7 @@ def seal(folder: Path) -> str:
 
 
 def state_folder() -> Path | None:
-    """Return the folder of the user's state; None without a home folder.
+    """Return the folder of the user's state, or None without a home folder.
 
     It follows the XDG base directories. On macOS it is in the library of the home folder, unless
     an earlier version made the one that the base directories name.

@@ -71,7 +71,7 @@ class Stream:
         await self.writer.drain()
 
     def abort(self) -> None:
-        """End the connection now; safe to call again."""
+        """End the connection now. Safe to call again."""
         self.writer.transport.abort()
 
 

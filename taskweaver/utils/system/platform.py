@@ -1,4 +1,4 @@
-"""The systems this package runs on: the parts that need one of them, process ids, signals."""
+"""The systems this package runs on: the parts that need a certain system, process ids, signals."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ class NeedsLinux(TaskWeaverError):
 
 
 def system_name() -> str:
-    """Return the name of this system, as people call it."""
+    """Return the name of this system in common words."""
     return _NAMES.get(SYSTEM, SYSTEM)
 
 
 def restrictions() -> str:
-    """Return a line on the parts that do not work on this system; empty where all do."""
+    """Return a line on the parts that do not work on this system, empty where all parts do."""
     return _MACOS if SYSTEM == "darwin" else ""
 
 
 def require_supported() -> None:
-    """Check that sessions run on this system, before modules are imported that others lack.
+    """Check that sessions run on this system, before modules are imported that may be missing.
 
     Raises:
         UnsupportedPlatform: If they do not.
@@ -68,7 +68,7 @@ def require_supported() -> None:
 
 
 def require_linux(part: str) -> None:
-    """Check that this is Linux; `part` is the part that needs it, as a subject.
+    """Check that this is Linux. `part` is the part that needs Linux, as a subject.
 
     Raises:
         NeedsLinux: If it is not.
@@ -102,7 +102,7 @@ def pid_namespace() -> int:
 
 
 def signal_name(number: int) -> str:
-    """Return the name of a signal; most of the real-time ones have none."""
+    """Return the name of a signal, or a number for most of the real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:
