@@ -25,7 +25,6 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.registry.registry import RoleRegistry
@@ -74,13 +73,6 @@ class ExecutionConfig(ModuleConfig):
         return code_execution_service_factory(
             folder, limits=self.limits, is_warm=self.is_warm, sandbox=policy
         )
-
-
-class BranchedMemoryConfig(ModuleConfig):
-    """Keys under ``memory.``."""
-
-    def _configure(self) -> None:
-        self.memory = read_memory_config(self.src)
 
 
 class AppModule(Module):

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from injector import Injector
 
-from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
+from taskweaver.app.modules import BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
 from taskweaver.ces.kernel.paths import connection_file
 from taskweaver.config.config_mgt import AppConfigSource
@@ -20,6 +20,8 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.module.event_emitter import SessionEventEmitter, SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.registry import RoleRegistry
@@ -243,16 +245,18 @@ class SessionManager:
         """Return the memory that the sessions share."""
         with self._sharing:
             if self._project_memory is None:
-                config = self.injector.get(BranchedMemoryConfig).memory
                 path = self._workspace / MEMORY_FILE
-                self._project_memory = ProjectMemory(path, config)
+                self._project_memory = ProjectMemory(path, self._memory_config())
             return self._project_memory
+
+    def _memory_config(self) -> MemoryConfig:
+        return read_memory_config(self.injector.get(AppConfigSource))
 
     def _open(self, session_id: str) -> Session:
         if not _SAFE_ID.fullmatch(session_id):
             raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
-        config = self.injector.get(BranchedMemoryConfig).memory
-        files = SessionFiles(session_id, self.sessions_folder / session_id, config)
+        folder = self.sessions_folder / session_id
+        files = SessionFiles(session_id, folder, self._memory_config())
         try:
             return self._build(files)
         except BaseException:

@@ -276,7 +276,7 @@ class LLMApi:
             ModelError: Of kind ``configuration``, if the alias names no model.
         """
         model = self._services.model(llm_alias)
-        return self._services.windows.known(model.service.model) or model.window
+        return self._services.window(model.service.model).known or model.window
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.
@@ -324,9 +324,9 @@ class LLMApi:
             with self._call() as token:  # a summary between two tries is a call of its own
                 yield from self._stream(model, replace(fitting, cancel=token), on_status)
 
-        name, window = model.service.model, model.window_for(request)
-        windows = self._services.windows
-        yield from windows.stream(name, request, window, ask, on_status, shortener)
+        window = self._services.window(model.service.model)
+        tokens = model.window_for(request)
+        yield from window.stream(request, tokens, ask, on_status, shortener)
 
     def _stream(
         self, model: Model, request: ModelRequest, on_status: StatusListener | None

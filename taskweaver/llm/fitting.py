@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from taskweaver.llm.errors import ModelError
@@ -55,24 +54,24 @@ class Shortener(Protocol):
         ...
 
 
-class Windows:
-    """The windows of models: configured, or learnt from the refusal of a longer prompt."""
+class ModelWindow:
+    """The window of one model: configured, or learnt from the refusal of a longer prompt."""
 
-    def __init__(self, estimator: TokenEstimator) -> None:
-        """Count tokens with `estimator`."""
+    def __init__(self, estimator: TokenEstimator, model: str) -> None:
+        """Count tokens of the model's prompts with `estimator`."""
         self._estimator = estimator
-        self._configured: dict[str, int] = {}
-        self._learnt: dict[str, int] = {}
-        self._whole: dict[str, tuple[int, int]] = {}
-        self._warned: set[str] = set()
+        self._model = model
+        self._configured = self._learnt = 0
+        self._whole: tuple[int, int] | None = None
+        self._is_warned = False
 
-    def known(self, model: str) -> int:
-        """Return the tokens that a model takes, as far as prompts to it showed; 0 for unknown."""
-        return self._learnt.get(model) or self._configured.get(model, 0)
+    @property
+    def known(self) -> int:
+        """Tokens that the model takes, as far as prompts to the model showed, or 0 if unknown."""
+        return self._learnt or self._configured
 
     def stream(
         self,
-        model: str,
         request: ModelRequest,
         configured: int,
         ask: Callable[[ModelRequest], Generator[Chunk]],
@@ -85,9 +84,8 @@ class Windows:
         something to summarise. The remainder is cut.
 
         Args:
-            model: Name of the model.
             request: The request.
-            configured: Tokens of its window; 0 where that is not known.
+            configured: Tokens of the window; 0 where that is not known.
             ask: Makes the call.
             on_status: Receives a short text when the prompt is shortened.
             shortener: Writes the prompt anew; None to cut it only.
@@ -95,58 +93,56 @@ class Windows:
         Raises:
             ModelError: What `ask` raises; of kind ``context_overflow``, if the prompt cannot fit.
         """
-        self._configured[model] = configured
+        self._configured = configured
         wanted = request
         for tries_left in reversed(range(_MOST_TRIES)):
-            wanted, fitting = self._fitting(model, wanted, shortener)
-            pieces = self._noting(model, fitting, ask(fitting), shortener)
+            wanted = self._shortened(wanted, shortener)
+            fitting = self._cut(wanted)
+            pieces = self._noting(fitting, ask(fitting), shortener)
             refusal = yield from _unless_too_long(pieces)
             if refusal is None:
                 return
             if not tries_left:
                 raise refusal
-            self._learn(model, fitting, refusal)
+            tokens = self._tokens(fitting.messages)
+            self._learnt = min(window_of(refusal, tokens), self._learnt or tokens)
             if on_status is not None:
                 on_status("the conversation is shortened to fit the model's window")
 
-    def _fitting(
-        self, model: str, request: ModelRequest, shortener: Shortener | None
-    ) -> tuple[ModelRequest, ModelRequest]:
-        """Return the request as shortened by the writer, and as sent."""
-        window = self.known(model)
-        limit, count = int(window * _MARGIN), partial(self._tokens, model)
-        if not window or count(request.messages) <= limit:
-            return request, request
-        while shortener is not None and count(request.messages) > limit:
+    def _shortened(self, request: ModelRequest, shortener: Shortener | None) -> ModelRequest:
+        """Return the request as the writer of the prompt can shorten it."""
+        while shortener is not None and not self._fits(request):
             shorter = shortener.shorter()
             if shorter is None:
                 shortener.warn(
                     "The conversation is longer than the model's window of about"
-                    f" {window:,} tokens: the model reads parts of it cut short."
+                    f" {self.known:,} tokens: the model reads parts of it cut short."
                 )
                 break
             request = replace(request, messages=shorter)
-        if count(request.messages) <= limit:
-            return request, request
-        return request, replace(request, messages=fitted(request.messages, limit, count))
+        return request
+
+    def _cut(self, request: ModelRequest) -> ModelRequest:
+        """Return the request as it is sent."""
+        if self._fits(request):
+            return request
+        limit = int(self.known * _MARGIN)
+        return replace(request, messages=fitted(request.messages, limit, self._tokens))
+
+    def _fits(self, request: ModelRequest) -> bool:
+        return not self.known or self._tokens(request.messages) <= int(self.known * _MARGIN)
 
     def _noting(
-        self,
-        model: str,
-        request: ModelRequest,
-        pieces: Generator[Chunk],
-        shortener: Shortener | None,
+        self, request: ModelRequest, pieces: Generator[Chunk], shortener: Shortener | None
     ) -> Generator[Chunk]:
         """Yield a reply, and learn the window if the server read far less than the prompt."""
         with closing(pieces):
             for piece in pieces:
                 yield piece
                 if piece.finish is not None and piece.usage is not None:
-                    self._compare(model, request, piece.usage.prompt_tokens, shortener)
+                    self._compare(request, piece.usage.prompt_tokens, shortener)
 
-    def _compare(
-        self, model: str, request: ModelRequest, read: int, shortener: Shortener | None
-    ) -> None:
+    def _compare(self, request: ModelRequest, read: int, shortener: Shortener | None) -> None:
         """Compare the tokens that a server read with the estimate, and with an earlier prompt.
 
         The second comparison is for prompts with tools, which the estimates leave out: their share
@@ -155,36 +151,29 @@ class Windows:
         """
         if has_images(request.messages):
             return
-        counted, estimated = (
-            self._estimator.count(request.messages),
-            self._tokens(model, request.messages),
-        )
-        before = self._whole.get(model)
+        counted, estimated = self._estimator.count(request.messages), self._tokens(request.messages)
+        before = self._whole
         if before is not None and min(read, estimated) >= _NOTED_TOKENS:
             grown = before[1] + (counted - before[0]) * _LEAST_GROWTH
             is_little = read < estimated * _NOTED_SHARE and read < grown
             # A server that has read more has no window as small as that.
             if is_little and read > before[1] * _CUT_SHARE:
-                self._note_cut(model, read, estimated, shortener)
+                self._note_cut(read, estimated, shortener)
                 return
         if before is None or counted > before[0]:
-            self._whole[model] = (counted, read)
+            self._whole = (counted, read)
 
-    def _note_cut(self, model: str, read: int, sent: int, shortener: Shortener | None) -> None:
-        self._learnt[model] = max(min(read, self.known(model) or read), _SMALLEST_WINDOW)
-        if shortener is not None and model not in self._warned:
-            self._warned.add(model)
+    def _note_cut(self, read: int, sent: int, shortener: Shortener | None) -> None:
+        self._learnt = max(min(read, self.known or read), _SMALLEST_WINDOW)
+        if shortener is not None and not self._is_warned:
+            self._is_warned = True
             shortener.warn(
                 f"The model's server read {read:,} of about {sent:,} tokens: it drops the beginning"
                 " of long prompts. The conversation is kept shorter from now on."
             )
 
-    def _learn(self, model: str, request: ModelRequest, refusal: ModelError) -> None:
-        tokens = self._tokens(model, request.messages)
-        self._learnt[model] = min(window_of(refusal, tokens), self._learnt.get(model, tokens))
-
-    def _tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
-        return self._estimator.estimate(model, messages, "").prompt_tokens
+    def _tokens(self, messages: Sequence[ChatMessage]) -> int:
+        return self._estimator.estimate(self._model, messages, "").prompt_tokens
 
 
 def _unless_too_long(pieces: Generator[Chunk]) -> Generator[Chunk, None, ModelError | None]:

@@ -220,7 +220,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 def _pairs(value: Any) -> dict[str, str]:
     pairs = list(value.items())[:_MAX_NAMES] if isinstance(value, dict) else []
-    return {name: _text(other) for name, other in pairs if _text(name)}
+    return {name: other for name, other in pairs if _text(name) and other in ("", _text(other))}
 
 
 _READERS: Mapping[type, Callable[[Any], Any]] = {

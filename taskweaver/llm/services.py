@@ -16,7 +16,7 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts import EndpointFacts
-from taskweaver.llm.fitting import Windows
+from taskweaver.llm.fitting import ModelWindow
 from taskweaver.llm.providers.abilities import FORMS, FormLadder, ImageSupport, first_form, fixed
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
@@ -81,7 +81,6 @@ class ModelServices:
         estimator: Estimates tokens for all of them.
         meter: Admits calls, and adds up their consumption.
         tracing: Records calls.
-        windows: Cuts prompts to the windows of the models.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class ModelServices:
         self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
-        self.windows = Windows(self.estimator)
+        self._windows: dict[str, ModelWindow] = {}
         self._src = src
         self._function = function
         self._on_new_host = on_new_host
@@ -164,6 +163,10 @@ class ModelServices:
             if alias not in self._models:
                 self._models[alias] = self._make(self._config(alias))
             return self._models[alias]
+
+    def window(self, name: str) -> ModelWindow:
+        """Return the window of the model of a name, to which prompts are cut."""
+        return self._windows.setdefault(name, ModelWindow(self.estimator, name))
 
     @property
     def aliases(self) -> list[str]:

@@ -118,14 +118,14 @@ class Confirmations:
 
     def __init__(
         self,
-        tell: Callable[[str, ConfirmationRequest, ConfirmationReply | None], None],
+        tell: Callable[[ConfirmationRequest, ConfirmationReply | None], None],
         log: Callable[[str], None],
         round_id: Callable[[], str],
     ) -> None:
         """Allow nothing yet.
 
-        `tell` receives ``request`` and ``response``, with the answer; `round_id` returns the id of
-        the open round, for handlers of the original's form.
+        `tell` receives a request, first without an answer and then with the answer; `round_id`
+        returns the id of the open round, for handlers of the original's form.
         """
         self.handler: AnyConfirmationHandler | None = None
         self._tell = tell
@@ -155,7 +155,7 @@ class Confirmations:
         expect = getattr(self.handler, "expect", None)
         if expect is not None:  # its answer may come as soon as listeners hear of the request
             expect(request)
-        self._tell("request", request, None)
+        self._tell(request, None)
         answer: ConfirmationReply = Confirmation.no
         try:
             answer = self._answer(request, timeout_s)
@@ -166,7 +166,7 @@ class Confirmations:
             self._log(str(failed))
             raise failed from error
         finally:
-            self._tell("response", request, answer)
+            self._tell(request, answer)
         if isinstance(answer, EditedContent):
             return answer.content
         if answer is Confirmation.always:

@@ -308,9 +308,9 @@ class SessionEventEmitter:
         self.confirmations.handler = handler
 
     def _tell_confirmation(
-        self, what: str, request: ConfirmationRequest, answer: ConfirmationReply | None
+        self, request: ConfirmationRequest, answer: ConfirmationReply | None
     ) -> None:
-        is_request = what == "request"
+        is_request = answer is None
         kind = (
             PostEventType.post_confirmation_request
             if is_request

@@ -38,7 +38,7 @@ _Read = PluginEntry | PluginError | None
 
 
 class PluginRegistry:
-    """The plugins in a folder. A file that changes is read again.
+    """The plugins in a folder. When a file changes, the folder is read again.
 
     A YAML file and the Python file it names are a plugin. So is a Python file without one that
     registers a plugin; files that begin with ``_`` are helpers the others import.
@@ -48,7 +48,6 @@ class PluginRegistry:
         self._folder = Path(folder)
         self._lock = threading.Lock()
         self._seen: _Files | None = None
-        self._read: dict[str, tuple[object, _Read]] = {}
         self._plugins: dict[str, PluginEntry] = {}
         self._broken: dict[str, PluginError] = {}
 
@@ -88,12 +87,11 @@ class PluginRegistry:
         helpers = self._helpers(files)
         described = set()
         for name in sorted(name for name in files if name.endswith(".yaml")):
-            impl = self._add(name, self._of_yaml(name, files, helpers))
+            impl = self._add(name, self._of_yaml(name, helpers))
             described |= {Path(name).stem, impl}
         for name in sorted(name for name in files if name.endswith(".py")):
             if Path(name).stem not in described and not name.startswith("_"):
-                self._add(name, self._of_code(name, files, helpers))
-        self._read = {name: read for name, read in self._read.items() if name in files}
+                self._add(name, _one_file(self._folder / name, helpers))
 
     def _add(self, file: str, read: _Read) -> str:
         """Add the content of a file, and return the file that implements the plugin."""
@@ -112,27 +110,12 @@ class PluginRegistry:
             self._broken[file if stem in self._broken else stem] = read
         return ""
 
-    def _of_yaml(self, name: str, files: _Files, helpers: Mapping[str, str]) -> _Read:
-        def stamp(entry: PluginEntry) -> object:
-            return (files[name], files.get(f"{entry.impl}.py"), helpers)
-
-        kept = self._read.get(name)
-        if kept is not None and isinstance(kept[1], PluginEntry) and kept[0] == stamp(kept[1]):
-            return kept[1]
+    def _of_yaml(self, name: str, helpers: Mapping[str, str]) -> _Read:
         try:
             entry = PluginEntry.from_yaml_file(self._folder / name)
-            read = _checked(entry, helpers) if entry.enabled else entry
+            return _checked(entry, helpers) if entry.enabled else entry
         except PluginError as error:
             return error
-        self._read[name] = (stamp(read), read)
-        return read
-
-    def _of_code(self, name: str, files: _Files, helpers: Mapping[str, str]) -> _Read:
-        stamp = (files[name], helpers)
-        kept = self._read.get(name)
-        if kept is None or kept[0] != stamp:
-            self._read[name] = (stamp, _one_file(self._folder / name, helpers))
-        return self._read[name][1]
 
     def _helpers(self, files: _Files) -> dict[str, str]:
         """Return the digest of each helper file, by the name without ``.py``."""

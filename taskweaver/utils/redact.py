@@ -147,7 +147,7 @@ def _is_partition(match: re.Match[str]) -> bool:
 class Redactor:
     """Replaces secrets in text: known values, shapes of keys, and values under telling names."""
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: frozenset[str] = frozenset()
         self._places = ""
@@ -155,8 +155,6 @@ class Redactor:
         # Names of fields and columns come again and again. What was masked is kept by the number
         # of values, which is never ahead of the pattern: a value that is added counts at once.
         self._masked_words = lru_cache(_KEPT_WORDS)(lambda text, _: self._redact(text))
-        for value in values:
-            self.add(value)
 
     def keep(self, places: Iterable[str]) -> None:
         """Do not treat a part of these paths, which the user sees, as secret when added."""
@@ -204,31 +202,16 @@ class Redactor:
 
 
 _shared = Redactor()
+register_secret = _shared.add
+"""Treats a value as secret in everything this process redacts."""
 
-
-def register_secret(value: str) -> None:
-    """Treat `value` as secret in everything this process redacts."""
-    _shared.add(value)
+redact, redact_secrets, redact_known = _shared.redact, _shared.redact_secrets, _shared.redact_known
+"""The three levels, the widest first, with all that is registered."""
 
 
 def keep_places(*places: str) -> None:
     """Never register a part of these paths as secret: each path below would be masked."""
     _shared.keep(places)
-
-
-def redact(text: str) -> str:
-    """Return `text` for a log or an error report: the widest of the three levels."""
-    return _shared.redact(text)
-
-
-def redact_secrets(text: str) -> str:
-    """Return `text` with registered values and keys of known shapes masked. Code stays code."""
-    return _shared.redact_secrets(text)
-
-
-def redact_known(text: str) -> str:
-    """Return `text` with the registered values masked and no further change."""
-    return _shared.redact_known(text)
 
 
 def has_mask(text: str) -> bool:

@@ -137,7 +137,7 @@ def parameters_of(wanted: Mapping[str, Any], facts: LearntFacts) -> dict[str, An
     dropped = {*facts.dropped} - KEPT
     taken: dict[str, Any] = {}
     for asked, value in wanted.items():
-        name = facts.renamed.get(asked) or asked
+        name = facts.renamed.get(asked, asked)
         if name in dropped:
             continue
         if name in REPLY_LIMITS and value:
