@@ -160,7 +160,7 @@ def chromium_tab() -> Iterator[Tab]:
             tab.heard(event)
 
     with closing(DevTools(find_quick_browser(), heard)) as tools:
-        BROWSERS.add(tools.pid)
+        BROWSERS.add(tools.process.pid)
         target = tools.call("Target.createTarget", {"url": "about:blank"}, within_s=WITHIN_S)
         wanted = {"targetId": target["targetId"], "flatten": True}
         found = tools.call("Target.attachToTarget", wanted, within_s=WITHIN_S)

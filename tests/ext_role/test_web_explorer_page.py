@@ -44,7 +44,7 @@ def new_browser(program: Path | None = None, **keys: Any) -> Iterator[BrowserPag
         yield made
     finally:
         made.close()
-    left = traces(made.devtools.profile.name)
+    left = traces(made.devtools.process.profile.name)
     assert not left, f"left behind by the browser: {left}"
 
 
@@ -254,7 +254,7 @@ def test_downloads_are_denied_and_told(page: BrowserPage, shop: Site) -> None:
     found = seen(page)
     assert "tea.bin" in found.notes[0]
     assert found.title == "The shop"
-    assert not [path for path in page.devtools.profile.rglob("*") if "tea" in path.name]
+    assert not [path for path in page.devtools.process.profile.rglob("*") if "tea" in path.name]
 
 
 def test_a_new_tab_is_followed_and_going_back_closes_it(page: BrowserPage, shop: Site) -> None:
@@ -420,13 +420,13 @@ def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(
     guarded: BrowserPage, shop: Site
 ) -> None:
     guarded.open(shop.url)
-    os.kill(guarded.devtools.pid, signal.SIGKILL)
+    os.kill(guarded.devtools.process.pid, signal.SIGKILL)
     with pytest.raises(BrowserError, match="SIGKILL"):
         guarded.open(f"{shop.url}/about")
     guarded.close()
     with pytest.raises(BrowserError, match="ended"):
         guarded.observe()
-    left = traces(guarded.devtools.profile.name)
+    left = traces(guarded.devtools.process.profile.name)
     assert not left, f"left behind by the browser: {left}"
 
 
@@ -435,7 +435,8 @@ def test_a_browser_does_not_outlive_its_owner() -> None:
         "import sys; from pathlib import Path\n"
         "from taskweaver.ext_role.web_explorer.page import BrowserPage\n"
         "page = BrowserPage(Path(sys.argv[1]))\n"
-        "print(page.devtools.pid, page.devtools.profile, flush=True); sys.stdin.read()"
+        "browser = page.devtools.process\n"
+        "print(browser.pid, browser.profile, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", owner, str(find_chromium())],
@@ -507,7 +508,7 @@ def test_no_browser_is_told_with_what_to_do_and_one_of_any_name_is_found(
 
 
 def test_the_browser_is_given_no_keys(page: BrowserPage) -> None:
-    environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
+    environment = Path(f"/proc/{page.devtools.process.pid}/environ").read_bytes()
     assert b"secret-of-mine" not in environment
     assert b"HOME=" in environment
 

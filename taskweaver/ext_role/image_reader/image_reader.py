@@ -9,7 +9,6 @@ import base64
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from injector import inject
@@ -42,16 +41,8 @@ class ImageNotUsable(TaskWeaverError):
     """An image that does not exist, is not allowed, or cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
-    """An image for a model, by the address or the content as a ``data:`` address."""
-
-    name: str
-    url: str
-
-
-def find_image(name: str, folders: Sequence[Path]) -> Image:
-    """Return the image called `name`.
+def find_image(name: str, folders: Sequence[Path]) -> str:
+    """Return the address of the image called `name`, or the content as a ``data:`` address.
 
     Args:
         name: An http or https address, which is passed on as it is, or the path of a file: inside
@@ -62,7 +53,7 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
         ImageNotUsable: If there is none, it lies elsewhere, is too large, or is no image.
     """
     if _REMOTE.fullmatch(name):
-        return Image(name, name)
+        return name
     shown = shorten(name, 200)
     if _SCHEME.match(name):
         raise ImageNotUsable(f"{shown} is neither an http or https address nor a file.")
@@ -81,7 +72,7 @@ def find_image(name: str, folders: Sequence[Path]) -> Image:
     kind = image_kind(data)
     if kind is None:
         raise ImageNotUsable(f"{shown} is no PNG, JPEG, GIF or WebP image.")
-    return Image(name, f"data:image/{kind};base64,{base64.b64encode(data).decode()}")
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def listed_images(folders: Sequence[Path]) -> list[str]:
@@ -169,19 +160,19 @@ class ImageReader(TaskRole):
                 " what to find out."
             )
         try:
-            image = find_image(name, self._folders)
+            url = find_image(name, self._folders)
         except ImageNotUsable as error:
             return str(error)
-        proxy.update_status(f"looking at {shorten(image.name, 80)}")
+        proxy.update_status(f"looking at {shorten(name, 80)}")
         try:
-            seen = self._look(asked, image)
+            seen = self._look(asked, url)
         except ModelError as error:
             if error.kind == "cancelled":
                 raise
-            return _not_seen(image, error)
+            return _not_seen(name, error)
         if self._is_planners_model and task.send_from != "User":
             # The Planner's model takes images, as was just seen: it is shown this one too.
-            extra = {"image_url": image.url}
+            extra = {"image_url": url}
             proxy.update_attachment(name, AttachmentType.image_url, extra=extra)
         return f"Image: {shorten(name, 200)}\n\n{seen}"
 
@@ -200,18 +191,18 @@ class ImageReader(TaskRole):
             self.logger.warning(f"the ImageReader's reply cannot be used: {found.problem}")
         return found.fields.get("image_url", "").strip()
 
-    def _look(self, asked: str, image: Image) -> str:
+    def _look(self, asked: str, url: str) -> str:
         messages = [
             format_chat_message("system", self._texts["look"]),
-            format_chat_message("user", asked, [image.url]),
+            format_chat_message("user", asked, [url]),
         ]
         reply = self.llm_api.chat_completion(messages, llm_alias=self.config.llm_alias)
         return str(reply["content"])
 
 
-def _not_seen(image: Image, error: ModelError) -> str:
+def _not_seen(name: str, error: ModelError) -> str:
     return (
-        f"{shorten(image.name, 200)} was found, but the model could not look at it. {error}\n"
+        f"{shorten(name, 200)} was found, but the model could not look at it. {error}\n"
         "If this model takes no images, name one that does in ext_llms.llm_configs, and its alias"
         " in image_reader.llm_alias."
     )

@@ -262,7 +262,7 @@ class DevToolsEvent:
 
 
 class DevTools:
-    """The protocol's client, and owner of the browser."""
+    """The protocol's client, and owner of the browser's `process`."""
 
     def __init__(self, program: Path, on_event: Callable[[DevToolsEvent], None]) -> None:
         """Start a browser. `on_event` handles events, in the thread of the call that waits.
@@ -280,19 +280,9 @@ class DevTools:
         self._end = ""
         self._is_interrupted = False
         self._is_closed = False
-        self._process = BrowserProcess(program)
+        self.process = BrowserProcess(program)
         self._reader = threading.Thread(target=self._read, name="devtools-reader", daemon=True)
         self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        """Process id of the browser."""
-        return self._process.pid
-
-    @property
-    def profile(self) -> Path:
-        """The browser's private folder."""
-        return self._process.profile
 
     def call(
         self,
@@ -391,12 +381,12 @@ class DevTools:
             self._end = self._end or "it was closed"
             self._changed.notify_all()
         with self._sending:
-            os.close(self._process.commands)  # a browser that can still read ends by this
+            os.close(self.process.commands)  # a browser that can still read ends by this
         try:
-            self._process.end()
+            self.process.end()
             self._reader.join(_JOIN_S)  # whoever could write to it has ended
         finally:
-            os.close(self._process.answers)
+            os.close(self.process.answers)
 
     def _loss(self) -> Mapping[str, Any]:
         """Return the reply of a page that is gone, unless the browser went with the page."""
@@ -429,9 +419,9 @@ class DevTools:
                 raise BrowserError("the browser ended: it was closed")
             try:
                 while data:
-                    data = data[os.write(self._process.commands, data) :]
+                    data = data[os.write(self.process.commands, data) :]
             except OSError as error:
-                raise BrowserError(f"the browser ended: {self._process.exit_text()}") from error
+                raise BrowserError(f"the browser ended: {self.process.exit_text()}") from error
         return id_
 
     def _read(self) -> None:
@@ -449,9 +439,9 @@ class DevTools:
     def _read_messages(self) -> str:
         buffer = bytearray()
         while True:
-            data = os.read(self._process.answers, _READ_BYTES)
+            data = os.read(self.process.answers, _READ_BYTES)
             if not data:
-                return self._process.exit_text()
+                return self.process.exit_text()
             seen = len(buffer)
             buffer += data
             while (end := buffer.find(b"\0", seen)) >= 0:

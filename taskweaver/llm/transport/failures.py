@@ -91,19 +91,16 @@ def failure(
     return ModelError(kind, bounded or "no detail.", model, usual, retry_after_s)
 
 
-def status_failure(
-    status: int, body: Any, headers: Mapping[str, str], model: str, text: str = ""
-) -> ModelError:
+def status_failure(status: int, body: Any, headers: Mapping[str, str], model: str) -> ModelError:
     """Return the error for a response that is not a success.
 
     Args:
         status: HTTP status.
-        body: The decoded body, or None when it is not JSON.
+        body: The decoded body, or its text when it is not JSON.
         headers: The response's headers, names in lower case.
         model: Name of the model.
-        text: The body as text, for a body that is not JSON.
     """
-    words = error_words(body) or _plain(text)
+    words = _plain(body) if isinstance(body, str) else error_words(body)
     kind = _kind(status, words)
     hint = None
     unknown = _NOT_PULLED.search(words) if status == 404 else None
@@ -192,9 +189,7 @@ def exchange_failure(error: BaseException, model: str) -> ModelError:
         return error
     if isinstance(error, openai.APIStatusError):
         headers = {name.lower(): value for name, value in error.response.headers.items()}
-        body = error.body if isinstance(error.body, Mapping | list) else None
-        text = error.body if isinstance(error.body, str) else ""
-        return status_failure(error.status_code, body, headers, model, text)
+        return status_failure(error.status_code, error.body, headers, model)
     is_connection = isinstance(error, openai.APIConnectionError)
     cause = (error.__cause__ or error) if is_connection else error
     name = type(cause).__name__
