@@ -22,6 +22,56 @@ from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent, at
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.utils.system.cancel import CancelToken
 
+ASKING_S = 2.0
+"""Longest time in seconds that an answer may take."""
+
+MAX_BYTES = 4 << 20
+_LIMITS = Deadlines(connect_s=1.0, first_token_s=ASKING_S, gap_s=ASKING_S, total_s=ASKING_S)
+_WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
+    (re.compile(rf"(?:^|/){name}"), window)
+    for name, window in (
+        (r"gpt-4\.1", 1_047_576),
+        (r"gpt-5", 272_000),
+        (r"gpt-4o|chatgpt-4o|gpt-4-turbo|o1-(?:mini|preview)", 128_000),
+        (r"o[134](?![0-9])", 200_000),
+        (r"gpt-4-32k", 32_768),
+        (r"gpt-4(?:-\d{4})?$", 8_192),
+        (r"gpt-3\.5-turbo", 16_385),
+        (r"claude-", 200_000),
+        (r"gemini-(?:1\.5|2|3)", 1_000_000),
+        (r"deepseek-(?:chat|reasoner)", 128_000),
+        (r"qwen-(?:plus|turbo|flash)", 128_000),
+        (r"qwen-max", 32_768),
+        (r"glm-4", 128_000),
+    )
+)
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
+_USUAL_WINDOW = 16_384
+"""Window of a model whose prompts are short so far."""
+
+_REPLY_TOKENS = 1_024
+_SMALL_WINDOW = 8_192
+"""A loaded window below this is not kept for a conversation."""
+
+_SILENT_HOSTS = (
+    ".api.openai.com",
+    ".generativelanguage.googleapis.com",
+    ".api.deepseek.com",
+    ".aliyuncs.com",
+    ".open.bigmodel.cn",
+    ".azure.com",
+)
+_WINDOW_FIELDS = (
+    "loaded_context_length",
+    "max_model_len",
+    "context_window",
+    "context_length",
+    "max_context_length",
+    "max_input_tokens",
+)
+SHORT_PROMPT = 3_400
+"""Tokens that fit into the smallest window with which servers load models: no question is due."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
@@ -45,13 +95,6 @@ class ModelFacts:
 def group(value: Any, name: str) -> Any:
     """Return a member of a JSON object, or None for any other value."""
     return value.get(name) if isinstance(value, dict) else None
-
-
-ASKING_S = 2.0
-"""Longest time in seconds that an answer may take."""
-
-MAX_BYTES = 4 << 20
-_LIMITS = Deadlines(connect_s=1.0, first_token_s=ASKING_S, gap_s=ASKING_S, total_s=ASKING_S)
 
 
 def answer_of(
@@ -81,39 +124,10 @@ def answer_of(
         return None  # nothing is known then
 
 
-_WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = tuple(
-    (re.compile(rf"(?:^|/){name}"), window)
-    for name, window in (
-        (r"gpt-4\.1", 1_047_576),
-        (r"gpt-5", 272_000),
-        (r"gpt-4o|chatgpt-4o|gpt-4-turbo|o1-(?:mini|preview)", 128_000),
-        (r"o[134](?![0-9])", 200_000),
-        (r"gpt-4-32k", 32_768),
-        (r"gpt-4(?:-\d{4})?$", 8_192),
-        (r"gpt-3\.5-turbo", 16_385),
-        (r"claude-", 200_000),
-        (r"gemini-(?:1\.5|2|3)", 1_000_000),
-        (r"deepseek-(?:chat|reasoner)", 128_000),
-        (r"qwen-(?:plus|turbo|flash)", 128_000),
-        (r"qwen-max", 32_768),
-        (r"glm-4", 128_000),
-    )
-)
-
-
 def named_window(model: str) -> int:
     """Return the window of a hosted model of this name; 0 where it is not in the table."""
     name = model.lower()
     return next((window for pattern, window in _WINDOWS if pattern.search(name)), 0)
-
-
-_NUM_CTX = re.compile(r"^num_ctx\s+(\d{1,9})\s*$", re.MULTILINE)
-_USUAL = 16_384
-"""Window of a model whose prompts are short so far."""
-
-_REPLY = 1_024
-_SMALL = 8_192
-"""A loaded window below this is not kept for a conversation."""
 
 
 def ollama_facts(pool: ConnectionPool, model: str, root: str = "") -> ModelFacts:
@@ -151,11 +165,11 @@ def chosen_window(facts: ModelFacts, needed: int) -> int:
     most = facts.trained
     if not most:
         return 0
-    if facts.window >= min(max(2 * needed, _SMALL), most):
+    if facts.window >= min(max(2 * needed, _SMALL_WINDOW), most):
         return facts.window
-    if facts.preferred >= needed + _REPLY:
+    if facts.preferred >= needed + _REPLY_TOKENS:
         return min(facts.preferred, most)
-    return min(max(_USUAL, 1 << (2 * needed - 1).bit_length()), most)
+    return min(max(_USUAL_WINDOW, 1 << (2 * needed - 1).bit_length()), most)
 
 
 def _has(capabilities: list[Any] | None, name: str) -> bool | None:
@@ -185,24 +199,6 @@ def _loaded(running: Any, model: str) -> int:
     return 0
 
 
-_SILENT = (
-    ".api.openai.com",
-    ".generativelanguage.googleapis.com",
-    ".api.deepseek.com",
-    ".aliyuncs.com",
-    ".open.bigmodel.cn",
-    ".azure.com",
-)
-_NAMES = (
-    "loaded_context_length",
-    "max_model_len",
-    "context_window",
-    "context_length",
-    "max_context_length",
-    "max_input_tokens",
-)
-
-
 def _entry(listing: Any, model: str) -> Any:
     """Return the entry of a model. A list of one entry is about that model."""
     data = group(listing, "data")
@@ -212,14 +208,10 @@ def _entry(listing: Any, model: str) -> Any:
 
 
 def _facts(entry: Any) -> ModelFacts:
-    stated = [tokens_of(group(entry, name)) for name in _NAMES]
+    stated = [tokens_of(group(entry, name)) for name in _WINDOW_FIELDS]
     provided = tokens_of(group(group(entry, "top_provider"), "context_length"))
     windows = [window for window in stated if window][:1] + ([provided] if provided else [])
     return ModelFacts(window=min(windows, default=0))
-
-
-SHORT_PROMPT = 3_400
-"""Tokens that fit into the smallest window with which servers load models: no question is due."""
 
 
 class EndpointFacts:
@@ -320,7 +312,7 @@ class EndpointFacts:
         """Return the facts about the model in the server's list."""
         model = self._endpoint.model
         host = urlsplit(self._endpoint.api_base).hostname or ""
-        if self._endpoint.api_version or f".{host}".endswith(_SILENT):
+        if self._endpoint.api_version or f".{host}".endswith(_SILENT_HOSTS):
             return ModelFacts()
         if self._dialect == "anthropic":  # its list has no names that stand for the newest
             path = f"/models/{quote(model, safe='')}"

@@ -29,6 +29,10 @@ from taskweaver.module.confirmation import (
 from taskweaver.module.confirmation import ConfirmationHandler as ConfirmationHandler
 from taskweaver.module.lanes import in_turn
 
+_branch: ContextVar[str] = ContextVar("branch", default="")
+_listening: ContextVar[tuple[_BlockListener, ...]] = ContextVar("listening", default=())
+_round: ContextVar[str] = ContextVar("round", default="")
+
 
 class EventScope(Enum):
     """Subject of an event: session, round or post."""
@@ -87,9 +91,6 @@ class PostEventType(Enum):
 
 
 EventType = SessionEventType | RoundEventType | PostEventType
-
-
-_branch: ContextVar[str] = ContextVar("branch", default="")
 
 
 def current_branch() -> str:
@@ -273,10 +274,6 @@ class _BlockListener:
         """Pass an event on, unless the event is of another round."""
         if event.round_id is None or event.round_id in self.rounds:
             self._handler.handle(event)
-
-
-_listening: ContextVar[tuple[_BlockListener, ...]] = ContextVar("listening", default=())
-_round: ContextVar[str] = ContextVar("round", default="")
 
 
 class SessionEventEmitter:

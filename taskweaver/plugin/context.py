@@ -18,6 +18,8 @@ from taskweaver.utils.text import wrap_temporal
 ArtifactType = Literal["chart", "df", "file", "txt", "svg", "html", "image"]
 """What an artifact is: a chart's description, a table, or a file of that kind."""
 
+LogErrorLevel = Literal["info", "warning", "error"]
+
 
 def artifact_bytes(type: ArtifactType, val: Any) -> bytes:
     """Return the bytes of an artifact's file.
@@ -42,9 +44,6 @@ def artifact_bytes(type: ArtifactType, val: Any) -> bytes:
             return val.read_bytes()
         case _:
             return json.dumps(val, ensure_ascii=False, indent=2).encode("utf-8", "replace")
-
-
-LogErrorLevel = Literal["info", "warning", "error"]
 
 
 class PluginContext(ABC):

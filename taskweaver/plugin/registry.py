@@ -20,6 +20,10 @@ from taskweaver.utils.redact import register_configured
 
 _OF_THE_KERNEL = frozenset({"pd", "np", "plt", "get_ipython", "display", "In", "Out"})
 
+_Stamp = tuple[int, int]
+_Files = Mapping[str, _Stamp]
+_Read = PluginEntry | PluginError | None
+
 
 def problem_of_name(name: str) -> str:
     """Return why a plugin cannot be called `name`, or an empty text."""
@@ -30,11 +34,6 @@ def problem_of_name(name: str) -> str:
     if hasattr(builtins, name) or name in _OF_THE_KERNEL:
         return f"{name!r} means something else in every cell; choose another name"
     return ""
-
-
-_Stamp = tuple[int, int]
-_Files = Mapping[str, _Stamp]
-_Read = PluginEntry | PluginError | None
 
 
 class PluginRegistry:

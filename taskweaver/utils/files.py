@@ -20,6 +20,19 @@ from typing import Any
 
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 
+_MOST_DEPTH = 200
+_MOST_VALUES = 2_000_000
+"""Values a text may stand for when each alias is written out."""
+
+_MOST_MERGES = 100
+_PREFIX = re.compile(r"^[ \-?]+", re.MULTILINE)
+MAX_BYTES = 64 << 20
+PRIVATE = 0o600
+"""Mode of a file that only its owner can read."""
+
+PRIVATE_FOLDER = 0o700
+"""Mode of a folder that only its owner can enter."""
+
 
 def absolute_path(text: str, base: Path) -> str:
     """Return a path as an absolute path, with ``~`` expanded and all links followed.
@@ -59,13 +72,6 @@ def _is_loop(path: str) -> bool:
     except OSError as error:
         return error.errno == errno.ELOOP
     return False
-
-
-_MOST_DEPTH = 200
-_MOST_VALUES = 2_000_000
-"""Values a text may stand for when each alias is written out."""
-_MOST_MERGES = 100
-_PREFIX = re.compile(r"^[ \-?]+", re.MULTILINE)
 
 
 class YamlTooLarge(ValueError):
@@ -136,13 +142,6 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from value.values()
     elif isinstance(value, list | tuple | set):
         yield from value
-
-
-MAX_BYTES = 64 << 20
-PRIVATE = 0o600
-"""Mode of a file that only its owner can read."""
-PRIVATE_FOLDER = 0o700
-"""Mode of a folder that only its owner can enter."""
 
 
 # PyYAML is imported by those who read or write YAML: kernels import this package and do not.

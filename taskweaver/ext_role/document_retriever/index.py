@@ -25,6 +25,27 @@ _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
 _MOST_HEADING = 120
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
+SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
+_VERSION = 1
+_LENGTHS = 10_000_000
+_MOST_CHARS = 4_000_000
+"""Characters of a document that are indexed."""
+
+_BUSY_TIMEOUT_S = 30.0
+_CANDIDATES = 8
+"""Pieces looked at per passage wanted: neighbours of a better one are left out."""
+
+_TABLES = (
+    "DROP TABLE IF EXISTS files",
+    "DROP TABLE IF EXISTS pieces",
+    "DROP TABLE IF EXISTS texts",
+    "CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL,"
+    " size INTEGER NOT NULL, mtime INTEGER NOT NULL, problem TEXT NOT NULL)",
+    "CREATE TABLE pieces (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL,"
+    " UNIQUE (file, place))",
+    f"CREATE VIRTUAL TABLE texts USING fts5 (text, heading, tokenize='{TOKENIZER}')",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentChunk:
@@ -89,28 +110,6 @@ def _split(text: str, most_chars: int) -> list[str]:
         parts.append(text[:at].strip())
         text = text[at:].strip()
     return [*(part for part in parts if part), text]
-
-
-SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
-_VERSION = 1
-_LENGTHS = 10_000_000
-_MOST_CHARS = 4_000_000
-"""Characters of a document that are indexed."""
-
-_BUSY_TIMEOUT_S = 30.0
-_CANDIDATES = 8
-"""Pieces looked at per passage wanted: neighbours of a better one are left out."""
-
-_TABLES = (
-    "DROP TABLE IF EXISTS files",
-    "DROP TABLE IF EXISTS pieces",
-    "DROP TABLE IF EXISTS texts",
-    "CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL,"
-    " size INTEGER NOT NULL, mtime INTEGER NOT NULL, problem TEXT NOT NULL)",
-    "CREATE TABLE pieces (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL,"
-    " UNIQUE (file, place))",
-    f"CREATE VIRTUAL TABLE texts USING fts5 (text, heading, tokenize='{TOKENIZER}')",
-)
 
 
 @dataclass(frozen=True, slots=True)

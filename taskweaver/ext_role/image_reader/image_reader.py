@@ -36,6 +36,8 @@ _MOST_LISTED = 30
 _REMOTE = re.compile(r"https?://\S+", re.IGNORECASE)
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
+_SCHEMA = reply_schema({"image_url": {}})
+
 
 class ImageNotUsable(TaskWeaverError):
     """An image that does not exist, is not allowed, or cannot be read."""
@@ -115,7 +117,6 @@ def _content(root: Path, path: Path) -> bytes:
 
 
 _PROMPT_FILE = Path(__file__).with_name("image_reader_prompt.yaml")
-_SCHEMA = reply_schema({"image_url": {}})
 
 
 class ImageReaderConfig(RoleConfig):

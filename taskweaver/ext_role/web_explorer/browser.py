@@ -35,6 +35,42 @@ INSTALL = (
     " `web_explorer.browser_path` to the program of one"
 )
 
+NAMES = (
+    "chromium",
+    "google-chrome",
+    "google-chrome-stable",
+    "chromium-browser",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+)
+_GRACE_S = 3.0
+_KILL_WAIT_S = 5.0
+_STDERR_CHARS = 600
+_FIRST_FREE_FD = 10
+# The browser reads commands from descriptor 3 and writes answers to 4; nothing else is inherited.
+_LAUNCH = (
+    "import os, sys; r, w = map(int, sys.argv[1:3]); os.dup2(r, 3); os.dup2(w, 4);"
+    " os.close(r); os.close(w); os.execv(sys.argv[3], sys.argv[3:])"
+)
+_FLAGS = (
+    "--headless=new --remote-debugging-pipe --no-startup-window --disable-gpu --no-first-run"
+    " --no-default-browser-check --disable-background-networking --disable-component-update"
+    " --disable-default-apps --disable-domain-reliability --disable-extensions --disable-sync"
+    " --disable-breakpad --disable-crash-reporter --disable-notifications --metrics-recording-only"
+    " --no-pings --mute-audio --hide-scrollbars --password-store=basic --use-mock-keychain"
+    " --disable-features=Translate,MediaRouter,OptimizationHints,AutofillServerCommunication"
+    ",Prerender2,BackForwardCache,SpareRendererForSitePerProcess"
+    ",WebUIOmniboxPopup,WebUIOmniboxAimPopup"  # menus of the address bar: a process of 0.5 s CPU
+    " --window-size=1280,1600"
+).split()
+_PASSED = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE"))
+_PASSED_ENDS = ("_proxy", "_PROXY")
+_PASSED_STARTS = ("LC_", "FONTCONFIG_")
+_MAX_EVENTS = 1000
+_MAX_MESSAGE_BYTES = 64 << 20
+_READ_BYTES = 1 << 16
+_JOIN_S = 5.0
+
 
 class WebExplorerError(RoleError):
     """A problem of the WebExplorer.
@@ -77,40 +113,6 @@ class PageError(WebExplorerError):
 
     Its problem has the remedy.
     """
-
-
-NAMES = (
-    "chromium",
-    "google-chrome",
-    "google-chrome-stable",
-    "chromium-browser",
-    "chromium-headless-shell",
-    "chrome-headless-shell",
-)
-_GRACE_S = 3.0
-_KILL_WAIT_S = 5.0
-_STDERR_CHARS = 600
-_FIRST_FREE_FD = 10
-
-# The browser reads commands from descriptor 3 and writes answers to 4; nothing else is inherited.
-_LAUNCH = (
-    "import os, sys; r, w = map(int, sys.argv[1:3]); os.dup2(r, 3); os.dup2(w, 4);"
-    " os.close(r); os.close(w); os.execv(sys.argv[3], sys.argv[3:])"
-)
-_FLAGS = (
-    "--headless=new --remote-debugging-pipe --no-startup-window --disable-gpu --no-first-run"
-    " --no-default-browser-check --disable-background-networking --disable-component-update"
-    " --disable-default-apps --disable-domain-reliability --disable-extensions --disable-sync"
-    " --disable-breakpad --disable-crash-reporter --disable-notifications --metrics-recording-only"
-    " --no-pings --mute-audio --hide-scrollbars --password-store=basic --use-mock-keychain"
-    " --disable-features=Translate,MediaRouter,OptimizationHints,AutofillServerCommunication"
-    ",Prerender2,BackForwardCache,SpareRendererForSitePerProcess"
-    ",WebUIOmniboxPopup,WebUIOmniboxAimPopup"  # menus of the address bar: a process of 0.5 s CPU
-    " --window-size=1280,1600"
-).split()
-_PASSED = frozenset(("PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "SSL_CERT_FILE"))
-_PASSED_ENDS = ("_proxy", "_PROXY")
-_PASSED_STARTS = ("LC_", "FONTCONFIG_")
 
 
 def find_browser(path: str = "") -> Path:
@@ -244,12 +246,6 @@ def _kill_those_of(home: str) -> None:
         except (psutil.Error, OSError):
             continue  # gone, or of another user
     psutil.wait_procs(found, timeout=_KILL_WAIT_S)
-
-
-_MAX_EVENTS = 1000
-_MAX_MESSAGE_BYTES = 64 << 20
-_READ_BYTES = 1 << 16
-_JOIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)

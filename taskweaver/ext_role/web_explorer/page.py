@@ -18,6 +18,19 @@ from taskweaver.ext_role.web_explorer.browser import (
 )
 from taskweaver.ext_role.web_explorer.tabs import Addresses, Tab, Tabs
 
+TEXT_CHARS = 8000
+ELEMENT_COUNT = 80
+_CALL_S = 10.0
+_START_S = 0.2
+_NEWS_S = 0.05
+_MOMENT_MS, _CHANGING_MS = 250, 2000
+_LOOKS = 5
+_WORLD = "explorer"
+_KEEP = "globalThis[Symbol.for('explorer')] ??= "  # no name an element of the page can take
+_CHANGED = "the page changed meanwhile; look at it again and use the new numbers."
+_DEAD = "the page crashed or does not answer; open another page."
+_ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+
 
 @dataclass(frozen=True, slots=True)
 class Element:
@@ -76,19 +89,7 @@ class Observation:
         return "\n".join(lines)
 
 
-TEXT_CHARS = 8000
-ELEMENT_COUNT = 80
 _SCRIPT = Path(__file__).with_name("page.js")
-_CALL_S = 10.0
-_START_S = 0.2
-_NEWS_S = 0.05
-_MOMENT_MS, _CHANGING_MS = 250, 2000
-_LOOKS = 5
-_WORLD = "explorer"
-_KEEP = "globalThis[Symbol.for('explorer')] ??= "  # no name an element of the page can take
-_CHANGED = "the page changed meanwhile; look at it again and use the new numbers."
-_DEAD = "the page crashed or does not answer; open another page."
-_ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
 
 
 class BrowserPage:

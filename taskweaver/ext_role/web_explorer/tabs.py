@@ -14,6 +14,10 @@ from urllib.parse import urlsplit
 from taskweaver.ext_role.web_explorer.browser import DevToolsEvent, PageError
 from taskweaver.utils.text import shorten
 
+MAX_TABS = 5
+_MAX_NOTES = 10
+_NOTE_CHARS = 300
+
 
 class Addresses:
     """The addresses a browser may open: web pages, of some hosts or of all."""
@@ -54,11 +58,6 @@ class Addresses:
         if problem:
             raise PageError(f"{problem}.")
         return url
-
-
-MAX_TABS = 5
-_MAX_NOTES = 10
-_NOTE_CHARS = 300
 
 
 @dataclass(slots=True)

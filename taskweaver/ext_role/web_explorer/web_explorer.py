@@ -41,6 +41,8 @@ SCHEMA = reply_schema(
 )
 """JSON schema of a reply."""
 
+_TEXTS = ("instruction", "task", "no_page", "unreadable_page", "revise", "unfinished")
+
 
 @dataclass(frozen=True, slots=True)
 class BrowserAction:
@@ -138,7 +140,6 @@ def _problem(action: BrowserAction) -> str:
 
 
 PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")
-_TEXTS = ("instruction", "task", "no_page", "unreadable_page", "revise", "unfinished")
 
 
 class WebExplorerConfig(RoleConfig):

@@ -18,15 +18,6 @@ from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 ResponseFormat = Literal["json_schema", "json_object", "text"]
 LADDER: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "text")
 
-
-def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:
-    """Return the ``response_format`` of a request, or None for replies as text."""
-    if form == "json_schema":
-        spec = {"name": "reply", "schema": schema, "strict": True}
-        return {"type": "json_schema", "json_schema": spec}
-    return {"type": "json_object"} if form == "json_object" else None
-
-
 _UNKNOWN = frozenset(
     (
         "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems"
@@ -34,6 +25,14 @@ _UNKNOWN = frozenset(
     ).split()
 )
 _BY_NAME = frozenset({"properties", "$defs", "definitions"})
+
+
+def format_option(schema: Mapping[str, Any], form: ResponseFormat) -> dict[str, Any] | None:
+    """Return the ``response_format`` of a request, or None for replies as text."""
+    if form == "json_schema":
+        spec = {"name": "reply", "schema": schema, "strict": True}
+        return {"type": "json_schema", "json_schema": spec}
+    return {"type": "json_object"} if form == "json_object" else None
 
 
 def narrowed(schema: Mapping[str, Any]) -> dict[str, Any]:

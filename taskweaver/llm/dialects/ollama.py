@@ -18,6 +18,16 @@ from taskweaver.llm.parsing.stream import LineReader, ReplyEvents, StreamEvent, 
 from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, Usage
 
 _ELSEWHERE = "(An image at another address stands here; it is not shown.)"
+_THINK: dict[str, bool | str] = {
+    "none": False,
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "max",
+    "max": "max",
+}
+"""Values of ``think`` by effort; a version that lacks one lists those it has."""
 
 
 def native_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -131,18 +141,6 @@ def _usage(value: Mapping[str, Any]) -> Usage | None:
     if not isinstance(prompt, int) or not isinstance(completion, int) or prompt <= 0:
         return None
     return Usage(prompt, max(completion, 0), calls=1)
-
-
-_THINK: dict[str, bool | str] = {
-    "none": False,
-    "minimal": "low",
-    "low": "low",
-    "medium": "medium",
-    "high": "high",
-    "xhigh": "max",
-    "max": "max",
-}
-"""Values of ``think`` by effort; a version that lacks one lists those it has."""
 
 
 class OllamaDialect(Dialect):

@@ -25,6 +25,26 @@ from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelT
 _REASONS = re.compile(r"(?:^|[/:])(?:o[1345](?:-|$)|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?![\w.]*-chat))")
 _PLAIN = re.compile(r"(?:^|[/:])(?:chatgpt-|gpt-?[34](?!\d)|gpt-\d+(?:\.\d+)?-chat)")
 
+_ROLES = {"system": "system", "user": "user", "function": "user"}
+_MOST_KEPT_CHARS = 4 << 20
+"""Most of a reply that is kept to go back."""
+
+_ENDS = frozenset(f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled"))
+_PARTS = {
+    "response.output_text": "text",
+    "response.refusal": "refusal",
+    "response.function_call_arguments": "arguments",
+}
+_INCOMPLETE: dict[str, FinishReason] = {
+    "max_output_tokens": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+}
+_TOLD = ("message", "code")
+_REASONING = ("response.reasoning_summary_text", "response.reasoning_text")
+_LEAST_TOKENS = 16
+"""Smaller limits of a reply are refused."""
+
 
 def reasons(model: str) -> bool:
     """Return whether a model of this name is known to reason."""
@@ -34,9 +54,6 @@ def reasons(model: str) -> bool:
 def is_plain(model: str) -> bool:
     """Return whether a model of this name is known not to reason."""
     return bool(_PLAIN.search(model.lower()))
-
-
-_ROLES = {"system": "system", "user": "user", "function": "user"}
 
 
 def input_items(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -95,24 +112,6 @@ def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
         "name": function.get("name", ""),
         "arguments": function.get("arguments") or "{}",
     }
-
-
-_MOST_KEPT_CHARS = 4 << 20
-"""Most of a reply that is kept to go back."""
-
-_ENDS = frozenset(f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled"))
-_PARTS = {
-    "response.output_text": "text",
-    "response.refusal": "refusal",
-    "response.function_call_arguments": "arguments",
-}
-_INCOMPLETE: dict[str, FinishReason] = {
-    "max_output_tokens": "length",
-    "max_tokens": "length",
-    "content_filter": "content_filter",
-}
-_TOLD = ("message", "code")
-_REASONING = ("response.reasoning_summary_text", "response.reasoning_text")
 
 
 class ResponsesEvents(ReplyEvents):
@@ -245,10 +244,6 @@ def _error(error: Any) -> Any:
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
     return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
-
-
-_LEAST_TOKENS = 16
-"""Smaller limits of a reply are refused."""
 
 
 @dataclass(frozen=True, slots=True)

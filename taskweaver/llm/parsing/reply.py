@@ -31,6 +31,9 @@ _CLOSINGS = ("</think>", "</thinking>")
 _LOOKED_BACK = 4096
 _QUOTES = ("`", '"', "'", "\\")
 
+MAX_TEXT_CHARS = 2 << 20
+"""Longest reply that is accepted; longer ones come from a model that repeats itself."""
+
 
 class ThinkingSplitter:
     """Splits ``<think>``, at the beginning of a text, from the reply.
@@ -136,10 +139,6 @@ class ThinkingSplitter:
 def _may_open(text: str) -> bool:
     rest = text.lstrip().lower()
     return any(tag.startswith(rest) for tag in _OPENINGS)
-
-
-MAX_TEXT_CHARS = 2 << 20
-"""Longest reply that is accepted; longer ones come from a model that repeats itself."""
 
 
 class ReplyReader:

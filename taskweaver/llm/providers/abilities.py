@@ -38,6 +38,19 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 
+_TAKES_IMAGES = re.compile(
+    r"gpt-(?:4o|4\.[1-9]|4-(?:turbo|vision)|[5-9])|chatgpt-4o|\bo[1-9](?!\d)"
+    r"|claude-(?!2|instant)|gemini|gemma-?[3-9]|llama-?4|grok-[4-9]|nova-(?:lite|pro|premier)"
+    r"|llava|moondream|minicpm-?[vo]|pixtral|internvl|paligemma|molmo|idefics|smolvlm"
+    r"|qwen[\w.:-]*-?vl\b|qwen[\w.]*-omni|mistral-(?:medium|small-?(?:3\.[1-9]|latest)|large-3)"
+    r"|ministral-?3|glm-?4\.?\d*v|kimi-(?:vl|latest|k2\.[5-9])|phi-4-multimodal|deepseek-vl"
+    r"|vision|multimodal|[-_]vl\b"
+)
+_TAKES_NONE = re.compile(
+    r"\bo1-(?:mini|preview)|\bo3-mini|gemma-?3n|gemma-?3:?-?(?:1b|270m)|audio|realtime|transcribe"
+    r"|embed|gpt-5[\w.-]*-codex-spark"
+)
+
 
 def first_form(model: str, *, is_local: bool, takes_tools: bool | None = None) -> Form:
     """Return the form that models of this name keep best, from a table and not by measurement.
@@ -128,20 +141,6 @@ class FormLadder:
 def fixed(form: Form) -> FormLadder:
     """Return a ladder that stays at a form."""
     return FormLadder(lambda: form, is_fixed=True)
-
-
-_TAKES_IMAGES = re.compile(
-    r"gpt-(?:4o|4\.[1-9]|4-(?:turbo|vision)|[5-9])|chatgpt-4o|\bo[1-9](?!\d)"
-    r"|claude-(?!2|instant)|gemini|gemma-?[3-9]|llama-?4|grok-[4-9]|nova-(?:lite|pro|premier)"
-    r"|llava|moondream|minicpm-?[vo]|pixtral|internvl|paligemma|molmo|idefics|smolvlm"
-    r"|qwen[\w.:-]*-?vl\b|qwen[\w.]*-omni|mistral-(?:medium|small-?(?:3\.[1-9]|latest)|large-3)"
-    r"|ministral-?3|glm-?4\.?\d*v|kimi-(?:vl|latest|k2\.[5-9])|phi-4-multimodal|deepseek-vl"
-    r"|vision|multimodal|[-_]vl\b"
-)
-_TAKES_NONE = re.compile(
-    r"\bo1-(?:mini|preview)|\bo3-mini|gemma-?3n|gemma-?3:?-?(?:1b|270m)|audio|realtime|transcribe"
-    r"|embed|gpt-5[\w.-]*-codex-spark"
-)
 
 
 def takes_images(model: str) -> bool:

@@ -38,6 +38,23 @@ _NAMED_WINDOW = re.compile(
     re.IGNORECASE,
 )
 
+REFUSING = (400, 404, 422, 500, 501)
+"""Statuses of a request that is refused; servers at hand say 500 for what they do not know."""
+
+_INVALID = (400, 422)
+_RENAMED = {"max_tokens": "max_completion_tokens"}
+_FEWEST = 1_024
+"""A window with less room for the reply is full: the prompt has to be shorter."""
+
+_STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
+_LISTED_EFFORT = re.compile(rf"['\"`]({'|'.join(EFFORTS)})['\"`]")
+_ROOM = re.compile(
+    r"(?P<prompt>\d+) \+ \d+ > (?P<sum>\d+)"
+    r"|maximum context length is (?P<length>\d+) tokens and your request has (?P<input>\d+) input"
+)
+Changes = Mapping[str, Any]
+"""Fields of `LearntFacts` with their new values."""
+
 
 def refused_window(words: str, body: Any = None) -> int:
     """Return the window that a refusal names, or 0.
@@ -51,15 +68,6 @@ def refused_window(words: str, body: Any = None) -> int:
     named = next(filter(None, found.groups()), "") if found else ""
     window = own or tokens_of(named.replace(",", ""))
     return window if window >= _SMALLEST else 0
-
-
-REFUSING = (400, 404, 422, 500, 501)
-"""Statuses of a request that is refused; servers at hand say 500 for what they do not know."""
-
-_INVALID = (400, 422)
-_RENAMED = {"max_tokens": "max_completion_tokens"}
-_FEWEST = 1_024
-"""A window with less room for the reply is full: the prompt has to be shorter."""
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -85,7 +93,6 @@ _UNWANTED = _pattern(
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
     r"|cannot both be specified|may only be set|or unset when|cannot unmarshal"
 )
-_STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
 _FORMAT = _pattern(
     r"response[_ ]?format|output_config\.format|output[_ ]format|json[_ ]?(?:schema|object|mode)"
     r"|\bschema\b|grammar|structured output|json_validate_failed|failed to generate json"
@@ -96,14 +103,9 @@ _EFFORT = _pattern(
     r"(?:reasoning[_. ]?|\b)effort\b|\b(?:think|reasoning) value"
     r"|not (?:yet )?support\w* (?:thinking|reasoning)\b(?![_ ](?:content|blocks?))"
 )
-_LISTED_EFFORT = re.compile(rf"['\"`]({'|'.join(EFFORTS)})['\"`]")
 _LONGEST_REPLY = _pattern(
     r"max_tokens`?: \d+ > (\d+)|at most (\d+) (?:completion|output) tokens"
     r"|max_tokens\b[^.]{0,40}\[\d+, ?(\d+)\]|max_output_tokens\b[^<]{0,80}<= ?(\d+)"
-)
-_ROOM = re.compile(
-    r"(?P<prompt>\d+) \+ \d+ > (?P<sum>\d+)"
-    r"|maximum context length is (?P<length>\d+) tokens and your request has (?P<input>\d+) input"
 )
 _ROLE_ORDER = _pattern(r"role ['\"`]?user['\"`]? after role ['\"`]?tool")
 _MISSED = _pattern(r"passed? back|missing|required|must (?:be|have|contain|include)")
@@ -145,10 +147,6 @@ class Refusal:
     def text(self) -> str:
         """The message and the parameter."""
         return f"{self.words} {self.parameter}"
-
-
-Changes = Mapping[str, Any]
-"""Fields of `LearntFacts` with their new values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,21 @@ from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 from taskweaver.utils.redact import redact_secrets
 
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
+"""Never left out: without tools the model would answer in a form that nothing reads."""
+
+REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+NESTED = ("reasoning",)
+"""Parameters whose parts are refused one by one."""
+
+STRICT, SYSTEM = "strict", "system"
+"""Names among the dropped parameters: ``strict`` of tools and schemas, and messages of a role."""
+
+_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
+_REASONING = " "  # an empty text counts as none
+_BRIDGE: ChatMessage = {"role": "assistant", "content": "OK"}
+
 
 def encodable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """Return messages that can be sent as UTF-8: the same objects where nothing is changed."""
@@ -81,22 +96,6 @@ def _changed_value(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {change(name): _changed_value(item, change) for name, item in value.items()}
     return value
-
-
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
-KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
-"""Never left out: without tools the model would answer in a form that nothing reads."""
-
-REPLY_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-NESTED = ("reasoning",)
-"""Parameters whose parts are refused one by one."""
-
-STRICT, SYSTEM = "strict", "system"
-"""Names among the dropped parameters: ``strict`` of tools and schemas, and messages of a role."""
-
-_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-_REASONING = " "  # an empty text counts as none
-_BRIDGE: ChatMessage = {"role": "assistant", "content": "OK"}
 
 
 @dataclass(frozen=True, slots=True)

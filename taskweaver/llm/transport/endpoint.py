@@ -21,6 +21,9 @@ from taskweaver.utils.system.network import tls_context
 TokenProvider = Callable[[], str]
 """Returns a token that is valid now."""
 
+_NO_KEY = "none"
+"""Sent where no key is needed: the client insists on one."""
+
 
 @dataclass(frozen=True, slots=True)
 class AzureSignIn:
@@ -93,10 +96,6 @@ class AzureSignIn:
 
 def _show_code(address: str, code: str, *_: object) -> None:
     sys.stderr.write(f"To sign in to Azure, open {address} and enter {code}.\n")
-
-
-_NO_KEY = "none"
-"""Sent where no key is needed: the client insists on one."""
 
 
 @dataclass(frozen=True, slots=True)

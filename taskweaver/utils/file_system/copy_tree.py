@@ -15,6 +15,10 @@ from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder, copy_content
 _FICLONE = 0x40049409
 """Linux's request to let a file share the storage of another (``man ioctl_ficlone``)."""
 
+_OTHERS_CANNOT_WRITE = 0o755
+_OWNER_RIGHTS = 0o600
+_NOT_WRITABLE = 0o555
+
 
 def share_storage(old: int, new: int) -> bool:
     """Let an empty file share the storage of another, both open; return whether that is done."""
@@ -25,11 +29,6 @@ def share_storage(old: int, new: int) -> bool:
     except OSError:  # another file system, or one that cannot
         return False
     return os.fstat(new).st_size == os.fstat(old).st_size
-
-
-_OTHERS_CANNOT_WRITE = 0o755
-_OWNER_RIGHTS = 0o600
-_NOT_WRITABLE = 0o555
 
 
 class CopyTooLarge(Exception):

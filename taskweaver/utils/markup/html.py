@@ -18,6 +18,18 @@ from typing import Any
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
+_UNREAD = re.compile(r"<(script|style|template|svg|noscript)\b", re.IGNORECASE)
+_DECLARATION = re.compile(r"<[!?][^<>]*>?")
+_LOOSE = re.compile(r"<(?!/?[a-zA-Z][^<>]{0,2000}>)")
+_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_BLOCKS = frozenset(
+    "address article aside blockquote body br dd div dl dt fieldset figcaption figure footer form"
+    " header hr li main nav ol option p pre section table title tr ul".split()
+) | frozenset(_HEADINGS)
+_KEPT = "\ue000"
+"""Stands for a space of preformatted text until the others are tidied; it means nothing itself."""
+
+_PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split())
 
 
 def fill_page(template: str, title: str, data: Any) -> str:
@@ -37,19 +49,6 @@ def fill_page(template: str, title: str, data: Any) -> str:
     before = before.replace("{{title}}", html.escape(redact_secrets(title)))
     text = json.dumps(redact_secrets_in(data), ensure_ascii=False, separators=(",", ":"))
     return f"{before}{text.translate(_ESCAPES)}{after}"
-
-
-_UNREAD = re.compile(r"<(script|style|template|svg|noscript)\b", re.IGNORECASE)
-_DECLARATION = re.compile(r"<[!?][^<>]*>?")
-_LOOSE = re.compile(r"<(?!/?[a-zA-Z][^<>]{0,2000}>)")
-_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
-_BLOCKS = frozenset(
-    "address article aside blockquote body br dd div dl dt fieldset figcaption figure footer form"
-    " header hr li main nav ol option p pre section table title tr ul".split()
-) | frozenset(_HEADINGS)
-_KEPT = "\ue000"
-"""Stands for a space of preformatted text until the others are tidied; it means nothing itself."""
-_PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split())
 
 
 @dataclass(frozen=True, slots=True)

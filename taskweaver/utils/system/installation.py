@@ -20,6 +20,7 @@ from pathlib import Path
 from taskweaver.utils.system.platform import SYSTEM
 
 _DISTRIBUTION = "taskweaver"
+KEY_BYTES = 32
 
 
 def requirements(extra: str = "") -> list[str]:
@@ -75,9 +76,6 @@ def command(lines: list[str]) -> str:
     """Return the command that installs requirements, or an empty text without requirements."""
     quoted = " ".join(f'"{line}"' for line in lines)
     return f"python -m pip install {quoted}" if lines else ""
-
-
-KEY_BYTES = 32
 
 
 def kept_key(file: Path) -> bytes:

@@ -15,6 +15,11 @@ from taskweaver.utils.system.platform import SYSTEM
 _OWN = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables of the environment that name certificates in place of the system's."""
 
+IDLE_S = 60.0
+"""Longest time in seconds without a byte in either direction."""
+
+_CHUNK_BYTES = 64 << 10
+
 
 def tls_context() -> ssl.SSLContext:
     """Return a TLS context for an HTTP client.
@@ -43,11 +48,6 @@ def _loaded(*_places: tuple[str, int]) -> ssl.SSLContext:
     import httpx2
 
     return httpx2.create_ssl_context()
-
-
-IDLE_S = 60.0
-"""Longest time in seconds without a byte in either direction."""
-_CHUNK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)

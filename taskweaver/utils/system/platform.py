@@ -24,6 +24,8 @@ _MACOS = (
     " /fork, /undo and --resume. Searches need Linux."
 )
 
+_MOST_DIGITS = 9  # of a process id; any user may write another name
+
 
 class UnsupportedPlatform(TaskWeaverError, ImportError):
     """This system cannot run sessions."""
@@ -80,9 +82,6 @@ def require_linux(part: str) -> None:
 def has_process_handles() -> bool:
     """Return whether the system gives handles of processes that never mean another process."""
     return hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
-
-
-_MOST_DIGITS = 9  # of a process id; any user may write another name
 
 
 def has_ended(owner: str) -> bool:
