@@ -294,16 +294,17 @@ class EndpointService:
         for block in exchange.blocks():
             seen = reader.events
             yield from reader.feed(block)
-            if reader.finish is not None:
-                exchange.hurry(_CLOSING_S if reader.is_done or reader.usage else _LINGER_S)
+            if reader.finish is not None:  # all that matters has come
+                left_s = _CLOSING_S if reader.is_done or reader.usage else _LINGER_S
+                exchange.allow(left_s, "the reply did not end")
             elif reader.is_done:
                 return
             elif not reader.has_begun:
-                exchange.note_life()
+                exchange.allow(exchange.deadlines.first_token_s, "no reply began")
             elif reader.events > seen:
-                exchange.note_progress()
+                exchange.allow(exchange.deadlines.gap_s, "the reply paused")
             elif _is_comment(block):
-                exchange.note_sign_of_life()
+                exchange.extend()
         yield from reader.end()
 
 
