@@ -15,8 +15,7 @@ from typing import Any
 
 from bench.common import sized
 from bench.search import PROGRAM
-from taskweaver.ext_role.web_explorer.devtools import DevTools
-from taskweaver.ext_role.web_explorer.process import find_browser
+from taskweaver.ext_role.web_explorer.browser import DevTools, find_browser
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective

@@ -20,7 +20,7 @@ from time import process_time
 from bench.common import sized
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.events import PostEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import PostEventType, TaskWeaverEvent
 from taskweaver.session.session import Session
 
 ROUNDS, SAMPLE = sized((200, 20), (4, 2))

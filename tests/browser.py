@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from sizes import is_long
 
-from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
-from taskweaver.ext_role.web_explorer.errors import ProtocolError
+from taskweaver.ext_role.web_explorer.browser import DevTools, DevToolsEvent, ProtocolError
 
 WITHIN_S = 60.0
 MOST_PAGES = 10
@@ -161,7 +160,7 @@ def chromium_tab() -> Iterator[Tab]:
             tab.heard(event)
 
     with closing(DevTools(find_quick_browser(), heard)) as tools:
-        BROWSERS.add(tools.pid)
+        BROWSERS.add(tools.process.pid)
         target = tools.call("Target.createTarget", {"url": "about:blank"}, within_s=WITHIN_S)
         wanted = {"targetId": target["targetId"], "flatten": True}
         found = tools.call("Target.attachToTarget", wanted, within_s=WITHIN_S)

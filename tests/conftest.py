@@ -20,7 +20,7 @@ from sizes import EXAMPLES
 from support import NO_STATES
 
 from taskweaver.config.config_mgt import env_name
-from taskweaver.llm.facts import learnt
+from taskweaver.llm import learnt
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Made once for all tests, also for those that give a command a home folder of its own.

@@ -10,7 +10,7 @@ from typing import Any
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.events import PostEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import PostEventType, TaskWeaverEvent
 from taskweaver.trust.answers import Answer, remember
 from taskweaver.trust.opening import inspect_folder
 

@@ -15,8 +15,7 @@ from taskweaver.app.modules import (
     LoggingModule,
     ModelFunction,
 )
-from taskweaver.app.receipt_check import ReceiptVerdict, check_receipt
-from taskweaver.app.replay import ReplayRunner
+from taskweaver.app.replay import ReceiptVerdict, ReplayRunner, check_receipt
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.cell_tables import CellTables
@@ -29,7 +28,8 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.memory.plugin import PluginModule, PluginRegistry
+from taskweaver.memory.plugin import PluginModule
+from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.role.in_force import without_effect
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.session.replay import ReplayedCell
@@ -57,7 +57,7 @@ def _reason(app_dir: str | Path | None, path: Path) -> str:
 
 
 class TaskWeaverApp:
-    """A project, opened. Use it as a context manager, or call `stop`.
+    """A project, opened, as a context manager or until `stop`.
 
     Attributes:
         app_dir: The project folder.
@@ -161,7 +161,7 @@ class TaskWeaverApp:
 
     @property
     def sandbox(self) -> str:
-        """Kind of sandbox code runs in, or its absence, in a few words."""
+        """Kind of sandbox that code runs in, or that there is no sandbox, in a few words."""
         server = self.app_injector.get(ExecutionConfig).server
         if server:
             return f"that of {server}, where code runs"
@@ -173,7 +173,7 @@ class TaskWeaverApp:
 
     @property
     def sandbox_tier(self) -> str:
-        """Kind of sandbox code runs in: ``bwrap``, ``landlock`` or ``none``."""
+        """Kind of sandbox that code runs in: ``bwrap``, ``landlock`` or ``none``."""
         policy = self.app_injector.get(SandboxChoice).policy
         return "none" if policy is None else policy.tier
 
@@ -195,7 +195,7 @@ class TaskWeaverApp:
 
     @property
     def cell_tables(self) -> CellTables:
-        """Tables that cells ended with; kept for a program that switches this on."""
+        """Tables that cells ended with, kept for a program that switches this on."""
         return self.kernels.tables
 
     @property
@@ -216,7 +216,7 @@ class TaskWeaverApp:
         return self.session_manager.get_session(session_id)
 
     def resume_session(self, session_id: str | None = None) -> Session:
-        """Open a session that is on disk, as it was left; None takes the one used last.
+        """Open a session that is on disk, unchanged. None takes the session used last.
 
         Its variables come back when code runs; `Session.restore_notice` names those that do not.
 
@@ -261,7 +261,7 @@ class TaskWeaverApp:
         data: Mapping[str, Path] | None = None,
         is_trusted: bool = False,
     ) -> ReceiptVerdict:
-        """Run the cells of a receipt again, without a model, on a scratch copy of its inputs.
+        """Run the cells of a receipt again, without a model, on a scratch copy of the inputs.
 
         Args:
             file: The receipt, as ``/export receipt`` writes it.
@@ -279,7 +279,7 @@ class TaskWeaverApp:
         return check_receipt(self.app_injector, Path(file), data or {}, is_trusted=is_trusted)
 
     def stop(self) -> None:
-        """Stop all sessions, kernels and connections; safe to call again."""
+        """Stop all sessions, kernels and connections. Safe to call again."""
         self.session_manager.close()
         self.mcp_servers.close()
         self.kernels.clean_up()

@@ -25,7 +25,6 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import MCPConfig
 from taskweaver.mcp.servers import MCPServers
-from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.registry.registry import RoleRegistry
@@ -68,19 +67,12 @@ class ExecutionConfig(ModuleConfig):
         self.limits = KernelLimits.from_source(self.src)
 
     def kernels(self, folder: Path, policy: SandboxPolicy | None) -> Manager:
-        """Return an owner of kernels: of those of `execution.server`, or of this machine's."""
+        """Return an owner of kernels: on `execution.server`, or on this machine."""
         if self.server:
             return RemoteManager(self.server, self.server_token, folder)
         return code_execution_service_factory(
             folder, limits=self.limits, is_warm=self.is_warm, sandbox=policy
         )
-
-
-class BranchedMemoryConfig(ModuleConfig):
-    """Keys under ``memory.``."""
-
-    def _configure(self) -> None:
-        self.memory = read_memory_config(self.src)
 
 
 class AppModule(Module):
@@ -111,7 +103,10 @@ class AppModule(Module):
     @singleton
     @provider
     def llm_api(self, models: ModelServices) -> LLMApi:
-        """The way to the models of a program that has no session; each session has its own."""
+        """The way to the models of a program without a session.
+
+        Each session has a way of its own.
+        """
         return LLMApi(models)
 
     @singleton
@@ -127,7 +122,7 @@ class AppModule(Module):
     @singleton
     @provider
     def sandbox(self, request: SandboxRequest) -> SandboxChoice:
-        """The sandbox for kernels, or its absence."""
+        """The sandbox for kernels, if there is a sandbox."""
         return request.choose()
 
     @singleton
@@ -156,14 +151,14 @@ class AppModule(Module):
         logger: TelemetryLogger,
         tracing: Tracing,
     ) -> MCPServers:
-        """The MCP servers of the project; none where code runs on another machine."""
+        """The MCP servers of the project, or no servers where code runs on another machine."""
         folder = logger.path.parent if logger.path else None
         return MCPServers(() if execution.server else config.servers, folder, tracing)
 
     @singleton
     @provider
     def roles(self, folders: FoldersConfig) -> RoleRegistry:
-        """The packaged roles and those of the project."""
+        """The packaged roles and the roles of the project."""
         return RoleRegistry([*ROLE_FOLDERS, folders.roles])
 
 

@@ -1,4 +1,4 @@
-"""Builds sessions, keeps them by id, and stops them."""
+"""Builder and owner of sessions, by id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from injector import Injector
 
-from taskweaver.app.modules import BranchedMemoryConfig, BranchModule, FoldersConfig, SessionModule
+from taskweaver.app.modules import BranchModule, FoldersConfig, SessionModule
 from taskweaver.ces.common import Client, Manager, Snapshot
 from taskweaver.ces.kernel.paths import connection_file
 from taskweaver.config.config_mgt import AppConfigSource
@@ -20,11 +20,13 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.module.events import SessionEventType, TaskWeaverEvent
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched_config import read_memory_config
+from taskweaver.module.event_emitter import SessionEventEmitter, SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
+from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.registry.registry import RoleRegistry
-from taskweaver.role.role import Role, RoleEntry
+from taskweaver.role.role import Role
 from taskweaver.session.branches.branch import BranchParts
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.long_memory import BranchLongMemory
@@ -97,7 +99,7 @@ class InMemorySessionStore:
 
 
 class _Forgetting:
-    """Listens to a session, and removes it from its store when it ends."""
+    """Listener of a session, which removes the session from the store at the end."""
 
     def __init__(self, store: SessionStore, session: Session) -> None:
         self._store = store
@@ -157,7 +159,7 @@ class SessionManager:
         return session
 
     def create_session(self, session_id: str) -> Session:
-        """Return a session of this id, made if there is none, also if nothing was asked in it.
+        """Return a session of this id, made if missing, also if nothing was asked in the session.
 
         Raises:
             SessionError: If it cannot be one, or cannot be opened.
@@ -180,11 +182,11 @@ class SessionManager:
         return is_safe and stored_session(self.sessions_folder / session_id) is not None
 
     def update_session(self, session: Session) -> None:
-        """Keep a session under its id, in place of another one of that id."""
+        """Keep a session under its id, in place of another session of that id."""
         self.session_store.set_session(session.session_id, session)
 
     def resume_session(self, session_id: str | None = None) -> Session:
-        """Open a session that is on disk, as it was left; None takes the one that was used last.
+        """Open a session that is on disk, unchanged. None takes the session that was used last.
 
         Raises:
             SessionError: If the session does not exist, or its folder is not used.
@@ -222,7 +224,7 @@ class SessionManager:
         return connection_file(self.sessions_folder / session_id, _client_id(session_id, branch))
 
     def stop_session(self, session_id: str) -> None:
-        """Stop a session and forget it; an unknown id is ignored."""
+        """Stop a session and forget the session. An unknown id is ignored."""
         session = self.session_store.get_session(session_id)
         if session is not None:
             self.session_store.remove_session(session_id)
@@ -236,7 +238,7 @@ class SessionManager:
             self._project_memory.close()
 
     def stop_all_sessions(self) -> None:
-        """Stop every session; others may be opened."""
+        """Stop every session. Further sessions may be opened."""
         for session_id in self.session_store.list_all_session_ids():
             self.stop_session(session_id)
 
@@ -244,16 +246,18 @@ class SessionManager:
         """Return the memory that the sessions share."""
         with self._sharing:
             if self._project_memory is None:
-                config = self.injector.get(BranchedMemoryConfig).memory
                 path = self._workspace / MEMORY_FILE
-                self._project_memory = ProjectMemory(path, config)
+                self._project_memory = ProjectMemory(path, self._memory_config())
             return self._project_memory
+
+    def _memory_config(self) -> MemoryConfig:
+        return read_memory_config(self.injector.get(AppConfigSource))
 
     def _open(self, session_id: str) -> Session:
         if not _SAFE_ID.fullmatch(session_id):
             raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
-        config = self.injector.get(BranchedMemoryConfig).memory
-        files = SessionFiles(session_id, self.sessions_folder / session_id, config)
+        folder = self.sessions_folder / session_id
+        files = SessionFiles(session_id, folder, self._memory_config())
         try:
             return self._build(files)
         except BaseException:
@@ -310,7 +314,7 @@ class SessionManager:
         return session
 
     def _roles(self, child: Injector, names: list[str]) -> dict[str, Role]:
-        """Build the roles; the Planner leads, and without one there can be only one role."""
+        """Build the roles. The Planner leads, and without a Planner there can be only one role."""
         if _LEADER not in names and len(names) != 1:
             raise RoleError(
                 ", ".join(names) or "(none)",

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 from taskweaver.ces.local_server import LocalServer
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.system.relay import Stream
+from taskweaver.utils.system.network import Stream
 
 MOST_BYTES = 8 << 20
 """Longest request and longest reply; more is refused, never cut."""

@@ -15,7 +15,7 @@ from taskweaver.ces.claims import mapping, text
 from taskweaver.ces.errors import KernelClosed, KernelError, KernelStartFailed, PluginLoadFailed
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import register_secret
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system.network import tls_context
 
 _TRY_S, _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 30.0, 0.02, 3.0
 _CONNECT_S, _SILENCE_S, _ANSWER_S = 10.0, 45.0, 700.0

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
 
-from taskweaver.utils.system.relay import Stream
+from taskweaver.utils.system.network import Stream
 
 _LINGER_S = 2.0
 

@@ -41,7 +41,8 @@ from taskweaver.role.asking import PostAsking
 from taskweaver.role.errors import RoleError
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.in_force import own_texts
-from taskweaver.role.role import Role, RoleConfig, RoleEntry
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.role import Role, RoleConfig
 from taskweaver.utils.text import fill
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.config.keys.key import Key, KeyType
-from taskweaver.utils.file_system.links import absolute_path
+from taskweaver.utils.files import absolute_path
 
 APP_BASE_DIR = "${AppBaseDir}"
 MODULE_BASE_DIR = "${ModuleBaseDir}"

@@ -33,7 +33,7 @@ from taskweaver.console.terminal.surface import PREVIEW_CHARS, Surface
 from taskweaver.console.terminal.text import openable_path, overwritten, safe, section, without_code
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import (
+from taskweaver.module.event_emitter import (
     PostEventType,
     RoundEventType,
     TaskWeaverEvent,

@@ -18,7 +18,7 @@ from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import executed_cells
 from taskweaver.memory.round import Round
-from taskweaver.module.events import RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
 from taskweaver.session.session import Session
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.file_system.safe_fs import Folder

@@ -14,7 +14,7 @@ _DELIMITER = "{{DELIMITER_"
 
 
 class TaskRole(Role):
-    """Role that answers its newest task with a text; a subclass overrides `answer`."""
+    """Role that answers the newest task with a text. A subclass overrides `answer`."""
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Answer the newest task.

@@ -16,7 +16,7 @@ from taskweaver.face.answer import TaskAnswer, build_answer
 from taskweaver.face.errors import RoundFailed
 from taskweaver.face.stream import RoundEvents
 from taskweaver.memory.branched.types import MergeReport
-from taskweaver.module.events import RoundEventType, SessionEventHandler, TaskWeaverEvent
+from taskweaver.module.event_emitter import RoundEventType, SessionEventHandler, TaskWeaverEvent
 from taskweaver.session.errors import FileNotAdded, SessionBusy
 from taskweaver.session.session import Session
 from taskweaver.session.storage.compare import BranchDifference

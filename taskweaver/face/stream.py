@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 
-from taskweaver.module.events import SessionEventHandler, TaskWeaverEvent
+from taskweaver.module.event_emitter import SessionEventHandler, TaskWeaverEvent
 from taskweaver.utils.system.forks import bind_to_process
 
 MOST_WAITING = 256

@@ -1,4 +1,4 @@
-"""Models: choice, calls, prices; `LLMApi` is the facade for the other packages."""
+"""Models: choice, calls, prices. `LLMApi` is the facade for the other packages."""
 
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.base import CompletionService, EmbeddingService

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any, Literal
+from uuid import uuid4
 
 from taskweaver.llm.base import CompletionService, EmbeddingService
-from taskweaver.llm.calls import (
-    CallBook,
-    FreeText,
-    ObservedCall,
-    embedded,
-    sent_options,
-)
+from taskweaver.llm.calls import CallsInFlight, FreeText, ObservedCall, embedded
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.fitting import Shortener
 from taskweaver.llm.images import without_images
+from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import StatusListener, stream_with_retries
 from taskweaver.llm.types import (
@@ -30,8 +28,10 @@ from taskweaver.llm.types import (
     Usage,
     format_chat_message,
 )
+from taskweaver.llm.usage import UsageLedger
 from taskweaver.utils.system.cancel import CancelToken
 
+_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 _IGNORED_TOOLS = 2
 """Replies of a session without the calls they should hold, after which the form is lowered."""
 
@@ -42,23 +42,30 @@ class LLMApi:
     Attributes:
         prompts: The newest prompts and replies.
         round_id: The round that calls belong to; empty for the newest of the session.
+        cache_key: Key of the session for the caches of endpoints.
+        ledger: Consumption of the calls made here, those of branches included.
+        in_flight: Calls that are under way.
     """
 
-    def __init__(self, services: ModelServices, calls: CallBook | None = None) -> None:
+    def __init__(self, services: ModelServices, session: LLMApi | None = None) -> None:
         self._services = services
-        self._calls = calls or CallBook()
-        self._in_flight = self._calls.in_flight
-        self.prompts = self._calls.prompts
+        self._session = session
+        self.prompts: CallLog = session.prompts if session else CallLog()
         self.round_id = ""
+        self.cache_key: str = session.cache_key if session else uuid4().hex
+        self.ledger: UsageLedger = UsageLedger(session.ledger if session else None)
+        self.in_flight: CallsInFlight = CallsInFlight(session.in_flight if session else None)
+        self._lock = threading.Lock()
+        self._ignored: Counter[str] = Counter()
 
     def for_branch(self) -> LLMApi:
         """Return access for a branch, whose calls and consumption count here as well."""
-        return LLMApi(self._services, self._calls.for_branch())
+        return LLMApi(self._services, self)
 
     @property
     def usage(self) -> Usage:
         """Consumption of the calls made here so far."""
-        return self._calls.ledger.total
+        return self.ledger.total
 
     @property
     def completion_service(self) -> CompletionService:
@@ -71,7 +78,7 @@ class LLMApi:
 
     @property
     def embedding_service(self) -> EmbeddingService | None:
-        """The embedding model; None when none is configured.
+        """The embedding model, or None if not configured.
 
         Raises:
             ModelError: Of kind ``configuration``, if it cannot be reached as configured.
@@ -90,10 +97,10 @@ class LLMApi:
     @property
     def is_interrupted(self) -> bool:
         """Whether calls are refused, until `resume` or for good."""
-        return self._in_flight.is_refused
+        return self.in_flight.is_refused
 
     def takes_corrections(self, llm_alias: str = "") -> bool:
-        """Return whether a model can correct an answer; the built-in offline analyst cannot.
+        """Return whether a model can correct an answer, as the built-in offline analyst cannot.
 
         Raises:
             ModelError: Of kind ``configuration``, if the alias names no model.
@@ -102,19 +109,19 @@ class LLMApi:
         return bool(getattr(service, "takes_corrections", True))
 
     def interrupt(self) -> None:
-        """Cancel every call in flight, and refuse further ones until `resume`.
+        """Cancel every call in flight, and refuse further calls until `resume`.
 
         Their callers get a `ModelError` of kind ``cancelled``, one between two calls at its next.
         """
-        self._in_flight.interrupt()
+        self.in_flight.interrupt()
 
     def resume(self) -> None:
-        """Take calls again after `interrupt`; not after `close`."""
-        self._in_flight.resume()
+        """Take calls again after `interrupt`, but not after `close`."""
+        self.in_flight.resume()
 
     def close(self) -> None:
-        """Give up every call in flight, and refuse further ones for good."""
-        self._in_flight.close()
+        """Give up every call in flight, and refuse further calls for good."""
+        self.in_flight.close()
 
     def check(self) -> None:
         """Raise the error of a refused call, if calls are refused now.
@@ -122,37 +129,22 @@ class LLMApi:
         Raises:
             ModelError: Of kind ``cancelled``, if calls are refused.
         """
-        self._in_flight.check()
+        self.in_flight.check()
 
-    def chat_completion(  # noqa: PLR0913 - each sampling option is a name of its own
+    def chat_completion(
         self,
         messages: Sequence[ChatMessage],
         *,
-        llm_alias: str | None = None,
         json_schema: Mapping[str, Any] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] | None = None,
-        **extra: Any,
+        **options: Any,
     ) -> ChatMessage:
-        """Ask a model; return its whole reply.
+        """Ask a model, and return the whole reply.
 
         Args and errors are those of `chat_completion_stream`.
         """
-        chunks = self.stream_chunks(
-            messages,
-            llm_alias=llm_alias,
-            json_schema=json_schema,
-            temperature=temperature,
-            max_tokens=max_tokens,
-            top_p=top_p,
-            stop=stop,
-            **extra,
-        )
         texts: list[str] = []
         check = FreeText(json_schema)
-        with closing(chunks):
+        with closing(self.stream_chunks(messages, json_schema=json_schema, **options)) as chunks:
             for chunk in chunks:
                 if chunk.begins_again:
                     texts.clear()
@@ -160,35 +152,20 @@ class LLMApi:
                 check.take(chunk)
         return format_chat_message("assistant", "".join(texts))
 
-    def chat_completion_stream(  # noqa: PLR0913 - as chat_completion
+    def chat_completion_stream(
         self,
         messages: Sequence[ChatMessage],
         *,
-        llm_alias: str | None = None,
         json_schema: Mapping[str, Any] | None = None,
-        temperature: float | None = None,
-        max_tokens: int | None = None,
-        top_p: float | None = None,
-        stop: Sequence[str] | None = None,
-        on_status: StatusListener | None = None,
-        shortener: Shortener | None = None,
-        **extra: Any,
+        **options: Any,
     ) -> Iterator[ChatMessage]:
-        """Ask a model; yield its reply piece by piece. Closing the generator cancels the call.
+        """Ask a model, and yield the reply piece by piece. Closing the generator cancels the call.
 
         Args:
             messages: The chat so far.
-            llm_alias: Which model; empty or None is the main one.
             json_schema: Schema of a structured reply. One that is cut off at the length limit
                 is passed on as it is, since its form shows that.
-            temperature: Sampling temperature; None leaves it to the configuration.
-            max_tokens: Longest reply in tokens; None leaves it to the configuration.
-            top_p: Nucleus sampling; None leaves it to the configuration.
-            stop: Texts that end the reply; None leaves it to the configuration.
-            on_status: Receives a short text when the call waits before a retry.
-            shortener: Writes the prompt anew when it is too long; None cuts it only.
-            extra: Options of the endpoint, passed through; options of older callers about
-                reading a reply (`stream`, `use_smoother`) are dropped.
+            options: Further arguments of `stream_chunks`.
 
         Yields:
             Assistant messages whose contents are the new text.
@@ -198,20 +175,7 @@ class LLMApi:
                 cut off.
         """
         check = FreeText(json_schema)
-        with closing(
-            self.stream_chunks(
-                messages,
-                llm_alias=llm_alias,
-                json_schema=json_schema,
-                temperature=temperature,
-                max_tokens=max_tokens,
-                top_p=top_p,
-                stop=stop,
-                on_status=on_status,
-                shortener=shortener,
-                **extra,
-            )
-        ) as chunks:
+        with closing(self.stream_chunks(messages, json_schema=json_schema, **options)) as chunks:
             for chunk in chunks:
                 if chunk.text:
                     yield {"role": "assistant", "content": chunk.text}
@@ -226,20 +190,27 @@ class LLMApi:
         return self._services.model(llm_alias).forms.current
 
     def takes(self, kind: Literal["tools", "images"], llm_alias: str = "") -> bool:
-        """Return whether a model is known to receive the tools or images that it is given."""
+        """Return whether a model is known to receive the tools or images of requests."""
         model = self._services.model(llm_alias)
         return model.forms.takes_tools if kind == "tools" else model.images.are_taken
 
     def note_ignored_tools(self, llm_alias: str = "") -> None:
-        """Note that a reply held no calls but should have; the second lowers the form to fences.
+        """Note that a reply lacked the calls of tools.
+
+        The second such reply lowers the form to fences.
 
         Args:
             llm_alias: Which model; empty is the main one.
         """
-        if self._calls.count_ignored(llm_alias) >= _IGNORED_TOOLS:
+        if self._session is not None:
+            self._session.note_ignored_tools(llm_alias)
+            return
+        with self._lock:
+            self._ignored[llm_alias] += 1
+        if self._ignored[llm_alias] >= _IGNORED_TOOLS:
             self._services.model(llm_alias).forms.step_down("json")  # fences are kept best
 
-    def stream_chunks(  # noqa: PLR0913 - as chat_completion
+    def stream_chunks(  # noqa: PLR0913 - each sampling option is a name of its own
         self,
         messages: Sequence[ChatMessage],
         *,
@@ -256,7 +227,7 @@ class LLMApi:
         shortener: Shortener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
-        """Ask a model; yield its reply with reasoning and tool calls, piece by piece.
+        """Ask a model, and yield the reply with reasoning and tool calls, piece by piece.
 
         The last chunk has a `finish` and the whole calls; with the finish ``length`` the reply is
         cut off, calls included, and that is no error here.
@@ -274,7 +245,8 @@ class LLMApi:
             reasoning_effort: Effort of the reasoning; None leaves it to the configuration.
             on_status: Receives a short text when the call waits before a retry.
             shortener: Writes the prompt anew when it is too long; None cuts it only.
-            extra: Options of the endpoint, passed through.
+            extra: Options of the endpoint, passed through; options of older callers about
+                reading a reply (`stream`, `use_smoother`) are dropped.
 
         Raises:
             ModelError: If the call fails or is cancelled, or the reply is filtered; of kind
@@ -289,22 +261,22 @@ class LLMApi:
             max_tokens,
             top_p,
             [stop] if isinstance(stop, str) else stop,
-            sent_options(extra),
+            {name: value for name, value in extra.items() if name not in _NOT_SENT},
             tools=tools,
             tool_choice=tool_choice,
             reasoning_effort=reasoning_effort,
-            cache_key=self._calls.cache_key,
+            cache_key=self.cache_key,
         )
         yield from self._fitting(model, request, on_status, shortener)
 
     def window(self, llm_alias: str = "") -> int:
-        """Return the tokens that a model takes; 0 where that is not known yet.
+        """Return the tokens that a model takes, or 0 if unknown so far.
 
         Raises:
             ModelError: Of kind ``configuration``, if the alias names no model.
         """
         model = self._services.model(llm_alias)
-        return self._services.windows.known(model.service.model) or model.window
+        return self._services.window(model.service.model).known or model.window
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return a model's reply to `text` under `instructions`.
@@ -338,7 +310,7 @@ class LLMApi:
 
     @contextmanager
     def _call(self) -> Iterator[CancelToken]:
-        with self._in_flight.call() as token, self._services.meter.call(token):
+        with self.in_flight.call() as token, self._services.meter.call(token):
             yield token
 
     def _fitting(
@@ -352,19 +324,21 @@ class LLMApi:
             with self._call() as token:  # a summary between two tries is a call of its own
                 yield from self._stream(model, replace(fitting, cancel=token), on_status)
 
-        name, window = model.service.model, model.window_for(request)
-        windows = self._services.windows
-        yield from windows.stream(name, request, window, ask, on_status, shortener)
+        window = self._services.window(model.service.model)
+        tokens = model.window_for(request)
+        yield from window.stream(request, tokens, ask, on_status, shortener)
 
     def _stream(
         self, model: Model, request: ModelRequest, on_status: StatusListener | None
     ) -> Generator[Chunk]:
         usage: Usage | None = None
+        failure: BaseException | None = None
         call = ObservedCall(self._services.tracing, self.prompts, model, request, self.round_id)
-        chunks = stream_with_retries(model.service, call.request, model.retry, on_status)
         try:
             try:
-                for chunk in chunks:
+                for chunk in stream_with_retries(
+                    model.service, call.request, model.retry, on_status
+                ):
                     call.take(chunk)
                     if chunk.finish is not None:
                         call.check()
@@ -372,13 +346,13 @@ class LLMApi:
             finally:
                 if call.last is not None:
                     usage = call.usage(self._services.estimator)
-                    self._calls.ledger.add(usage)
+                    self.ledger.add(usage)
                     self._services.meter.add(usage)
             call.check()
         except GeneratorExit:  # its caller has read as much as it needs
-            call.end(usage)
             raise
         except BaseException as error:
-            call.fail(usage, error)
+            failure = error
             raise
-        call.end(usage)
+        finally:
+            call.close(usage, failure)

@@ -1,25 +1,24 @@
-"""One model call as it is observed: its span, its metrics, its prompt log, and its reply."""
+"""One model call as observed: the span, the metrics, the prompt log, and the reply."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
-from uuid import uuid4
 
 from taskweaver.llm.base import EmbeddingService
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.prompts import CallLog, now
+from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.records import restored
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
-from taskweaver.llm.usage import TokenEstimator, UsageLedger
+from taskweaver.llm.usage import TokenEstimator
 from taskweaver.logging.spans import (
     FIRST_CHUNK,
     INPUT,
@@ -35,14 +34,13 @@ from taskweaver.logging.tracing import Tracing, current_agent, error_type
 from taskweaver.utils.system.cancel import CancelToken
 
 _BACKGROUND = "summary"
-_NOT_SENT = frozenset({"stream", "use_smoother", "use_backup_engine"})
 
 
 class CallsInFlight:
-    """The calls of one session, or one of its branches, that are under way; thread-safe."""
+    """The calls under way of one session, or of one branch. Thread-safe."""
 
     def __init__(self, session: CallsInFlight | None = None) -> None:
-        """Begin without a call; the calls of a branch are calls of its `session` as well."""
+        """Begin without a call. The calls of a branch are calls of the `session` as well."""
         self._session = session
         self._lock = threading.Lock()
         self._tokens: set[CancelToken] = set()
@@ -56,7 +54,7 @@ class CallsInFlight:
         return self._is_interrupted or self._is_closed or is_refused
 
     def interrupt(self) -> None:
-        """Cancel every call, and refuse further ones until `resume`."""
+        """Cancel every call, and refuse further calls until `resume`."""
         with self._lock:
             self._is_interrupted = True
             tokens = list(self._tokens)
@@ -64,11 +62,11 @@ class CallsInFlight:
             token.cancel()
 
     def resume(self) -> None:
-        """Take calls again after `interrupt`; not after `close`."""
+        """Take calls again after `interrupt`, but not after `close`."""
         self._is_interrupted = False
 
     def close(self) -> None:
-        """Cancel every call, and refuse further ones for good."""
+        """Cancel every call, and refuse further calls for good."""
         self._is_closed = True
         self.interrupt()
 
@@ -83,7 +81,7 @@ class CallsInFlight:
 
     @contextmanager
     def call(self) -> Iterator[CancelToken]:
-        """Surround a call; yield the token that cancels it.
+        """Surround a call, and yield the token that cancels the call.
 
         Raises:
             ModelError: Of kind ``cancelled``, if calls are refused.
@@ -99,41 +97,8 @@ class CallsInFlight:
                     self._tokens.discard(token)
 
 
-class CallBook:
-    """The calls of a session, or of one of its branches; thread-safe.
-
-    Attributes:
-        prompts: The newest prompts and replies of the session.
-        cache_key: Key of the session for the caches of endpoints.
-        ledger: Consumption.
-        in_flight: Calls that are under way.
-    """
-
-    def __init__(self, session: CallBook | None = None) -> None:
-        """Begin a book; that of a branch is part of its session's."""
-        self.prompts: CallLog = session.prompts if session else CallLog()
-        self.cache_key: str = session.cache_key if session else uuid4().hex
-        self.ledger: UsageLedger = UsageLedger(session.ledger if session else None)
-        self.in_flight: CallsInFlight = CallsInFlight(session.in_flight if session else None)
-        self._session = session
-        self._lock = threading.Lock()
-        self._ignored: Counter[str] = Counter()
-
-    def for_branch(self) -> CallBook:
-        """Return the book of a branch."""
-        return CallBook(self)
-
-    def count_ignored(self, llm_alias: str) -> int:
-        """Count a reply without the calls it should hold; return the count of the session."""
-        if self._session is not None:
-            return self._session.count_ignored(llm_alias)
-        with self._lock:
-            self._ignored[llm_alias] += 1
-            return self._ignored[llm_alias]
-
-
 class ObservedCall:
-    """A call under way, and its reply. Every call ends with exactly one of `end` and `fail`.
+    """A call under way, and the reply. Every call is closed once.
 
     Attributes:
         request: The request as it is to be made.
@@ -161,7 +126,7 @@ class ObservedCall:
         self._round_id = round_id or prompts.round_id
         self._model = model
         self._role = current_agent() or _BACKGROUND
-        self._began_at = now()
+        self._began_at = datetime.now(UTC)
         self._began = time.perf_counter()
         self._sent: Mapping[str, Any] | None = None
         self._texts: list[str] = []
@@ -174,8 +139,7 @@ class ObservedCall:
         self.last: Chunk | None = None
 
     def _note_sent(self, body: Mapping[str, Any]) -> None:
-        """Keep the body of a request to an endpoint; the last try replaces those before."""
-        self._sent = body
+        self._sent = body  # that of the last try
 
     def take(self, chunk: Chunk) -> None:
         """Take a piece of the reply."""
@@ -208,7 +172,7 @@ class ObservedCall:
         return self._model.prices.apply(usage)
 
     def check(self) -> None:
-        """Refuse a reply that is not whole and does not show it.
+        """Refuse a reply that is cut off without a sign of that.
 
         Raises:
             ModelError: If it is refused.
@@ -220,21 +184,17 @@ class ObservedCall:
             detail = "the reply was withheld by the service's filter."
             raise ModelError("content_filter", detail, name, "Rephrase the request.")
 
-    def end(self, usage: Usage | None) -> None:
-        """End a call that succeeded, or that its caller gave up."""
-        self._close(usage, "")
-
-    def fail(self, usage: Usage | None, error: BaseException) -> None:
-        """End a call that failed."""
-        self._span.fail(error_type(error), str(error))
-        self._close(usage, str(error) or type(error).__name__)
-
-    def _close(self, usage: Usage | None, error: str) -> None:
+    def close(self, usage: Usage | None, error: BaseException | None = None) -> None:
+        """End the call. `error` is the failure, None where the call succeeded or was given up."""
+        if error is not None:
+            self._span.fail(error_type(error), str(error))
         reply = "".join(self._texts)
         if usage is not None:
             self._count(usage)
         messages = restored(self.request.messages, "")  # records are for providers alone
-        self._span.content(INPUT, lambda: json.dumps(_parts(messages), ensure_ascii=False))
+        self._span.content(
+            INPUT, lambda: json.dumps([_spoken(item) for item in messages], ensure_ascii=False)
+        )
         self._span.content(OUTPUT, lambda: json.dumps(self._output(reply), ensure_ascii=False))
         self._span.end()
         self._prompts.add(
@@ -245,7 +205,7 @@ class ObservedCall:
             sent=self._sent,
             reply=reply,
             finish=self._finish,
-            error=error,
+            error="" if error is None else str(error) or type(error).__name__,
             usage=usage,
             calls=self._calls,
             reasoning="".join(self._reasoning),
@@ -276,7 +236,7 @@ class ObservedCall:
 def embedded(
     services: ModelServices, service: EmbeddingService, texts: Sequence[str], cancel: CancelToken
 ) -> list[list[float]]:
-    """Return the vectors of texts; calls that fail are made again.
+    """Return the vectors of texts. Failed calls are made again.
 
     Raises:
         ModelError: If they fail for good, or are cancelled.
@@ -292,10 +252,10 @@ def embedded(
 
 
 class FreeText:
-    """The check of a reply without a schema: it must be whole, and not be empty."""
+    """Check of a reply without a schema, which must be whole, and not empty."""
 
     def __init__(self, schema: Mapping[str, Any] | None) -> None:
-        """Check nothing where there is a schema: the form of the reply shows its lacks."""
+        """Check nothing where there is a schema: the form of the reply shows what is missing."""
         self._is_checked = schema is None
         self._is_empty = True
 
@@ -329,34 +289,26 @@ def chat(model: Model, request: ModelRequest) -> Operation:
     return model_call("chat", model.service.model, {**model.origin.attributes(), **known})
 
 
-def _parts(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    return [{"role": item["role"], "parts": _message_parts(item)} for item in messages]
+def _json(value: list[dict[str, Any]]) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _message_parts(message: ChatMessage) -> list[dict[str, Any]]:
-    parts = _content(message["content"] or "")
+def _spoken(message: ChatMessage) -> dict[str, Any]:
+    """Return a message as spans hold messages. An image is only named as one."""
+    content = message["content"] or ""
+    given = [{"text": content}] if isinstance(content, str) else content
+    parts: list[dict[str, Any]] = [
+        {"type": "text", "content": part["text"]} if "text" in part else {"type": "uri", "uri": ""}
+        for part in given
+    ]
     if message["role"] == "tool":
         call_id = message.get("tool_call_id", "")
-        return [{"type": "tool_call_response", "id": call_id, "response": parts}]
-    return parts + [_call(call) for call in message.get("tool_calls", ())]
+        parts = [{"type": "tool_call_response", "id": call_id, "response": parts}]
+    parts += [_call(call) for call in message.get("tool_calls", ())]
+    return {"role": message["role"], "parts": parts}
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function") or {}
     named = {"name": function.get("name", ""), "arguments": function.get("arguments", "")}
     return {"type": "tool_call", "id": call.get("id", ""), **named}
-
-
-def _content(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the parts of a message; of an image only that it is one."""
-    if isinstance(content, str):
-        return [{"type": "text", "content": content}]
-    return [
-        {"type": "text", "content": part["text"]} if "text" in part else {"type": "uri", "uri": ""}
-        for part in content
-    ]
-
-
-def sent_options(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an endpoint, without those of older callers."""
-    return {name: value for name, value in extra.items() if name not in _NOT_SENT}

@@ -63,7 +63,7 @@ class ModelError(TaskWeaverError):
         return self.kind in RETRYABLE
 
     def __str__(self) -> str:
-        """The failure, its place and the remedy."""
+        """The failure, the place and the remedy."""
         where = f" ({self.model})" if self.model else ""
         text = f"Model call failed{where}, {self.kind.replace('_', ' ')}: {self.detail}"
         return f"{text} {self.hint}" if self.hint else text

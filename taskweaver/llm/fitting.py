@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from typing import Protocol
 
 from taskweaver.llm.errors import ModelError
@@ -47,7 +46,7 @@ class Shortener(Protocol):
     """The writer of a prompt, which can say the same in fewer words."""
 
     def shorter(self) -> Sequence[ChatMessage] | None:
-        """Return the prompt with more of its past summarised; None if nothing is left for that."""
+        """Return the prompt with more of the past summarised, or None if all of the past is."""
         ...
 
     def warn(self, text: str, /) -> None:
@@ -55,39 +54,38 @@ class Shortener(Protocol):
         ...
 
 
-class Windows:
-    """The windows of models: configured, or learnt from the refusal of a longer prompt."""
+class ModelWindow:
+    """The window of one model: configured, or learnt from the refusal of a longer prompt."""
 
-    def __init__(self, estimator: TokenEstimator) -> None:
-        """Count tokens with `estimator`."""
+    def __init__(self, estimator: TokenEstimator, model: str) -> None:
+        """Count tokens of the model's prompts with `estimator`."""
         self._estimator = estimator
-        self._configured: dict[str, int] = {}
-        self._learnt: dict[str, int] = {}
-        self._whole: dict[str, tuple[int, int]] = {}
-        self._warned: set[str] = set()
+        self._model = model
+        self._configured = self._learnt = 0
+        self._whole: tuple[int, int] | None = None
+        self._is_warned = False
 
-    def known(self, model: str) -> int:
-        """Return the tokens that a model takes, as far as prompts to it showed; 0 for unknown."""
-        return self._learnt.get(model) or self._configured.get(model, 0)
+    @property
+    def known(self) -> int:
+        """Tokens that the model takes, as far as prompts to the model showed, or 0 if unknown."""
+        return self._learnt or self._configured
 
     def stream(
         self,
-        model: str,
         request: ModelRequest,
         configured: int,
         ask: Callable[[ModelRequest], Generator[Chunk]],
         on_status: Callable[[str], None] | None,
         shortener: Shortener | None = None,
     ) -> Generator[Chunk]:
-        """Yield the reply to a prompt, shortened until it fits.
+        """Yield the reply to a prompt, shortened until the prompt fits.
 
         A prompt that does not fit is written anew by its `shortener`, as often as that has
         something to summarise. The remainder is cut.
 
         Args:
-            model: Name of the model.
             request: The request.
-            configured: Tokens of its window; 0 where that is not known.
+            configured: Tokens of the window; 0 where that is not known.
             ask: Makes the call.
             on_status: Receives a short text when the prompt is shortened.
             shortener: Writes the prompt anew; None to cut it only.
@@ -95,59 +93,57 @@ class Windows:
         Raises:
             ModelError: What `ask` raises; of kind ``context_overflow``, if the prompt cannot fit.
         """
-        self._configured[model] = configured
+        self._configured = configured
         wanted = request
         for tries_left in reversed(range(_MOST_TRIES)):
-            wanted, fitting = self._fitting(model, wanted, shortener)
-            pieces = self._noting(model, fitting, ask(fitting), shortener)
+            wanted = self._shortened(wanted, shortener)
+            fitting = self._cut(wanted)
+            pieces = self._noting(fitting, ask(fitting), shortener)
             refusal = yield from _unless_too_long(pieces)
             if refusal is None:
                 return
             if not tries_left:
                 raise refusal
-            self._learn(model, fitting, refusal)
+            tokens = self._tokens(fitting.messages)
+            self._learnt = min(window_of(refusal, tokens), self._learnt or tokens)
             if on_status is not None:
                 on_status("the conversation is shortened to fit the model's window")
 
-    def _fitting(
-        self, model: str, request: ModelRequest, shortener: Shortener | None
-    ) -> tuple[ModelRequest, ModelRequest]:
-        """Return the request as its writer shortened it, and as it is sent."""
-        window = self.known(model)
-        limit, count = int(window * _MARGIN), partial(self._tokens, model)
-        if not window or count(request.messages) <= limit:
-            return request, request
-        while shortener is not None and count(request.messages) > limit:
+    def _shortened(self, request: ModelRequest, shortener: Shortener | None) -> ModelRequest:
+        """Return the request as the writer of the prompt can shorten it."""
+        while shortener is not None and not self._fits(request):
             shorter = shortener.shorter()
             if shorter is None:
                 shortener.warn(
                     "The conversation is longer than the model's window of about"
-                    f" {window:,} tokens: the model reads parts of it cut short."
+                    f" {self.known:,} tokens: the model reads parts of it cut short."
                 )
                 break
             request = replace(request, messages=shorter)
-        if count(request.messages) <= limit:
-            return request, request
-        return request, replace(request, messages=fitted(request.messages, limit, count))
+        return request
+
+    def _cut(self, request: ModelRequest) -> ModelRequest:
+        """Return the request as it is sent."""
+        if self._fits(request):
+            return request
+        limit = int(self.known * _MARGIN)
+        return replace(request, messages=fitted(request.messages, limit, self._tokens))
+
+    def _fits(self, request: ModelRequest) -> bool:
+        return not self.known or self._tokens(request.messages) <= int(self.known * _MARGIN)
 
     def _noting(
-        self,
-        model: str,
-        request: ModelRequest,
-        pieces: Generator[Chunk],
-        shortener: Shortener | None,
+        self, request: ModelRequest, pieces: Generator[Chunk], shortener: Shortener | None
     ) -> Generator[Chunk]:
-        """Yield a reply; learn the window if its server read far less than was sent."""
+        """Yield a reply, and learn the window if the server read far less than the prompt."""
         with closing(pieces):
             for piece in pieces:
                 yield piece
                 if piece.finish is not None and piece.usage is not None:
-                    self._compare(model, request, piece.usage.prompt_tokens, shortener)
+                    self._compare(request, piece.usage.prompt_tokens, shortener)
 
-    def _compare(
-        self, model: str, request: ModelRequest, read: int, shortener: Shortener | None
-    ) -> None:
-        """Compare the tokens that a server read with the estimate, and with a prompt before it.
+    def _compare(self, request: ModelRequest, read: int, shortener: Shortener | None) -> None:
+        """Compare the tokens that a server read with the estimate, and with an earlier prompt.
 
         The second comparison is for prompts with tools, which the estimates leave out: their share
         is large in a short prompt alone. Prompts with images are not compared: each server counts
@@ -155,40 +151,33 @@ class Windows:
         """
         if has_images(request.messages):
             return
-        counted, estimated = (
-            self._estimator.count(request.messages),
-            self._tokens(model, request.messages),
-        )
-        before = self._whole.get(model)
+        counted, estimated = self._estimator.count(request.messages), self._tokens(request.messages)
+        before = self._whole
         if before is not None and min(read, estimated) >= _NOTED_TOKENS:
             grown = before[1] + (counted - before[0]) * _LEAST_GROWTH
             is_little = read < estimated * _NOTED_SHARE and read < grown
             # A server that has read more has no window as small as that.
             if is_little and read > before[1] * _CUT_SHARE:
-                self._note_cut(model, read, estimated, shortener)
+                self._note_cut(read, estimated, shortener)
                 return
         if before is None or counted > before[0]:
-            self._whole[model] = (counted, read)
+            self._whole = (counted, read)
 
-    def _note_cut(self, model: str, read: int, sent: int, shortener: Shortener | None) -> None:
-        self._learnt[model] = max(min(read, self.known(model) or read), _SMALLEST_WINDOW)
-        if shortener is not None and model not in self._warned:
-            self._warned.add(model)
+    def _note_cut(self, read: int, sent: int, shortener: Shortener | None) -> None:
+        self._learnt = max(min(read, self.known or read), _SMALLEST_WINDOW)
+        if shortener is not None and not self._is_warned:
+            self._is_warned = True
             shortener.warn(
                 f"The model's server read {read:,} of about {sent:,} tokens: it drops the beginning"
                 " of long prompts. The conversation is kept shorter from now on."
             )
 
-    def _learn(self, model: str, request: ModelRequest, refusal: ModelError) -> None:
-        tokens = self._tokens(model, request.messages)
-        self._learnt[model] = min(window_of(refusal, tokens), self._learnt.get(model, tokens))
-
-    def _tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
-        return self._estimator.estimate(model, messages, "").prompt_tokens
+    def _tokens(self, messages: Sequence[ChatMessage]) -> int:
+        return self._estimator.estimate(self._model, messages, "").prompt_tokens
 
 
 def _unless_too_long(pieces: Generator[Chunk]) -> Generator[Chunk, None, ModelError | None]:
-    """Yield the pieces of a reply; return the error of a prompt that is too long."""
+    """Yield the pieces of a reply. Return the error of a prompt that is too long."""
     is_begun = False
     try:
         with closing(pieces):
@@ -259,7 +248,7 @@ def _cut(message: ChatMessage, limit_chars: int, *, is_whole: bool) -> ChatMessa
 
 
 def _without_oldest(messages: Sequence[ChatMessage]) -> list[ChatMessage] | None:
-    """Return messages without the oldest turn; None if only the newest one is left.
+    """Return messages without the oldest turn, or None if only the newest turn is left.
 
     A turn begins with a user's message, so a call never loses its result.
     """

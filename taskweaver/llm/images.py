@@ -1,4 +1,4 @@
-"""Images in chats: sent where a model takes them, else replaced by the text that describes them.
+"""Images in chats: sent where a model takes images, else replaced by texts that describe them.
 
 An image part is written by `taskweaver.llm.types.image_part`. It may stand in a user's message, or
 in the message of a tool's result; only some protocols take images there.
@@ -71,7 +71,7 @@ def is_image(part: Mapping[str, Any]) -> bool:
 
 
 def _following(results: Sequence[Sequence[Mapping[str, Any]]]) -> Iterator[ChatMessage]:
-    """Yield the message with the images of a block of results; none without images."""
+    """Yield the message with the images of a block of results, if there are images."""
     images = [(number, image) for number, some in enumerate(results, 1) for image in some]
     if images:
         named = "; ".join(
@@ -104,7 +104,7 @@ def _described(message: ChatMessage) -> ChatMessage:
 
 
 def _with(message: ChatMessage, parts: Sequence[dict[str, Any]]) -> ChatMessage:
-    """Return a message with these parts; as text where they are texts alone."""
+    """Return a message with other parts, as text if all parts are texts."""
     if any(map(is_image, parts)):
         return {**message, "content": list(parts)}
     text = "\n".join(str(part.get("text", "")) for part in parts)

@@ -1,4 +1,4 @@
-"""Prompts and replies of a session: the newest in memory, all of them in a file where wanted."""
+"""Prompts and replies of a session: the newest in memory, and all in a file where wanted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ class PromptRecord:
 
 @dataclass(slots=True)
 class CallLog:
-    """The model calls of a session; thread-safe.
+    """The model calls of a session. Thread-safe.
 
     Attributes:
         round_id: The newest round.
@@ -98,7 +98,7 @@ class CallLog:
     _file: Path | None = None
 
     def write_to(self, file: Path) -> None:
-        """Append each further call to a file as a line of JSON, readable by its owner alone."""
+        """Append each further call to a file as a line of JSON, readable by the owner alone."""
         self._file = file
 
     def records(self, round_id: str | None = None) -> list[PromptRecord]:
@@ -120,21 +120,13 @@ class CallLog:
             self._count += 1
             record = PromptRecord(number=self._count, **facts)
             self._records.append(record)
-            if self._file is not None:
-                self._write(self._file, record)
-
-    def _write(self, file: Path, record: PromptRecord) -> None:
-        """Append a call to the file; one that cannot be written does not end a round."""
-        try:
-            _append(file, record)
-        except OSError as error:
-            self._file = None
-            self.problem = f"{file} cannot be written: {error.strerror or error}"
-
-
-def now() -> datetime:
-    """Return the time."""
-    return datetime.now(UTC)
+            if self._file is None:
+                return
+            try:
+                _append(self._file, record)
+            except OSError as error:  # that does not end a round
+                self.problem = f"{self._file} cannot be written: {error.strerror or error}"
+                self._file = None
 
 
 def _append(file: Path, record: PromptRecord) -> None:

@@ -1,4 +1,4 @@
-"""Replies as providers sent them: reasoning, signatures and ids that go back to their origin only.
+"""Replies as sent by providers: reasoning, signatures and ids, which go back to the origin only.
 
 A record is plain data: ``origin`` names dialect, address and model; ``ids`` are the provider's ids
 of the calls, in order; ``items`` are the parts of the reply in the provider's own format.
@@ -53,7 +53,7 @@ def restored(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
 
 
 def _restore(message: ChatMessage, record: Mapping[str, Any]) -> dict[str, str]:
-    """Put a record and its ids into a message; return the ids by those they replace."""
+    """Put a record and the record's ids into a message, and return the ids by the replaced ids."""
     calls, ids = message.get("tool_calls", []), record["ids"]
     if len(calls) != len(ids):
         return {}  # calls were dropped: the record describes another message

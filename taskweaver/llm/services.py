@@ -15,13 +15,12 @@ from urllib.parse import urlsplit
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.base import CompletionService, EmbeddingService
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.facts.endpoint_facts import EndpointFacts
-from taskweaver.llm.fitting import Windows
+from taskweaver.llm.facts import EndpointFacts
+from taskweaver.llm.fitting import ModelWindow
+from taskweaver.llm.providers.abilities import FORMS, FormLadder, ImageSupport, first_form, fixed
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.forms import FORMS, FormLadder, first_form, fixed
 from taskweaver.llm.providers.function import FunctionService
-from taskweaver.llm.providers.image_support import ImageSupport
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
@@ -43,7 +42,7 @@ ModelFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model with its retry policy and prices.
+    """A model with retry policy and prices.
 
     Attributes:
         service: The model.
@@ -66,7 +65,7 @@ class Model:
     window: int = 0
 
     def window_for(self, request: ModelRequest) -> int:
-        """Return the tokens of prompt and reply that fit; 0 where that is not known.
+        """Return the tokens of prompt and reply that fit, or 0 if unknown.
 
         The model's server may be asked for them, once, and not for short prompts.
         """
@@ -76,13 +75,12 @@ class Model:
 
 
 class ModelServices:
-    """Owner of an application's models; thread-safe, a context manager.
+    """Owner of an application's models, a context manager. Thread-safe.
 
     Attributes:
         estimator: Estimates tokens for all of them.
         meter: Admits calls, and adds up their consumption.
         tracing: Records calls.
-        windows: Cuts prompts to the windows of the models.
     """
 
     def __init__(
@@ -104,7 +102,7 @@ class ModelServices:
         self.tracing = tracing or Tracing()
         self.estimator = TokenEstimator()
         self.meter = Meter()
-        self.windows = Windows(self.estimator)
+        self._windows: dict[str, ModelWindow] = {}
         self._src = src
         self._function = function
         self._on_new_host = on_new_host
@@ -147,7 +145,7 @@ class ModelServices:
         return f"model: {model.service.model} ({model.reason})"
 
     def get(self, alias: str = "") -> CompletionService:
-        """Return the main model, or that of an alias in ``ext_llms.llm_configs``.
+        """Return the main model, or the model of an alias in ``ext_llms.llm_configs``.
 
         Raises:
             ModelError: Of kind ``configuration``, if the alias is unknown or the model cannot
@@ -156,7 +154,7 @@ class ModelServices:
         return self.model(alias).service
 
     def model(self, alias: str = "") -> Model:
-        """Return a model with how it is dealt with.
+        """Return a model with retry policy, prices and abilities.
 
         Raises:
             ModelError: As `get`.
@@ -166,13 +164,17 @@ class ModelServices:
                 self._models[alias] = self._make(self._config(alias))
             return self._models[alias]
 
+    def window(self, name: str) -> ModelWindow:
+        """Return the window of the model of a name, to which prompts are cut."""
+        return self._windows.setdefault(name, ModelWindow(self.estimator, name))
+
     @property
     def aliases(self) -> list[str]:
         """Names of the further models in ``ext_llms.llm_configs``."""
         return list(self._src.get_dict("ext_llms.llm_configs"))
 
     def embedding(self) -> EmbeddingService | None:
-        """Return the embedding model; None when none is configured.
+        """Return the embedding model, or None if not configured.
 
         Raises:
             ModelError: Of kind ``configuration``, if it cannot be reached as configured.
@@ -194,7 +196,7 @@ class ModelServices:
         return ModelOrigin("openai" if embedding is None else "mock")
 
     def close(self) -> None:
-        """Close all models; they may be asked for again."""
+        """Close all models, which may be asked for again."""
         with self._lock:
             models, self._models = self._models, {}
             embedding, self._embedding = self._embedding, None
@@ -286,7 +288,7 @@ class ModelServices:
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
 
     def _note_host(self, endpoint: Endpoint) -> bool:
-        """Report a host that was not called before; return whether it is one."""
+        """Report a host that was not called before, and return whether the host is new."""
         is_new = is_first_call(endpoint.api_base)
         if is_new:
             self._on_new_host(f"first call to the model host {_place(endpoint)}")
@@ -326,7 +328,7 @@ def _has_base(src: AppConfigSource, own: Mapping[str, Any]) -> bool:
 
 
 def _is_meant(src: AppConfigSource, own: Mapping[str, Any], name: str) -> bool:
-    """Return whether a key is set for an alias: by itself, or for the provider it chooses.
+    """Return whether a key is set for an alias, by the alias or for the provider of the alias.
 
     Keys of a provider go to the provider's own address only.
     """

@@ -21,19 +21,19 @@ def repair(text: str) -> str:
 
 
 class SurrogateJoiner:
-    """Repairs text that comes in pieces, also when a pair is cut between two of them."""
+    """Repairs text that comes in pieces, also when a pair is cut between two pieces."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, text: str) -> str:
-        """Return the complete characters; a high surrogate at the end waits for its partner."""
+        """Return the complete characters. A high surrogate at the end waits for the partner."""
         text, self._held = self._held + text, ""
         if not text.isascii() and _IS_HIGH.search(text):
             text, self._held = text[:-1], text[-1]
         return repair(text)
 
     def finish(self) -> str:
-        """Return the replacement of a half that never found its partner, or nothing."""
+        """Return the replacement of a half that never found a partner, or nothing."""
         held, self._held = self._held, ""
         return REPLACEMENT if held else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NotRequired, TypedDict
 
 from taskweaver.utils.system.cancel import CancelToken
@@ -48,7 +48,7 @@ class ToolCall:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the call as messages carry it."""
+        """Return the call in the form of messages."""
         function = {"name": self.name, "arguments": self.arguments}
         return {**self.extra, "id": self.id, "type": "function", "function": function}
 
@@ -69,7 +69,7 @@ class CallDelta:
 
 
 class ChatMessage(TypedDict):
-    """One message of a chat; `content` is text, or text and image parts; None with calls alone.
+    """One message of a chat. `content` is text, or text and image parts, or None with calls alone.
 
     The content of a tool's result may hold image parts (`image_part`) as that of the user's
     messages may: a dialect whose protocol takes images in results sends them there, without the
@@ -153,27 +153,22 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         known = [cost for cost in (self.cost, other.cost) if cost is not None]
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            sum(known) if known else None,
-            self.calls + other.calls,
-            self.is_estimated or other.is_estimated,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
+        total = self._counted(other, 1)
+        return replace(
+            total,
+            cost=sum(known) if known else None,
+            is_estimated=self.is_estimated or other.is_estimated,
         )
 
     def __sub__(self, other: Usage) -> Usage:
         cost = None if self.cost is None else self.cost - (other.cost or 0.0)
-        return Usage(
-            self.prompt_tokens - other.prompt_tokens,
-            self.completion_tokens - other.completion_tokens,
-            cost,
-            self.calls - other.calls,
-            self.is_estimated,
-            self.cached_tokens - other.cached_tokens,
-            self.reasoning_tokens - other.reasoning_tokens,
-        )
+        return replace(self._counted(other, -1), cost=cost)
+
+    def _counted(self, other: Usage, sign: int) -> Usage:
+        """Return the tokens and calls of both, with the counts of `other` times `sign`."""
+        names = "prompt_tokens completion_tokens calls cached_tokens reasoning_tokens".split()
+        counts = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
+        return replace(self, **counts)
 
 
 def _ignore(_body: Mapping[str, Any]) -> None:

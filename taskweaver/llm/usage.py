@@ -1,4 +1,4 @@
-"""Consumption of calls: the server's figures, or estimates calibrated by them."""
+"""Consumption of calls: the server's figures, or estimates calibrated by such figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CACHED_MESSAGES = 8192
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a million tokens; None when they are not configured.
+    """Prices of a million tokens, None if not configured.
 
     Attributes:
         prompt: Price of prompts.
@@ -40,7 +40,7 @@ class Prices:
         return self.prompt is not None and self.completion is not None
 
     def apply(self, usage: Usage) -> Usage:
-        """Return `usage` with its cost."""
+        """Return `usage` with the cost."""
         if self.prompt is None and self.completion is None:
             return usage
         full = self.prompt or 0.0
@@ -52,11 +52,11 @@ class Prices:
 
 
 class Meter:
-    """Meter of calls: admits them and receives their consumption; this one admits all at once."""
+    """Meter of calls: admits calls and receives the consumption. This meter admits all at once."""
 
     @contextmanager
     def call(self, cancel: CancelToken) -> Iterator[None]:  # noqa: ARG002 - for those that wait
-        """Surround a call; waiting ends when it is cancelled.
+        """Surround a call. Waiting ends when the call is cancelled.
 
         Args:
             cancel: Gives the call up.
@@ -68,7 +68,7 @@ class Meter:
 
 
 class TokenEstimator:
-    """Estimates tokens, calibrated per model by what its server reports; thread-safe.
+    """Estimator of tokens, calibrated per model by the server's reports. Thread-safe.
 
     A message is counted once, so an estimate of a conversation counts only its new messages.
     Learning counts a whole prompt, so it happens at the first, second, fourth, eighth ... call of
@@ -137,7 +137,7 @@ class TokenEstimator:
 
 
 def _text(message: ChatMessage) -> str | list[dict[str, Any]]:
-    """Return the content of a message, with its calls; of one with a record the record."""
+    """Return the content of a message, with the calls, or the record of a message with a record."""
     if record := message.get("record"):
         return json.dumps(record["items"], ensure_ascii=False)
     content = message["content"] or ""
@@ -150,7 +150,7 @@ def _text(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 
 class UsageLedger:
-    """Adds up usage; thread-safe. That of a branch is added to its session's as well."""
+    """Sum of usage. Usage of a branch is added to the session's as well. Thread-safe."""
 
     def __init__(self, session: UsageLedger | None = None) -> None:
         self._session = session

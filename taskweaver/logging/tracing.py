@@ -19,7 +19,7 @@ from taskweaver.logging.spans import AGENT, CONVERSATION, Operation, Span, Value
 from taskweaver.logging.telemetry import Telemetry, attached
 from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 from taskweaver.utils.text import estimate_tokens
 
 SpanStatus = Literal["OK", "ERROR"]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.module_config import ModuleConfig
-from taskweaver.utils.file_system.links import absolute_path
+from taskweaver.utils.files import absolute_path
 from taskweaver.utils.redact import register_secret
 
 _TIMEOUT_S = 30.0

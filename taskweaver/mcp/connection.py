@@ -23,7 +23,7 @@ from taskweaver.mcp.errors import ServerFailed
 from taskweaver.mcp.tools import RawTool
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.markup.characters import without_steering
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system.network import tls_context
 from taskweaver.utils.text import shorten
 
 _MAX_TOOLS = 500

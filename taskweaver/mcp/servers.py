@@ -23,7 +23,7 @@ from taskweaver.mcp.errors import ServerFailed, ToolFailed
 from taskweaver.mcp.known_tools import KnownTools
 from taskweaver.mcp.results import parts_of
 from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 _END_WAIT_S = 2.0
 _KNOWN_FILE = "mcp_tools.json"

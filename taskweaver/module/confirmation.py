@@ -1,4 +1,4 @@
-"""Confirmation by a person before something runs. Without an answer, it does not run.
+"""Confirmation by a person before something runs. Without an answer, nothing runs.
 
 A session has one `Confirmations`, at ``session.event_emitter.confirmations``. A program that can
 ask a person sets its `handler`; `AnsweredElsewhere` is the handler for programs whose answer
@@ -32,7 +32,7 @@ class Confirmation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class EditedContent:
-    """An answer that allows this content in place of the one that was asked about, this once."""
+    """An answer that allows this content in place of the requested content, this once."""
 
     content: str
 
@@ -62,7 +62,7 @@ class ConfirmationRequest:
     is_editable: bool = False
 
     def diff(self) -> str:
-        """Return the changes since the previous version, as a unified diff; empty for none."""
+        """Return the changes since the previous version, as a unified diff, or an empty text."""
         if not self.previous:
             return ""
         before, after = self.previous.splitlines(), self.content.splitlines()
@@ -93,7 +93,7 @@ class ConfirmationHandler(Protocol):
     def request_confirmation(
         self, request: ConfirmationRequest, timeout_s: float
     ) -> ConfirmationReply | None:
-        """Return the answer, or None when none came in time. Called in the round's thread."""
+        """Return the answer, or None without an answer in time. Called in the round's thread."""
 
 
 class OriginalConfirmationHandler(Protocol):
@@ -118,14 +118,14 @@ class Confirmations:
 
     def __init__(
         self,
-        tell: Callable[[str, ConfirmationRequest, ConfirmationReply | None], None],
+        tell: Callable[[ConfirmationRequest, ConfirmationReply | None], None],
         log: Callable[[str], None],
         round_id: Callable[[], str],
     ) -> None:
         """Allow nothing yet.
 
-        `tell` receives ``request`` and ``response``, with the answer; `round_id` returns the id of
-        the open round, for handlers of the original's form.
+        `tell` receives a request, first without an answer and then with the answer; `round_id`
+        returns the id of the open round, for handlers of the original's form.
         """
         self.handler: AnyConfirmationHandler | None = None
         self._tell = tell
@@ -142,7 +142,7 @@ class Confirmations:
         return self.allowed_content(request, timeout_s) is not None
 
     def allowed_content(self, request: ConfirmationRequest, timeout_s: float) -> str | None:
-        """Return the content that a person allows, None for a no; raises as `ask`.
+        """Return the content that a person allows, None for a no. Raises as `ask`.
 
         It is that of the request, unless that is editable and the person changed it.
         """
@@ -155,7 +155,7 @@ class Confirmations:
         expect = getattr(self.handler, "expect", None)
         if expect is not None:  # its answer may come as soon as listeners hear of the request
             expect(request)
-        self._tell("request", request, None)
+        self._tell(request, None)
         answer: ConfirmationReply = Confirmation.no
         try:
             answer = self._answer(request, timeout_s)
@@ -166,7 +166,7 @@ class Confirmations:
             self._log(str(failed))
             raise failed from error
         finally:
-            self._tell("response", request, answer)
+            self._tell(request, answer)
         if isinstance(answer, EditedContent):
             return answer.content
         if answer is Confirmation.always:
@@ -233,7 +233,9 @@ class AnsweredElsewhere:
             return self._open.pop(request.id)
 
     def provide_confirmation(self, request_id: str, answer: ConfirmationReply) -> bool:
-        """Answer a request; return whether it was open. A closed one cannot be answered.
+        """Answer a request, and return whether the request was open.
+
+        Closed requests take no answer.
 
         Raises:
             ValueError: If the answer has another content, and the request is not editable.
@@ -249,7 +251,7 @@ class AnsweredElsewhere:
             return True
 
     def wait_for_request(self, timeout_s: float) -> ConfirmationRequest | None:
-        """Return a request that is open, waiting for one; None when none comes in time."""
+        """Return an open request, waiting for a request, or None without a request in time."""
         with self._changed:
             self._changed.wait_for(lambda: self.requests, timeout_s)
             return next(iter(self.requests.values()), None)

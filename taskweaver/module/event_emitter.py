@@ -1,4 +1,4 @@
-"""The one emitter of a session: roles write posts through it, listeners hear of it.
+"""Events of a session, and the one emitter, which roles write to and listeners hear.
 
 Events are handled in order, in the thread of the round; see `lanes` for work side by side. A
 listener that raises is logged and heard of again with the next event: listening never steers the
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.attachment import Attachment, AttachmentType
@@ -20,36 +21,156 @@ from taskweaver.memory.post import Post
 from taskweaver.module.confirmation import (
     AnyConfirmationHandler,
     Confirmation,
-    ConfirmationHandler,
     ConfirmationReply,
     ConfirmationRequest,
     Confirmations,
     EditedContent,
 )
-from taskweaver.module.events import (
-    EventScope,
-    EventType,
-    PostEventType,
-    RoundEventType,
-    SessionEventHandler,
-    SessionEventHandlerBase,
-    SessionEventType,
-    TaskWeaverEvent,
-)
+from taskweaver.module.confirmation import ConfirmationHandler as ConfirmationHandler
 from taskweaver.module.lanes import in_turn
 
-__all__ = [
-    "ConfirmationHandler",
-    "EventScope",
-    "PostEventProxy",
-    "PostEventType",
-    "RoundEventType",
-    "SessionEventEmitter",
-    "SessionEventHandler",
-    "SessionEventHandlerBase",
-    "SessionEventType",
-    "TaskWeaverEvent",
-]
+_branch: ContextVar[str] = ContextVar("branch", default="")
+_listening: ContextVar[tuple[_BlockListener, ...]] = ContextVar("listening", default=())
+_round: ContextVar[str] = ContextVar("round", default="")
+
+
+class EventScope(Enum):
+    """Subject of an event: session, round or post."""
+
+    session = "session"
+    round = "round"
+    post = "post"
+
+
+class SessionEventType(Enum):
+    """Events of a session."""
+
+    session_start = "session_start"
+    session_end = "session_end"
+    session_new_round = "session_new_round"
+
+
+class RoundEventType(Enum):
+    """Events of a round.
+
+    `msg` of ``round_start`` is the query, of ``round_error`` the reason, of ``round_warning`` the
+    failure despite which the round continues.
+    """
+
+    round_start = "round_start"
+    round_end = "round_end"
+    round_error = "round_error"
+    round_warning = "round_warning"
+    round_new_post = "round_new_post"
+
+
+class PostEventType(Enum):
+    """Events of a post, with the `extra` noted here.
+
+    ``post_start`` and ``post_send_to_update``: ``{"role"}``. ``post_message_update``: `msg` is
+    new text, ``{"is_end"}``; ``post_message_restart``: the text so far was a draft and the message
+    begins again. ``post_attachment_update``: `msg` is new text,
+    ``{"type", "extra", "id", "is_end"}``, with ``replaces`` where it takes the place of the text so
+    far. ``post_execution_output``: ``{"stream", "text"}``.
+    ``post_status_update`` and ``post_error``: `msg`. ``post_confirmation_request``: `msg` is the
+    code or call to allow, ``{"id", "kinds", "code"}``; ``post_confirmation_response``: `msg` is the
+    answer, ``{"id", "kinds", "approved"}``, with ``code`` where a person changed it.
+    """
+
+    post_start = "post_start"
+    post_end = "post_end"
+    post_error = "post_error"
+    post_status_update = "post_status_update"
+    post_send_to_update = "post_send_to_update"
+    post_message_update = "post_message_update"
+    post_message_restart = "post_message_restart"
+    post_attachment_update = "post_attachment_update"
+    post_execution_output = "post_execution_output"
+    post_confirmation_request = "post_confirmation_request"
+    post_confirmation_response = "post_confirmation_response"
+
+
+EventType = SessionEventType | RoundEventType | PostEventType
+
+
+def current_branch() -> str:
+    """Return the branch on which this context works, or an empty text outside of a round."""
+    return _branch.get()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWeaverEvent:
+    """An event of a session.
+
+    `round_id` is None for a session event, `post_id` for session and round events; for `msg` and
+    `extra` see the event types. `branch` is the branch of the session on which it happened; empty
+    outside of a round.
+    """
+
+    scope: EventScope
+    t: EventType
+    round_id: str | None
+    post_id: str | None
+    msg: str
+    extra: dict[str, Any] = field(default_factory=dict)
+    branch: str = field(default_factory=_branch.get)
+
+
+@contextmanager
+def on_branch(name: str) -> Iterator[None]:
+    """Have the events of this context happen on a branch."""
+    token = _branch.set(name)
+    try:
+        yield
+    finally:
+        _branch.reset(token)
+
+
+@runtime_checkable
+class SessionEventHandler(Protocol):
+    """Whoever listens. Called in the thread where the event happens, in order."""
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Handle an event."""
+
+
+class SessionEventHandlerBase:
+    """A handler that dispatches events by scope. Override the methods of interest."""
+
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Pass an event to the method of the event's scope."""
+        if isinstance(event.t, SessionEventType):
+            self.handle_session(event.t, event.msg, event.extra)
+        elif isinstance(event.t, RoundEventType):
+            self.handle_round(event.t, event.msg, event.extra, event.round_id or "")
+        else:
+            self.handle_post(
+                event.t, event.msg, event.extra, event.post_id or "", event.round_id or ""
+            )
+
+    def handle_session(self, type: SessionEventType, msg: str, extra: Any, **kwargs: Any) -> None:
+        """Handle a session event."""
+
+    def handle_round(
+        self,
+        type: RoundEventType,
+        msg: str,
+        extra: Any,
+        round_id: str,
+        **kwargs: Any,
+    ) -> None:
+        """Handle a round event."""
+
+    def handle_post(
+        self,
+        type: PostEventType,
+        msg: str,
+        extra: Any,
+        post_id: str,
+        round_id: str,
+        **kwargs: Any,
+    ) -> None:
+        """Handle a post event."""
 
 
 @dataclass(slots=True)
@@ -137,7 +258,7 @@ class PostEventProxy:
         self._tell(PostEventType.post_error, msg, {})
 
     def end(self, msg: str = "") -> Post:
-        """Finish the post and return it."""
+        """Finish the post and return the post."""
         self._tell(PostEventType.post_end, msg, {})
         return self.post
 
@@ -150,13 +271,9 @@ class _BlockListener:
         self.rounds: set[str] = set()
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Pass an event on, unless it is of another round."""
+        """Pass an event on, unless the event is of another round."""
         if event.round_id is None or event.round_id in self.rounds:
             self._handler.handle(event)
-
-
-_listening: ContextVar[tuple[_BlockListener, ...]] = ContextVar("listening", default=())
-_round: ContextVar[str] = ContextVar("round", default="")
 
 
 class SessionEventEmitter:
@@ -172,7 +289,7 @@ class SessionEventEmitter:
 
     @property
     def _round_id(self) -> str | None:
-        """The open round of this context; of a thread without one, the only one that is open."""
+        """The open round of this context, or the only open round for a thread without a round."""
         own = _round.get()
         if own in self._open:
             return own
@@ -180,7 +297,7 @@ class SessionEventEmitter:
 
     @property
     def confirmation_handler(self) -> AnyConfirmationHandler | None:
-        """The handler that asks a person before something runs; None for none."""
+        """The handler that asks a person before something runs, or None."""
         return self.confirmations.handler
 
     @confirmation_handler.setter
@@ -188,9 +305,9 @@ class SessionEventEmitter:
         self.confirmations.handler = handler
 
     def _tell_confirmation(
-        self, what: str, request: ConfirmationRequest, answer: ConfirmationReply | None
+        self, request: ConfirmationRequest, answer: ConfirmationReply | None
     ) -> None:
-        is_request = what == "request"
+        is_request = answer is None
         kind = (
             PostEventType.post_confirmation_request
             if is_request
@@ -212,7 +329,7 @@ class SessionEventEmitter:
             self._logger.warning(text)
 
     def register(self, handler: SessionEventHandler, *, is_first: bool = False) -> None:
-        """Send `handler` every event from now on, last or, with `is_first`, before all others."""
+        """Send `handler` every event from now on, last or, with `is_first`, first."""
         self._handlers.insert(0 if is_first else len(self._handlers), handler)
 
     def unregister(self, handler: SessionEventHandler) -> None:
@@ -235,7 +352,7 @@ class SessionEventEmitter:
             _listening.reset(token)
 
     def emit(self, event: TaskWeaverEvent) -> None:
-        """Send an event to every listener, when its turn comes."""
+        """Send an event to every listener, in turn."""
         in_turn(partial(self._send, event), waits=False)
 
     def _send(self, event: TaskWeaverEvent) -> None:
@@ -252,7 +369,7 @@ class SessionEventEmitter:
         self.emit(TaskWeaverEvent(EventScope.session, type, None, None, msg))
 
     def start_round(self, round_id: str, query: str = "") -> None:
-        """Open a round; posts of this context belong to it from now on."""
+        """Open a round, to which posts of this context belong from now on."""
         self._open.append(round_id)
         _round.set(round_id)
         for listener in _listening.get():
@@ -298,7 +415,7 @@ class SessionEventEmitter:
 
     @contextmanager
     def post(self, send_from: str) -> Iterator[PostEventProxy]:
-        """Write a post inside the block; an exception becomes the post's error."""
+        """Write a post inside the block. An exception becomes the post's error."""
         proxy = self.create_post_proxy(send_from)
         try:
             yield proxy

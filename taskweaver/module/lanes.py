@@ -26,7 +26,7 @@ class _Shown(Future[T]):
         self._work = work
 
     def do(self) -> None:
-        """Do it, and keep its result."""
+        """Do the work, and keep the result."""
         if self.set_running_or_notify_cancel():
             try:
                 self.set_result(self._work())
@@ -41,7 +41,7 @@ _lane: ContextVar[_Lane | None] = ContextVar("lane", default=None)
 
 
 def in_turn(work: Callable[[], T], *, waits: bool = True) -> T | None:
-    """Do work in front of the user: at once, or in a lane when its turn comes.
+    """Do work in front of the user: at once, or in a lane in turn.
 
     Args:
         work: The work.
@@ -56,7 +56,7 @@ def in_turn(work: Callable[[], T], *, waits: bool = True) -> T | None:
 
 
 def side_by_side(works: Sequence[Callable[[], T]], cancel: Callable[[], None]) -> list[Future[T]]:
-    """Do works side by side, and return how each ended, in their order; all have ended then.
+    """Do works side by side until all have ended, and return how each ended, in order.
 
     Args:
         works: The works.

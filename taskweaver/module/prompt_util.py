@@ -1,4 +1,4 @@
-"""Delimiters in text, under the names roles have used for long; see `taskweaver.utils.text`."""
+"""Delimiters in text, under the original's names. See `taskweaver.utils.text`."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class PromptUtil:
 
     @staticmethod
     def remove_parts(text: str, delimiter: Delimiter) -> str:
-        """Return `text` without the delimiters and the text between them."""
+        """Return `text` without the delimiters and the text between the delimiters."""
         start, end = map(re.escape, delimiter)
         return re.sub(f"{start}.*?{end}", "", text, flags=re.DOTALL)
 
     @staticmethod
     def remove_delimiter(text: str, delimiter: Delimiter) -> str:
-        """Return `text` without the delimiters; the text between them is kept."""
+        """Return `text` without the delimiters, but with the text between the delimiters."""
         start, end = delimiter
         return text.replace(start, "").replace(end, "")
 
     @staticmethod
     def remove_all_delimiters(text: str) -> str:
-        """Return `text` without any delimiters; the text between them is kept."""
+        """Return `text` without any delimiters, but with the text between the delimiters."""
         for delimiter in PromptUtil.get_all_delimiters():
             text = PromptUtil.remove_delimiter(text, delimiter)
         return text

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 def tracing_decorator(method: Callable[P, R]) -> Callable[P, R]:
-    """Record each call of a method as a span, by the `tracing` of its object."""
+    """Record each call of a method as a span, by the `tracing` of the object."""
 
     @functools.wraps(method)
     def traced(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -37,7 +37,8 @@ from taskweaver.role.forms.reading import last_words, read_reply
 from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
-from taskweaver.role.role import Role, RoleEntry
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.role import Role
 
 _ANSWER_NOW = "Answer now."
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.memory.summaries import CompactedMessage
 from taskweaver.role.files import PicturesOf, no_pictures
 from taskweaver.role.forms.history import image_parts, with_images, with_news
 from taskweaver.role.forms.offer import ActionOffer

@@ -10,7 +10,7 @@ from taskweaver.plugin.context import LogErrorLevel, PluginContext
 
 
 class Plugin(ABC):
-    """Base of plugins; a subclass overrides `__call__`.
+    """Base of plugins, of which a subclass overrides `__call__`.
 
     Attributes:
         name: Name it is called by.

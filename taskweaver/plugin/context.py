@@ -1,7 +1,8 @@
-"""A plugin's access to the session it runs in, and a stand-in for trying a plugin alone."""
+"""A plugin's access to the session, and a stand-in for trying a plugin alone."""
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from abc import ABC, abstractmethod
@@ -11,24 +12,42 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from taskweaver.plugin.artifact import ArtifactType, artifact_bytes
 from taskweaver.plugin.errors import HostCallFailed, PluginError
 from taskweaver.utils.text import wrap_temporal
 
-__all__ = [
-    "Artifact",
-    "ArtifactType",
-    "LogErrorLevel",
-    "PluginContext",
-    "TestPluginContext",
-    "temp_context",
-]
+ArtifactType = Literal["chart", "df", "file", "txt", "svg", "html", "image"]
+"""What an artifact is: a chart's description, a table, or a file of that kind."""
 
 LogErrorLevel = Literal["info", "warning", "error"]
 
 
+def artifact_bytes(type: ArtifactType, val: Any) -> bytes:
+    """Return the bytes of an artifact's file.
+
+    Args:
+        type: ``df`` writes a table (anything with `to_csv`) as CSV; the others write text and
+            bytes as they are, a path as the content of its file, and plain data as JSON.
+        val: The content.
+
+    Raises:
+        OSError: If `val` is a path that cannot be read.
+        TypeError: If `val` cannot be written.
+    """
+    if type == "df" and hasattr(val, "to_csv"):
+        return str(val.to_csv(index=False)).encode()
+    match val:
+        case bytes() | bytearray() | memoryview():
+            return bytes(val)
+        case str():
+            return val.encode("utf-8", "replace")
+        case Path():
+            return val.read_bytes()
+        case _:
+            return json.dumps(val, ensure_ascii=False, indent=2).encode("utf-8", "replace")
+
+
 class PluginContext(ABC):
-    """A plugin's way to its session."""
+    """A plugin's way to the session."""
 
     @property
     @abstractmethod
@@ -53,7 +72,7 @@ class PluginContext(ABC):
         val: Any,
         desc: str | None = None,
     ) -> str:
-        """Write a file for the user and list it with the result of the cell.
+        """Write a file for the user and list the file with the result of the cell.
 
         Args:
             name: Its name.
@@ -73,7 +92,7 @@ class PluginContext(ABC):
     def create_artifact_path(
         self, name: str, file_name: str, type: ArtifactType, desc: str
     ) -> tuple[str, str]:
-        """List a file that the plugin writes itself; return its id and the path to write to."""
+        """List a file that the plugin writes, and return the id and the path to write to."""
 
     @abstractmethod
     def get_session_var(self, variable_name: str, default: str | None = None) -> str | None:
@@ -84,7 +103,7 @@ class PluginContext(ABC):
         """Write a line to the plugin log, which is shown with the result of the cell."""
 
     def call_host(self, name: str, arguments: Mapping[str, Any]) -> Any:  # noqa: ARG002 - none here
-        """Call a function of the application, outside the kernel; return what it returns.
+        """Call a function of the application, outside the kernel, and return the function's result.
 
         Args:
             name: Its name.
@@ -158,7 +177,7 @@ class TestPluginContext(PluginContext):
     def create_artifact_path(
         self, name: str, file_name: str, type: ArtifactType, desc: str
     ) -> tuple[str, str]:
-        """Note a file; return its id and where it is to be written."""
+        """Note a file, and return the id and the path to write to."""
         if Path(file_name).name != file_name:
             raise PluginError(name, f"{file_name!r} is not the name of a file without folders.")
         id_ = f"obj_test_{type}_{len(self.artifacts):04x}"

@@ -16,14 +16,14 @@ from taskweaver.plugin import Plugin, PluginContext, register_plugin
 
 @register_plugin
 class HostFunction(Plugin):
-    """Calls the function of its name; returns its value, and files as paths."""
+    """Calls the function of its name, and returns the value, or files as paths."""
 
     def __init__(self, name: str, ctx: PluginContext, config: Mapping[str, Any]) -> None:
         super().__init__(name, ctx, config)
         self.__doc__ = self.config.get("about")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; arguments that are None and not needed count as left out."""
+        """Call the function. Arguments that are None and not needed count as left out."""
         names, needed = self.config["parameters"], self.config["needed"]
         if len(args) > len(names):
             raise TypeError(f"{self.name}() takes {len(names)} arguments, not {len(args)}")
@@ -41,7 +41,7 @@ class HostFunction(Plugin):
         return values[0] if len(values) == 1 else values or None
 
     def _value(self, part: Mapping[str, Any]) -> Any:
-        """Return a part of a result; a file is written and listed with the result of the cell."""
+        """Return a part of a result. A file is written and listed with the result of the cell."""
         if "file" not in part:
             return part["value"]
         _, path = self.ctx.create_artifact_path(

@@ -1,4 +1,4 @@
-"""A plugin of one file: its description is read from its code, which is not run.
+"""A plugin of one file, whose description is read from the code, which is not run.
 
 The function's signature and docstring hold the description that other plugins have in a YAML
 file. A class derived from `Plugin` is called like its file, and its ``__call__`` has the signature.
@@ -27,7 +27,7 @@ _Definition = _Function | ast.ClassDef
 
 
 def read_one_file(path: Path, source: str) -> PluginEntry | None:
-    """Read a plugin from the Python file that is all of it.
+    """Read a plugin from a Python file that needs no YAML file.
 
     Returns:
         The plugin; None if nothing in the file is decorated with ``@register_plugin``.
@@ -73,7 +73,7 @@ def _is_mark(decorator: ast.expr) -> bool:
 
 
 class _Reader:
-    """Reads the definition a file registers; every error says at which line."""
+    """Reader of the definition that a file registers. Every error names the line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -108,11 +108,10 @@ class _Reader:
             enabled=keywords.get("enabled", True),
             folder=self._path.parent,
             described_in=str(self._path),
-            is_one_file=True,
         )
 
     def _check_import(self, tree: ast.Module) -> None:
-        """Raise if the file imports ``register_plugin`` without using it."""
+        """Raise if the file imports ``register_plugin`` without a use."""
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and _MARK in {name.name for name in node.names}:
                 raise self._fail(node, f"imports {_MARK}, and nothing has the line @{_MARK}.")
@@ -218,7 +217,7 @@ def _parameter(
 
 
 def _returns(annotation: ast.expr | None, doc: Docstring) -> tuple[PluginParameter, ...]:
-    """Return the returned values: the parts of a tuple when the docstring names them."""
+    """Return the returned values: the parts of a tuple when the docstring names the parts."""
     hint = _hint(annotation)
     if hint == "None":
         return ()
@@ -256,7 +255,7 @@ def _hint(annotation: ast.expr | None) -> str:
 
 
 def _shown_default(default: ast.expr) -> str:
-    """Return a default as the stub shows it; a computed or long one is shown as an ellipsis."""
+    """Return a default for the stub, where an ellipsis stands for a computed or long default."""
     text = ast.unparse(default)
     try:
         parsing.literal_value(default)

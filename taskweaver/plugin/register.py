@@ -30,7 +30,7 @@ P = TypeVar("P", bound=Callable[..., Any])
 
 
 class PluginTest(NamedTuple):
-    """A test that comes with a plugin; `run` raises when it fails."""
+    """A test that comes with a plugin. `run` raises when the test fails."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ class PluginTest(NamedTuple):
 
 @dataclass(slots=True)
 class RegisteredPlugin:
-    """A plugin's implementation, as its file defines it.
+    """A plugin's implementation, as defined by the file.
 
     Attributes:
         factory: Makes the plugin: ``factory(name, ctx, config)``.
@@ -79,7 +79,7 @@ def register_plugin(
     examples: str = "",  # noqa: ARG001
     enabled: bool = True,  # noqa: ARG001
 ) -> P | Callable[[P], P]:
-    """Make a class or a function the plugin of its file. A file has exactly one.
+    """Make a class or a function the plugin of the file. A file has exactly one plugin.
 
     The keywords are for plugins without a YAML file. They are read from the source, so they must
     be literals.
@@ -104,7 +104,7 @@ def test_plugin(
     name: str | None = None,  # noqa: PT028 - not a test itself
     description: str | None = None,  # noqa: PT028 - not a test itself
 ) -> Callable[[PluginTestFunction], PluginTestFunction]:
-    """Make a function a test of the plugin in its file: it gets the plugin, and raises to fail.
+    """Make a function a test of the plugin in the file, which gets the plugin, and raises to fail.
 
     Args:
         name: Its name; None takes the function's name.
@@ -126,7 +126,7 @@ test_plugin.__test__ = False  # type: ignore[attr-defined]  # its name makes pyt
 
 
 def collect(source: str, name: str, file_name: str = "") -> RegisteredPlugin:
-    """Run the source of a plugin in a fresh module and return what it registers.
+    """Run the source of a plugin in a fresh module and return the registered plugin.
 
     Raises:
         PluginError: If the source raises, or registers no plugin, or more than one.
@@ -177,7 +177,7 @@ def _factory(definition: Definition, name: str) -> PluginFactory:
 
 
 class _FunctionPlugin(Plugin):
-    """A plugin that is a function; it logs failed calls and looks like the function."""
+    """A plugin that is a function, logs failed calls and looks like the function."""
 
     def __init__(
         self,

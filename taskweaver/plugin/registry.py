@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
+import keyword
 import os
 import threading
 from collections.abc import Iterable, Mapping
@@ -10,20 +12,32 @@ from dataclasses import replace
 from pathlib import Path
 
 from taskweaver.plugin.errors import PluginError
-from taskweaver.plugin.names import problem_of_name
 from taskweaver.plugin.one_file import parsed, read_one_file
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import read_text
 from taskweaver.utils.redact import register_configured
 
+_OF_THE_KERNEL = frozenset({"pd", "np", "plt", "get_ipython", "display", "In", "Out"})
+
 _Stamp = tuple[int, int]
 _Files = Mapping[str, _Stamp]
 _Read = PluginEntry | PluginError | None
 
 
+def problem_of_name(name: str) -> str:
+    """Return why a plugin cannot be called `name`, or an empty text."""
+    if not name.isidentifier() or keyword.iskeyword(name):
+        return f"a plugin's name must be a name Python allows, not {name!r}"
+    if name.startswith("_"):
+        return f"a plugin's name cannot begin with _ ({name!r})"
+    if hasattr(builtins, name) or name in _OF_THE_KERNEL:
+        return f"{name!r} means something else in every cell; choose another name"
+    return ""
+
+
 class PluginRegistry:
-    """The plugins in a folder; a file that changes is read again.
+    """The plugins in a folder. When a file changes, the folder is read again.
 
     A YAML file and the Python file it names are a plugin. So is a Python file without one that
     registers a plugin; files that begin with ``_`` are helpers the others import.
@@ -33,7 +47,6 @@ class PluginRegistry:
         self._folder = Path(folder)
         self._lock = threading.Lock()
         self._seen: _Files | None = None
-        self._read: dict[str, tuple[object, _Read]] = {}
         self._plugins: dict[str, PluginEntry] = {}
         self._broken: dict[str, PluginError] = {}
 
@@ -73,15 +86,14 @@ class PluginRegistry:
         helpers = self._helpers(files)
         described = set()
         for name in sorted(name for name in files if name.endswith(".yaml")):
-            impl = self._add(name, self._of_yaml(name, files, helpers))
+            impl = self._add(name, self._of_yaml(name, helpers))
             described |= {Path(name).stem, impl}
         for name in sorted(name for name in files if name.endswith(".py")):
             if Path(name).stem not in described and not name.startswith("_"):
-                self._add(name, self._of_code(name, files, helpers))
-        self._read = {name: read for name, read in self._read.items() if name in files}
+                self._add(name, _one_file(self._folder / name, helpers))
 
     def _add(self, file: str, read: _Read) -> str:
-        """Add the content of a file; return the file that implements it."""
+        """Add the content of a file, and return the file that implements the plugin."""
         if isinstance(read, PluginEntry):
             other = self._plugins.get(read.name)
             if not read.enabled:
@@ -97,30 +109,15 @@ class PluginRegistry:
             self._broken[file if stem in self._broken else stem] = read
         return ""
 
-    def _of_yaml(self, name: str, files: _Files, helpers: Mapping[str, str]) -> _Read:
-        def stamp(entry: PluginEntry) -> object:
-            return (files[name], files.get(f"{entry.impl}.py"), helpers)
-
-        kept = self._read.get(name)
-        if kept is not None and isinstance(kept[1], PluginEntry) and kept[0] == stamp(kept[1]):
-            return kept[1]
+    def _of_yaml(self, name: str, helpers: Mapping[str, str]) -> _Read:
         try:
             entry = PluginEntry.from_yaml_file(self._folder / name)
-            read = _checked(entry, helpers) if entry.enabled else entry
+            return _checked(entry, helpers) if entry.enabled else entry
         except PluginError as error:
             return error
-        self._read[name] = (stamp(read), read)
-        return read
-
-    def _of_code(self, name: str, files: _Files, helpers: Mapping[str, str]) -> _Read:
-        stamp = (files[name], helpers)
-        kept = self._read.get(name)
-        if kept is None or kept[0] != stamp:
-            self._read[name] = (stamp, _one_file(self._folder / name, helpers))
-        return self._read[name][1]
 
     def _helpers(self, files: _Files) -> dict[str, str]:
-        """Return the digest of each helper file, by its name without ``.py``."""
+        """Return the digest of each helper file, by the name without ``.py``."""
         digests = {}
         for name in sorted(files):
             if name.startswith("_") and name.endswith(".py"):
@@ -163,7 +160,7 @@ def _one_file(path: Path, helpers: Mapping[str, str]) -> _Read:
 
 
 def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
-    """Parse the implementation of a plugin with a YAML file, without running it."""
+    """Parse the implementation of a plugin with a YAML file, without running the code."""
     _check_name(entry)
     try:
         source = entry.source()

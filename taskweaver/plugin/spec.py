@@ -1,4 +1,4 @@
-"""The description of a plugin: ``<name>.yaml``, and its form in prompts."""
+"""The description of a plugin: ``<name>.yaml``, and the form in prompts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ParameterKind = Literal["", "position", "*", "keyword", "**"]
 
 
 class _Fields:
-    """The keys of one mapping in a plugin file; errors name file and key."""
+    """The keys of one mapping in a plugin file. Errors name file and key."""
 
     def __init__(self, data: object, where: str, path: str = "") -> None:
         self._where = where
@@ -93,7 +93,7 @@ class _Fields:
 
 @dataclass(frozen=True, slots=True)
 class PluginParameter:
-    """A parameter of a plugin, or a part of its result.
+    """A parameter of a plugin, or a part of the result.
 
     `type` and `default` are written as in Python; the default is None if it is not known.
     """
@@ -116,7 +116,7 @@ class PluginParameter:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form it has in the file."""
+        """Return the form in the file."""
         return {
             "name": self.name,
             "type": self.type,
@@ -126,7 +126,7 @@ class PluginParameter:
 
     @property
     def annotation(self) -> str:
-        """The type as a Python annotation; in quotes when it is not Python."""
+        """The type as a Python annotation, in quotes when the type is not Python."""
         try:
             parse_expression(self.type)
         except (SyntaxError, ValueError):
@@ -134,7 +134,7 @@ class PluginParameter:
         return self.type
 
     def declaration(self, *, may_be_left_out: bool) -> str:
-        """Return it as part of a signature; it `may_be_left_out` if no required one follows."""
+        """Return the parameter as part of a signature, with a default if `may_be_left_out`."""
         if self.kind in {"*", "**"}:
             return f"{self.kind}{self.name}: {self.annotation}"
         if self.default is not None:
@@ -154,13 +154,13 @@ class PluginSpec:
     examples: str = ""
 
     def plugin_description(self) -> str:
-        """Return one line for a role that plans: name, purpose, arguments it needs."""
+        """Return one line for a role that plans: name, purpose, arguments that are needed."""
         needed = ", ".join(f"{arg.name}: {arg.type}" for arg in self.args if arg.required)
         arguments = f" Arguments required: {needed}" if needed else ""
         return f"- {self.name}: {_one_line(self.description)}{arguments}"
 
     def format_line(self) -> str:
-        """Return one line for a role that writes code: the call, its parts and the purpose."""
+        """Return one line for a role that writes code: the call, the parts and the purpose."""
         last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
         args = [
             _TYPE_OF_OPTIONAL.sub("=", arg.declaration(may_be_left_out=n > last_required))
@@ -237,7 +237,7 @@ _JSON_TYPES = {
 
 
 def _json_schema(parameter: PluginParameter) -> dict[str, str]:
-    """Return the JSON schema of a parameter; without a type where JSON has none."""
+    """Return the JSON schema of a parameter, without a type where JSON has no such type."""
     schema = {"description": parameter.description}
     known = _JSON_TYPES.get(parameter.type.lower())
     return {"type": known, **schema} if known else schema
@@ -269,7 +269,6 @@ class PluginEntry:
         plugin_only: Whether it may be called where no other code may run.
         folder: Folder of its files; None when it was not read from a file.
         described_in: The file with its description.
-        is_one_file: Whether its description was read from its code.
         helpers: Digest of the helper files it may import; it is loaded again when it changes.
     """
 
@@ -282,7 +281,6 @@ class PluginEntry:
     plugin_only: bool = False
     folder: Path | None = None
     described_in: str = ""
-    is_one_file: bool = False
     helpers: str = ""
 
     @classmethod
@@ -333,7 +331,7 @@ class PluginEntry:
 
     @property
     def path(self) -> Path:
-        """The file that implements it."""
+        """The file of the implementation."""
         return (self.folder or Path()) / f"{self.impl}.py"
 
     def source(self) -> str:
@@ -362,7 +360,7 @@ class PluginEntry:
         return self.spec.function_schema()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the form it has in the file."""
+        """Return the form in the file."""
         return {
             "name": self.name,
             "enabled": self.enabled,

@@ -12,10 +12,10 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage, Chunk, Form, ModelTool, format_chat_message
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
-from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.memory.summaries import CompactedMessage
 from taskweaver.memory.views import PastOutcomes
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview, as_list

@@ -10,8 +10,9 @@ from pathlib import Path
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import ChatMessage
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.memory.compaction import CompactorConfig, ContextCompactor
+from taskweaver.memory.compaction import ContextCompactor
 from taskweaver.memory.memory import Memory
+from taskweaver.memory.summaries import CompactorConfig
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.role import RoleConfig
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from taskweaver.config.errors import ConfigError
 from taskweaver.llm.types import ChatMessage, format_chat_message
-from taskweaver.memory.compaction import CompactedMessage
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.round import Round
+from taskweaver.memory.summaries import CompactedMessage
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.utils.files import parse_yaml_once, read_text, read_yaml
 from taskweaver.utils.markup.quoting import quoted_section

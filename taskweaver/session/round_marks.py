@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from taskweaver.logging.spans import INPUT, OUTPUT, Span, Value, workflow
 from taskweaver.logging.tracing import Tracing
-from taskweaver.module.events import RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
 from taskweaver.session.session import Session
 
 ROUND = "round"

@@ -14,7 +14,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.types import MergeReport
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
-from taskweaver.module.events import SessionEventHandler, SessionEventType
+from taskweaver.module.event_emitter import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.branches.branch import SessionBranch

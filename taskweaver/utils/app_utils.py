@@ -1,4 +1,4 @@
-"""The project folder of a command: the current folder, or the nearest project above it."""
+"""The project folder of a command: the current folder, or the nearest project above."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def discover_app_dir(app_dir: str | Path | None = None) -> tuple[Path, bool, boo
 
 
 def config_file_of(app_dir: str | Path | None) -> tuple[Path, Path | None]:
-    """Return the folder of a project and its configuration file; None for a file not to be read.
+    """Return the folder of a project and the configuration file, or None for a file not to be read.
 
     A file in the current folder that `discover_app_dir` passes over is not read: anyone can put
     one into a folder that everyone can write to.
@@ -49,7 +49,7 @@ def config_file_of(app_dir: str | Path | None) -> tuple[Path, Path | None]:
 
 
 def own_folders_above(folder: Path) -> Iterator[Path]:
-    """Yield a folder and those above it, as far as no other user can put files there.
+    """Yield a folder and the folders above, as far as only the user can put files there.
 
     It stops before a folder of another user, one that everyone can write to, and the border of a
     file system; the home folder is the last one.

@@ -1,4 +1,4 @@
-"""The asking loop: ask, read the reply, feed back why it cannot be used, and ask again, bounded.
+"""The asking loop: ask, read the reply, feed the problem back, and ask again, bounded.
 
 Every exchange with a model in the package is an `Asking`; `taskweaver.role.asking` has those of
 roles, whose feedback is a post, and `taskweaver.treesearch.agent.node_agent` those of a search.
@@ -30,11 +30,11 @@ class Asking(ABC, Generic[Reply, Answer]):
 
     @abstractmethod
     def call(self) -> Reply:
-        """Compose the prompt, and return the model's reply to it."""
+        """Compose the prompt, and return the model's reply."""
 
     @abstractmethod
     def read(self, reply: Reply) -> Answer | None:
-        """Return the answer of a valid reply; None if it asks for more, and is to be continued.
+        """Return the answer of a valid reply, or None to continue with a reply that asks for more.
 
         Raises:
             Exception: One of `refusals`, with the problem of the reply as its text.
@@ -49,7 +49,7 @@ class Asking(ABC, Generic[Reply, Answer]):
         """
 
     def give_up(self, error: Exception, reply: Reply) -> Answer:  # noqa: ARG002 - for subclasses
-        """Return the answer after the last attempt; the base raises the last problem."""
+        """Return the answer after the last attempt. The base class raises the last problem."""
         raise error
 
     def ask(self) -> Answer:

@@ -14,5 +14,5 @@ _END = re.compile(rf"{DATA_SUFFIX}\s*\Z", re.IGNORECASE)
 
 
 def is_data_file(name: str) -> bool:
-    """Return whether a file's suffix is one of tables; receipts of answers are none."""
+    """Return whether a file's suffix is a suffix of tables. Receipts of answers are no tables."""
     return _END.search(name) is not None and not name.lower().endswith(".receipt.json")

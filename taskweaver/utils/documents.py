@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import ClassVar
 from xml.parsers import expat
 
-from taskweaver.utils.markup.html_text import html_text
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.markup.html import html_text
+from taskweaver.utils.system.installation import install_command
 
 MAX_BYTES = 64 << 20
 """Largest file, and largest unpacked part of one, that is read."""
@@ -78,7 +78,7 @@ def read_document(path: Path | str, max_chars: int | None = None) -> str:
 
 
 def _first(parts: Parts, max_chars: int | None) -> str:
-    """Join parts until there are enough characters; the rest is never unpacked."""
+    """Join parts until there are enough characters. The rest is never unpacked."""
     texts: list[str] = []
     # Tidying removes space, so some more is read than is wanted.
     missing = None if max_chars is None else 2 * max_chars + 1000
@@ -93,7 +93,7 @@ def _first(parts: Parts, max_chars: int | None) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Drop space at the ends of lines, single space before them, and empty lines beyond one."""
+    """Drop space at the ends of lines, single space before lines, and all empty lines but one."""
     lines = "\n".join(line.rstrip(" \t\r\f\v\xa0") for line in text.split("\n"))
     lines = re.sub(r"(?m)^[ \t](?=\S)", "", lines)
     return re.sub(r"\n{3,}", "\n\n", lines).strip("\n")
@@ -112,7 +112,7 @@ def _read_plain(path: Path, max_chars: int | None) -> str:
 
 
 def _decode(data: bytes, name: str, *, is_cut: bool = False, declared: str | None = None) -> str:
-    """Decode text: by its mark, as declared, as UTF-8, and else as Windows' western European.
+    """Decode text: by the mark, as declared, as UTF-8, and else as Windows' western European.
 
     Raises:
         ValueError: If it is not text.
@@ -132,7 +132,7 @@ def _decode(data: bytes, name: str, *, is_cut: bool = False, declared: str | Non
 
 
 def _guess_wide(data: bytes) -> list[str]:
-    """Return UTF-16 without a mark when every other byte of the beginning is mostly zero."""
+    """Return UTF-16 without a mark when every second byte of the beginning is mostly zero."""
     head = data[:1000]
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if max(even, odd) <= len(head) // 5:
@@ -151,7 +151,7 @@ def _html_parts(path: Path) -> Parts:
 
 
 class _Word:
-    """Collects the text of WordprocessingML as a parser goes through it."""
+    """Collector of the text of WordprocessingML while a parser reads the document."""
 
     _SPACES: ClassVar = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 
@@ -214,7 +214,7 @@ def _docx_parts(path: Path) -> Parts:
 
 
 def _word_parts(archive: zipfile.ZipFile, info: zipfile.ZipInfo, document: str) -> Parts:
-    """Yield the text of one part of the archive as it is unpacked."""
+    """Yield the text of one part of the archive while the part is unpacked."""
     if info.flag_bits & 1:
         raise ValueError(f"{document!r} is protected by a password.")
     if info.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:

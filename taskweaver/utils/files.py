@@ -1,29 +1,147 @@
-"""Reading and writing YAML and JSON files: bounded, atomic, and named when they are wrong."""
+"""Reading and writing YAML and JSON files: bounded, atomic, and named in errors.
+
+A YAML text of a hundred kilobytes can be nested so deeply that PyYAML's C loader crashes the
+process, and a few aliases of aliases stand for more values than any memory holds: limits keep a
+text from using up the stack or the memory of the program.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from taskweaver.utils.file_system.links import without_links
 from taskweaver.utils.file_system.safe_fs import open_ordinary
-from taskweaver.utils.markup.yaml_limits import (
-    YamlTooLarge,
-    require_shallow,
-    require_small,
-)
-from taskweaver.utils.markup.yaml_limits import limited_loader as _loader
 
+_MOST_DEPTH = 200
+_MOST_VALUES = 2_000_000
+"""Values a text may stand for when each alias is written out."""
+
+_MOST_MERGES = 100
+_PREFIX = re.compile(r"^[ \-?]+", re.MULTILINE)
 MAX_BYTES = 64 << 20
 PRIVATE = 0o600
 """Mode of a file that only its owner can read."""
+
 PRIVATE_FOLDER = 0o700
 """Mode of a folder that only its owner can enter."""
+
+
+def absolute_path(text: str, base: Path) -> str:
+    """Return a path as an absolute path, with ``~`` expanded and all links followed.
+
+    `base` is an absolute folder, where a relative path starts.
+
+    Raises:
+        ValueError: If the home directory is not known, or as `without_links`; the text has the
+            valid form.
+    """
+    try:
+        return without_links(os.path.join(base, Path(text).expanduser()))  # noqa: PTH118
+    except RuntimeError:  # a `~` that leads to no home
+        raise ValueError("a path whose home directory is known") from None
+
+
+def without_links(path: str) -> str:
+    """Return a path with all links followed. The end of the path may be missing.
+
+    A loop of links cannot be followed. `os.path.realpath` then drops it together with a ``..``
+    behind it, and the rest may be a link that was not followed.
+
+    Raises:
+        ValueError: If the path has a loop of links.
+    """
+    found = os.path.realpath(path)
+    # Where the path was left as it is, asking again would give the same.
+    is_stable = found == path or os.path.realpath(found) == found
+    if not is_stable or _is_loop(found):
+        raise ValueError("a path without a loop of links")
+    return found
+
+
+def _is_loop(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116 - many paths are asked for while a project opens
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
+
+
+class YamlTooLarge(ValueError):
+    """A text that is nested too deeply, or stands for too many values."""
+
+
+@cache
+def _limited_loader() -> Any:
+    """Return the safe loader, in C if there is a C form, with a limit to merged mappings."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    def flatten_mapping(self: Any, node: Any) -> None:
+        merged = [value for key, value in node.value if key.tag == "tag:yaml.org,2002:merge"]
+        count = sum(len(value.value) for value in merged)
+        base.flatten_mapping(self, node)
+        self.merged_pairs = getattr(self, "merged_pairs", 0) + (len(node.value) if merged else 0)
+        if count > _MOST_MERGES or self.merged_pairs > _MOST_VALUES:
+            raise YamlTooLarge("it merges too many mappings")
+
+    return type("_LimitedLoader", (base,), {"flatten_mapping": flatten_mapping})
+
+
+def _require_shallow(text: str) -> None:
+    """Raise if a text is nested too deeply to be loaded.
+
+    Raises:
+        YamlTooLarge: If it is.
+        yaml.YAMLError: If it is not YAML up to there.
+    """
+    brackets = text.count("[") + text.count("{")
+    columns = max((len(match[0]) for match in _PREFIX.finditer(text)), default=0)
+    if brackets + 2 * columns < _MOST_DEPTH:
+        return
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=_limited_loader()):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MOST_DEPTH:
+            raise YamlTooLarge("it is nested too deeply")
+
+
+def _expanded(data: Any) -> int:
+    """Return the number of values when each alias is written out, one for a value in itself."""
+    sizes: dict[int, int] = {}
+    unfinished: set[int] = set()
+    waiting = [data]
+    while waiting:
+        value = waiting[-1]
+        parts = list(_parts(value))
+        missing = [part for part in parts if id(part) not in sizes]
+        missing = [part for part in missing if id(part) not in unfinished]  # it holds itself
+        if id(value) in sizes or not missing:
+            sizes.setdefault(id(value), 1 + sum(sizes.get(id(part), 1) for part in parts))
+            unfinished.discard(id(value))
+            waiting.pop()
+        else:
+            unfinished.add(id(value))
+            waiting += missing
+    return sizes[id(data)]
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list | tuple | set):
+        yield from value
 
 
 # PyYAML is imported by those who read or write YAML: kernels import this package and do not.
@@ -79,7 +197,7 @@ def read_text(path: Path | str, max_bytes: int = MAX_BYTES) -> str:
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """Parse YAML, called `name` in errors; plain data only, no tags that make objects.
+    """Parse YAML, called `name` in errors: plain data only, without tags that make objects.
 
     Raises:
         ValueError: If it is not YAML; names the place.
@@ -87,9 +205,10 @@ def parse_yaml(text: str, name: str) -> Any:
     import yaml
 
     try:
-        require_shallow(text)
-        data = yaml.load(text, Loader=_loader())  # noqa: S506 - a safe one
-        require_small(text, data)
+        _require_shallow(text)
+        data = yaml.load(text, Loader=_limited_loader())  # noqa: S506 - a safe one
+        if "*" in text and "&" in text and _expanded(data) > _MOST_VALUES:
+            raise YamlTooLarge("its aliases stand for too many values")
     except yaml.YAMLError as error:
         raise ValueError(f"{name} is not YAML: {_one_line(error)}") from error
     except YamlTooLarge as error:
@@ -104,7 +223,7 @@ def parse_yaml(text: str, name: str) -> Any:
 
 @lru_cache(maxsize=64)
 def parse_yaml_once(text: str, name: str) -> Any:
-    """Parse YAML as `parse_yaml`, the same text only once; nobody may change the result.
+    """Parse YAML as `parse_yaml`, the same text only once. Nobody may change the result.
 
     Raises:
         ValueError: If it is not YAML; names the place.
@@ -147,7 +266,7 @@ def dump_yaml(data: Any) -> str:
 
 
 def create_private(path: Path | str) -> None:
-    """Create an empty file that only its owner can read; a file that exists is left as it is.
+    """Create an empty file that only the owner can read. An existing file is left unchanged.
 
     Raises:
         OSError: If it cannot be created.
@@ -157,7 +276,7 @@ def create_private(path: Path | str) -> None:
 
 
 def write_yaml(path: Path | str, data: Any, *, mode: int | None = None) -> None:
-    """Write plain data as YAML, all of it or nothing; `mode` is that of `write_bytes`.
+    """Write plain data as YAML, all or nothing. `mode` is the mode of `write_bytes`.
 
     Raises:
         OSError: If it cannot be written.
@@ -188,7 +307,7 @@ def read_json(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
 
 
 def write_json(path: Path | str, data: Any) -> None:
-    """Write plain data as JSON, all of it or nothing.
+    """Write plain data as JSON, all or nothing.
 
     Raises:
         OSError: If it cannot be written.
@@ -251,7 +370,7 @@ def write_bytes(
 
 
 def leaves(path: Path, root: Path | None) -> bool:
-    """Return whether a link leads a path below a folder out of it.
+    """Return whether a link leads a path below a folder out of the folder.
 
     Args:
         path: The path; one that is not below `root` does not leave it.

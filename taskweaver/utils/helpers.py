@@ -50,5 +50,5 @@ def glob_files(path: str | list[str]) -> list[str]:
 
 
 def import_module(module_name: str) -> ModuleType:
-    """Import a module by its dotted name."""
+    """Import a module by the dotted name."""
     return importlib.import_module(module_name)

@@ -18,7 +18,7 @@ _MOST_SEGMENTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ImageHeader:
-    """Kind of an image, as in its MIME type, and its size in pixels."""
+    """Kind of an image, as in the MIME type, and the size in pixels."""
 
     kind: str
     width: int
@@ -26,14 +26,14 @@ class ImageHeader:
 
 
 def image_kind(data: bytes) -> str | None:
-    """Return a file's kind of image from its content, as in its MIME type; None for none."""
+    """Return a file's kind of image from the content, as in the MIME type, or None for no image."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "webp"
     return next((kind for start, kind in _STARTS.items() if data.startswith(start)), None)
 
 
 def image_header(data: bytes) -> ImageHeader | None:
-    """Return kind and size of an image; None for no image, or one without a size."""
+    """Return kind and size of an image, or None for no image, or an image without a size."""
     kind = image_kind(data)
     try:
         match kind:

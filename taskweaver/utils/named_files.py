@@ -1,4 +1,4 @@
-"""Files that a text names, however a person, a shell or a terminal spells them."""
+"""Files that a text names, in any spelling of a person, a shell or a terminal."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NamedFile:
 
 
 class Finder:
-    """Finds files by what people write; each folder is listed at most once, and never walked.
+    """Finds files by what people write. Each folder is listed at most once, and never walked.
 
     Attributes:
         here: Folder where relative paths start; None where only names in `data` may be found.
@@ -74,7 +74,7 @@ class Finder:
         self._folders: dict[Path, Path | None] = {}
 
     def in_text(self, text: str) -> list[NamedFile]:
-        """Return the files that a text names, in order; of names within names the longest.
+        """Return the files that a text names, in order. Of names within names the longest counts.
 
         A word without a dot or a folder in it can only be the name of a file of `data`.
         """
@@ -101,7 +101,7 @@ class Finder:
         return list(found.values())
 
     def find(self, spelled: str, *, in_data_only: bool = False) -> NamedFile | None:
-        """Return the file or folder of a path or name; None if there is none."""
+        """Return the file or folder of a path or name, or None."""
         places = [] if in_data_only or self._here is None else _paths(spelled, self._here)
         is_hidden = folded(spelled)[:1] == "." or not is_data_file(spelled)
         if self._data is not None and "/" not in spelled and not (self._tables_only and is_hidden):
@@ -112,13 +112,13 @@ class Finder:
         return None
 
     def of(self, spelled: str, source: Path) -> NamedFile:
-        """Return a file that is found, as its links and rights are now."""
+        """Return a file that is found, with the links and rights of this moment."""
         return NamedFile(
             spelled, source, Path(os.path.realpath(source)), _problem(source, self._root)
         )
 
     def _entry(self, path: Path) -> Path | None:
-        """Return a path as the folders spell it; None if there is none."""
+        """Return a path as spelled by the folders, or None."""
         if _is_there(path):
             return path
         folder = path.parent
@@ -154,7 +154,7 @@ def numbered(name: str) -> Iterator[str]:
 
 
 def _paths(spelled: str, here: Path) -> list[Path]:
-    """Return the absolute paths that a spelling may mean: as it is, and without escapes."""
+    """Return the absolute paths that a spelling may mean: unchanged, and without escapes."""
     url = _URL.match(spelled)
     plain = unquote(spelled[url.end() :]) if url else spelled
     found = []
@@ -177,7 +177,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _problem(source: Path, root: Path | None) -> str:
-    """Return the reason why a file cannot be used, as a predicate; empty for none."""
+    """Return the reason why a file cannot be used, as a predicate, or an empty text."""
     try:
         mode = source.stat().st_mode
     except FileNotFoundError:

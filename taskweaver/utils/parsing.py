@@ -69,7 +69,7 @@ def literal_value(source: str | ast.expr) -> Any:
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature of a callable; that of a built-in one is parsed from its text.
+    """Return the signature of a callable. The signature of a built-in callable is parsed.
 
     Raises:
         TypeError: If it is not callable, or of an unsupported kind.

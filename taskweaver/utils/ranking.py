@@ -23,7 +23,7 @@ _COMMON = frozenset(
 
 
 def topic_words(text: str) -> list[str]:
-    """Return the words of a text without the most common ones: in small letters, each once."""
+    """Return the words of a text without the most common words: in small letters, each once."""
     found = dict.fromkeys(word.lower() for word in _TOPIC_WORD.findall(text))
     return [word for word in found if word not in _COMMON]
 
@@ -47,7 +47,7 @@ def best_texts(texts: Sequence[str], query: str, count: int) -> list[int]:
 
 
 def cosine(one: Sequence[float], two: Sequence[float]) -> float:
-    """Return the cosine of two vectors; 0 if one is empty, or they have not the same length."""
+    """Return the cosine of two vectors, or 0 if a vector is empty, or the lengths differ."""
     if len(one) != len(two):
         return 0.0
     lengths = math.hypot(*one) * math.hypot(*two)
@@ -55,10 +55,10 @@ def cosine(one: Sequence[float], two: Sequence[float]) -> float:
 
 
 class WordIndex:
-    """Texts that are searched by their words, any number of times. Close it."""
+    """Texts that are searched by words, any number of times, and closed at the end."""
 
     def __init__(self, texts: Sequence[str], *, is_stemming: bool = False) -> None:
-        """Take texts in; with `is_stemming`, forms of an English word count as the same word."""
+        """Take texts in. With `is_stemming`, forms of an English word count as the same word."""
         self._count = len(texts)
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
@@ -75,7 +75,7 @@ class WordIndex:
         self._connection.executemany("INSERT INTO texts (text) VALUES (?)", rows)
 
     def ranks(self, wanted: Sequence[str]) -> list[float]:
-        """Return the bm25 of each text, higher is better; all 0 where SQLite has no FTS5."""
+        """Return the bm25 of each text, higher is better, or all 0 where SQLite has no FTS5."""
         ranks = [0.0] * self._count
         if not self._is_usable or not wanted:
             return ranks

@@ -147,7 +147,7 @@ def _is_partition(match: re.Match[str]) -> bool:
 class Redactor:
     """Replaces secrets in text: known values, shapes of keys, and values under telling names."""
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: frozenset[str] = frozenset()
         self._places = ""
@@ -155,11 +155,9 @@ class Redactor:
         # Names of fields and columns come again and again. What was masked is kept by the number
         # of values, which is never ahead of the pattern: a value that is added counts at once.
         self._masked_words = lru_cache(_KEPT_WORDS)(lambda text, _: self._redact(text))
-        for value in values:
-            self.add(value)
 
     def keep(self, places: Iterable[str]) -> None:
-        """Do not treat a part of these paths, which the user sees, as secret when it is added."""
+        """Do not treat a part of these paths, which the user sees, as secret when added."""
         with self._lock:
             self._places = "\n".join([self._places, *places])
 
@@ -184,7 +182,7 @@ class Redactor:
             self._values = values
 
     def redact(self, text: str) -> str:
-        """Return `text` as a log shows it: without secrets and values under telling names."""
+        """Return `text` for a log: without secrets and values under telling names."""
         if len(text) > _WORD_CHARS:
             return self._redact(text)
         return self._masked_words(text, len(self._values))
@@ -199,36 +197,21 @@ class Redactor:
         return _KEY.sub(MASK, self.redact_known(text))
 
     def redact_known(self, text: str) -> str:
-        """Return `text` with the added values replaced by `MASK`; shapes are left alone."""
+        """Return `text` with the added values replaced by `MASK`. Shapes are left alone."""
         return text if self._pattern is None else self._pattern.sub(MASK, text)
 
 
 _shared = Redactor()
+register_secret = _shared.add
+"""Treats a value as secret in everything this process redacts."""
 
-
-def register_secret(value: str) -> None:
-    """Treat `value` as secret in everything this process redacts."""
-    _shared.add(value)
+redact, redact_secrets, redact_known = _shared.redact, _shared.redact_secrets, _shared.redact_known
+"""The three levels, the widest first, with all that is registered."""
 
 
 def keep_places(*places: str) -> None:
-    """Never register a part of these paths as secret: each path below them would be masked."""
+    """Never register a part of these paths as secret: each path below would be masked."""
     _shared.keep(places)
-
-
-def redact(text: str) -> str:
-    """Return `text` as a log or an error report shows it: the widest of the three levels."""
-    return _shared.redact(text)
-
-
-def redact_secrets(text: str) -> str:
-    """Return `text` with registered values and keys of known shapes masked; code stays code."""
-    return _shared.redact_secrets(text)
-
-
-def redact_known(text: str) -> str:
-    """Return `text` with the registered values masked and all else as it is."""
-    return _shared.redact_known(text)
 
 
 def has_mask(text: str) -> bool:
@@ -237,7 +220,7 @@ def has_mask(text: str) -> bool:
 
 
 def _least_chars(name: str) -> int | None:
-    """Return how long a secret under a name is at least; None if the name names no secret."""
+    """Return the least length of a secret under a name, or None if the name names no secret."""
     words = {word.lower() for word in _WORD.findall(name)}
     if "stop" in words:  # `llm.stop_token` is a text that ends a reply
         return None
@@ -245,7 +228,7 @@ def _least_chars(name: str) -> int | None:
 
 
 def names_a_secret(name: str) -> bool:
-    """Return whether one of the words of a name says that it holds a secret."""
+    """Return whether a word of a name says that the name holds a secret."""
     return _least_chars(name) is not None
 
 
@@ -265,7 +248,7 @@ def register_environment(variables: Mapping[str, str]) -> None:
 
 
 def register_configured(name: str, value: object) -> None:
-    """Treat a configured value as secret if its name says so; also those inside of it.
+    """Treat a configured value, and values inside, as secret if the name says so.
 
     A name that ends in `api_key`, `token`, `password` or the like says so. A name that only has one
     of the words in it, e.g. `primary_key` or `key`, says so for a value as long as a key.
@@ -284,7 +267,7 @@ def register_configured(name: str, value: object) -> None:
 
 
 def redact_data(data: Any) -> Any:
-    """Return plain data as a log shows it: texts redacted, values under names of secrets masked.
+    """Return plain data for a log: texts redacted, values under names of secrets masked.
 
     References shared within the data stay shared.
     """
@@ -292,12 +275,12 @@ def redact_data(data: Any) -> Any:
 
 
 def redact_secrets_in(data: Any) -> Any:
-    """Return plain data with `redact_secrets` applied to its texts; shared parts stay shared."""
+    """Return plain data with `redact_secrets` applied to all texts. Shared parts stay shared."""
     return _mapped(data, redact_secrets, None, {})
 
 
 def redact_known_in(data: Any) -> Any:
-    """Return plain data with `redact_known` applied to its texts; shared parts stay shared."""
+    """Return plain data with `redact_known` applied to all texts. Shared parts stay shared."""
     return _mapped(data, redact_known, None, {})
 
 
@@ -329,7 +312,7 @@ def _mapped(
 
 
 def _masked_field(name: Any, value: Any) -> str | None:
-    """Return a text under the name of a secret as a log shows it; None for any other field."""
+    """Return a text under the name of a secret for a log, or None for any further field."""
     if not isinstance(name, str) or not isinstance(value, str):
         return None
     if _SECRET_NAME.fullmatch(name) is None:

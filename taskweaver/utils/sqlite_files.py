@@ -28,18 +28,18 @@ class UnsafeFile(OSError):
 
 
 def quoted_name(name: str) -> str:
-    """Return the name of a table or a column as SQL writes it."""
+    """Return the name of a table or a column as written in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def column_names(connection: sqlite3.Connection, table: str) -> list[str]:
-    """Return the names of the columns that hold values; a computed one holds none."""
+    """Return the names of the columns that hold values, and not of computed columns."""
     rows = connection.execute(f"PRAGMA table_info({quoted_name(table)})")
     return [row[1] for row in rows]
 
 
 def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, object]) -> int:
-    """Add a row to a table, and return its number."""
+    """Add a row to a table, and return the row's number."""
     names, marks = ", ".join(row), ", ".join("?" * len(row))
     cursor = connection.execute(
         f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values())
@@ -48,7 +48,7 @@ def insert_row(connection: sqlite3.Connection, table: str, row: Mapping[str, obj
 
 
 def remove_database(path: Path) -> None:
-    """Delete a database with the files that SQLite keeps beside it; none need exist.
+    """Delete a database with the files that SQLite keeps beside the database, if there are any.
 
     Raises:
         OSError: If one cannot be deleted.
@@ -58,7 +58,7 @@ def remove_database(path: Path) -> None:
 
 
 def require_plain(path: Path) -> None:
-    """Raise unless a database and the files beside it are ordinary files; none need exist.
+    """Raise unless a database and the files beside the database are ordinary files, or missing.
 
     A link to the database itself is followed: the user may have named it.
 
@@ -88,7 +88,7 @@ def _names_another_journal(journal: Path) -> bool:
 
 
 def open_private(path: Path) -> sqlite3.Connection:
-    """Open a database for all threads, with a write-ahead log; make it, for its owner, if need be.
+    """Open a database for all threads, with a write-ahead log, made for the owner if missing.
 
     Raises:
         UnsafeFile, OSError: As `require_plain`, or if it cannot be made.
@@ -107,7 +107,7 @@ def open_private(path: Path) -> sqlite3.Connection:
 
 
 def harden(connection: sqlite3.Connection) -> None:
-    """Have SQLite distrust the schema of a file, and check its pages as they are read.
+    """Have SQLite distrust the schema of a file, and check the pages that are read.
 
     Functions with effects are then unavailable to views, triggers and expressions of the schema;
     from Python 3.12 on the schema and the pages of virtual tables cannot be written directly.

@@ -25,7 +25,7 @@ RUN_THIS = "Run this:"
 
 
 def shorten(text: str, limit_chars: int) -> str:
-    """Return `text`, its middle replaced by a note when it is longer than `limit_chars`."""
+    """Return `text`, the middle replaced by a note when longer than `limit_chars`."""
     if len(text) <= limit_chars:
         return text
     note = f"\n... {len(text) - limit_chars:,} characters left out ...\n"
@@ -35,7 +35,7 @@ def shorten(text: str, limit_chars: int) -> str:
 
 
 def shorten_words(text: str, limit_chars: int) -> str:
-    """Return `text` in one line, its end replaced by `` ...`` when it is longer than `limit_chars`.
+    """Return `text` in one line, the end replaced by `` ...`` when longer than `limit_chars`.
 
     It is cut between words, a word that is too long by itself within it.
     """
@@ -48,7 +48,7 @@ def shorten_words(text: str, limit_chars: int) -> str:
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return `text` in a fence that is longer than any fence inside it."""
+    """Return `text` in a fence that is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"
@@ -56,7 +56,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def title_line(question: str) -> str:
-    """Return the first line of a question that names it; of a cell to run, the first line of code.
+    """Return the first line that names a question, or the first line of code of a cell to run.
 
     Marks of a heading or a comment (``# ``) are left out. Empty for a question without words.
     """
@@ -68,7 +68,7 @@ def title_line(question: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """Return `text` without the one fence around it, if there is one, and without outer space."""
+    """Return `text` without a single fence around the text, and without outer space."""
     match = _FENCE.fullmatch(text)
     return (match[1] if match else text).strip()
 
@@ -80,12 +80,12 @@ def folded(text: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it has to be."""
+    """Return a number with the noun, in the plural where needed."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration as people read it: ``45 s``, ``3 min 05 s`` or ``2 h 10 min``."""
+    """Return a duration in the usual form: ``45 s``, ``3 min 05 s`` or ``2 h 10 min``."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -126,12 +126,12 @@ def remove_temporal_parts(text: str) -> str:
 
 
 def remove_temporal_delimiters(text: str) -> str:
-    """Return `text` without the delimiters, but with the parts between them."""
+    """Return `text` without the delimiters, but with the parts between delimiters."""
     return text.replace(TEMPORAL_START, "").replace(TEMPORAL_END, "")
 
 
 def fill(template: str, **values: str) -> str:
-    """Replace ``{NAME}`` for each given name in one pass; all other braces stay as they are.
+    """Replace ``{NAME}`` for each given name in one pass. All further braces stay unchanged.
 
     Replaced text is never looked at again, so foreign text is never a template.
     """
@@ -142,5 +142,5 @@ def fill(template: str, **values: str) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """Return a text in which addresses of objects in memory are cut: they differ each time."""
+    """Return a text without addresses of objects in memory, which differ each time."""
     return _ADDRESS.sub(" at 0x", text)

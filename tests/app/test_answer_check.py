@@ -19,7 +19,7 @@ from taskweaver.console.chat import Chat
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.utils.ids import create_id
 
 pytestmark = pytest.mark.usefixtures("no_states")

@@ -21,7 +21,7 @@ import taskweaver
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.events import (
+from taskweaver.module.event_emitter import (
     PostEventType,
     RoundEventType,
     TaskWeaverEvent,

@@ -11,7 +11,7 @@ from support import Listener, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -15,7 +15,7 @@ from support import NO_SNAPSHOTS, Listener, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.module.event_emitter import PostEventType, RoundEventType
 from taskweaver.session.errors import LimitReached, SessionBusy, SessionClosed, SessionError
 from taskweaver.session.session import Session
 

@@ -32,10 +32,10 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.chat import Chat
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
-from taskweaver.llm.facts import learnt
+from taskweaver.llm import learnt
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import PostEventType
+from taskweaver.module.event_emitter import PostEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -22,8 +22,8 @@ from taskweaver.cli.main import commands
 from taskweaver.mcp import servers as mcp_servers
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.confirmation import Confirmation
-from taskweaver.module.events import PostEventType, RoundEventType
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.module.event_emitter import PostEventType, RoundEventType
+from taskweaver.utils.system.installation import install_command
 
 pytest.importorskip("mcp")
 

@@ -10,7 +10,7 @@ from fake_endpoint import Call, serving
 from support import Listener, OnStatus, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -18,7 +18,7 @@ from taskweaver.module.confirmation import (
     Confirmation,
     EditedContent,
 )
-from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import LimitReached
 from taskweaver.session.session import Session
 

@@ -12,7 +12,7 @@ from support import Listener
 from tool_replies import called
 
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.session.branches.long_memory import SECTION_BYTES
 
 pytestmark = pytest.mark.usefixtures("no_states")

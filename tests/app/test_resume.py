@@ -15,7 +15,7 @@ from support import NO_SNAPSHOTS, Listener, Script, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import StoreUnwritable
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,

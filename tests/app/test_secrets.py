@@ -24,7 +24,7 @@ from support import NO_STATES, Listener, code_reply, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.memory.cells import successful_cells
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.utils import redact
 from taskweaver.utils.redact import MASK
 

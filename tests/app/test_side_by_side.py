@@ -11,7 +11,7 @@ from support import Listener, make_project
 from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.module.events import PostEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import PostEventType, TaskWeaverEvent
 from taskweaver.session.session import Session
 
 ROLE = """

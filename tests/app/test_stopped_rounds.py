@@ -12,7 +12,7 @@ from rounds import RELAY, Body, app_over, cell, check_pairs, results, shown
 from support import Listener
 from tool_replies import called, delta
 
-from taskweaver.module.events import PostEventType
+from taskweaver.module.event_emitter import PostEventType
 from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")

@@ -19,7 +19,7 @@ from support import NO_SNAPSHOTS, Listener, Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.session.errors import RoundInterrupted, SessionError
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session

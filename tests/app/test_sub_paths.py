@@ -10,7 +10,7 @@ import pytest
 from support import Listener, Script, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.utils.files import write_yaml
 
 pytestmark = pytest.mark.usefixtures("no_states")

@@ -17,7 +17,7 @@ from sizes import some
 from support import Listener, Script, code_reply, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.utils import parsing
 
 pytestmark = pytest.mark.usefixtures("no_states")

@@ -15,7 +15,7 @@ from support import Listener, Script, add_table, code_reply, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import ORDER_KEY, successful_cells
-from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.module.event_emitter import PostEventType, RoundEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -19,7 +19,7 @@ from tool_replies import called
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
-from taskweaver.module.events import RoundEventType
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")

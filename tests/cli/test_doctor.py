@@ -12,8 +12,8 @@ from support import make_project
 
 from taskweaver.ces.kernel_server import KernelServer
 from taskweaver.cli.main import commands
-from taskweaver.llm.facts import learnt
-from taskweaver.llm.facts.learnt import LearntModel, stored_facts
+from taskweaver.llm import learnt
+from taskweaver.llm.learnt import LearntModel, stored_facts
 from taskweaver.llm.transport.endpoint import Endpoint
 
 

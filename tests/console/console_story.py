@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import EventScope, PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import (
+    EventScope,
+    PostEventType,
+    RoundEventType,
+    TaskWeaverEvent,
+)
 
 PLAN = "1. load sales.csv and show its columns\n2. mean of Count per month, and a plot"
 CODE = "import pandas as pd\n\ndf = pd.read_csv('sales.csv')\ndf.groupby('month').Count.mean()"

@@ -39,7 +39,7 @@ from taskweaver.console.terminal.blocks import (
 )
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.llm.types import Usage
-from taskweaver.module.events import (
+from taskweaver.module.event_emitter import (
     EventScope,
     PostEventType,
     RoundEventType,

@@ -20,7 +20,7 @@ from support import NO_STATES, Listener
 from taskweaver import TaskWeaverApp
 from taskweaver.doors.jupyter.attaching import attached
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import PostEventType
+from taskweaver.module.event_emitter import PostEventType
 from taskweaver.session.errors import SessionError
 from taskweaver.session.exports.export import export
 from taskweaver.session.session import Session

@@ -16,7 +16,7 @@ from support import code_reply, planner_reply
 from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.llm.types import ChatMessage
 from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
-from taskweaver.module.events import current_branch
+from taskweaver.module.event_emitter import current_branch
 from taskweaver.server.agents import confirming
 
 CELL = "print('allowed ' + 'to run')"

@@ -18,9 +18,8 @@ from patience import PATIENCE_S
 from support import Listener, Script, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ext_role.document_retriever.chunks import document_chunks
-from taskweaver.ext_role.document_retriever.index import DocumentIndex
-from taskweaver.module.events import RoundEventType
+from taskweaver.ext_role.document_retriever.index import DocumentIndex, document_chunks
+from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.session.session import Session
 
 LEAVE = """# Handbook

@@ -14,7 +14,7 @@ import pytest
 from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ext_role.image_reader.images import MAX_BYTES
+from taskweaver.ext_role.image_reader.image_reader import MAX_BYTES
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round

@@ -18,7 +18,7 @@ from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.module.event_emitter import PostEventType, RoundEventType
 from taskweaver.session.session import Session
 
 ROLES = ["planner", "web_explorer"]

@@ -22,17 +22,16 @@ from sizes import some
 from web_site import Site, traces
 
 from taskweaver.ces.process.homes import sweep_folders
-from taskweaver.ext_role.web_explorer.addresses import Addresses
-from taskweaver.ext_role.web_explorer.devtools import DevTools, DevToolsEvent
-from taskweaver.ext_role.web_explorer.errors import (
+from taskweaver.ext_role.web_explorer.browser import (
     BrowserError,
+    DevTools,
+    DevToolsEvent,
     NoBrowser,
     PageError,
+    find_browser,
 )
-from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import BrowserPage
-from taskweaver.ext_role.web_explorer.process import find_browser
-from taskweaver.ext_role.web_explorer.tabs import MAX_TABS
+from taskweaver.ext_role.web_explorer.page import BrowserPage, Observation
+from taskweaver.ext_role.web_explorer.tabs import MAX_TABS, Addresses
 
 pytestmark = pytest.mark.usefixtures("nothing_left_by_file")  # browsers and their tabs are shared
 
@@ -45,7 +44,7 @@ def new_browser(program: Path | None = None, **keys: Any) -> Iterator[BrowserPag
         yield made
     finally:
         made.close()
-    left = traces(made.devtools.profile.name)
+    left = traces(made.devtools.process.profile.name)
     assert not left, f"left behind by the browser: {left}"
 
 
@@ -255,7 +254,7 @@ def test_downloads_are_denied_and_told(page: BrowserPage, shop: Site) -> None:
     found = seen(page)
     assert "tea.bin" in found.notes[0]
     assert found.title == "The shop"
-    assert not [path for path in page.devtools.profile.rglob("*") if "tea" in path.name]
+    assert not [path for path in page.devtools.process.profile.rglob("*") if "tea" in path.name]
 
 
 def test_a_new_tab_is_followed_and_going_back_closes_it(page: BrowserPage, shop: Site) -> None:
@@ -421,13 +420,13 @@ def test_a_browser_that_is_killed_is_an_error_and_nothing_is_left(
     guarded: BrowserPage, shop: Site
 ) -> None:
     guarded.open(shop.url)
-    os.kill(guarded.devtools.pid, signal.SIGKILL)
+    os.kill(guarded.devtools.process.pid, signal.SIGKILL)
     with pytest.raises(BrowserError, match="SIGKILL"):
         guarded.open(f"{shop.url}/about")
     guarded.close()
     with pytest.raises(BrowserError, match="ended"):
         guarded.observe()
-    left = traces(guarded.devtools.profile.name)
+    left = traces(guarded.devtools.process.profile.name)
     assert not left, f"left behind by the browser: {left}"
 
 
@@ -436,7 +435,8 @@ def test_a_browser_does_not_outlive_its_owner() -> None:
         "import sys; from pathlib import Path\n"
         "from taskweaver.ext_role.web_explorer.page import BrowserPage\n"
         "page = BrowserPage(Path(sys.argv[1]))\n"
-        "print(page.devtools.pid, page.devtools.profile, flush=True); sys.stdin.read()"
+        "browser = page.devtools.process\n"
+        "print(browser.pid, browser.profile, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", owner, str(find_chromium())],
@@ -508,7 +508,7 @@ def test_no_browser_is_told_with_what_to_do_and_one_of_any_name_is_found(
 
 
 def test_the_browser_is_given_no_keys(page: BrowserPage) -> None:
-    environment = Path(f"/proc/{page.devtools.pid}/environ").read_bytes()
+    environment = Path(f"/proc/{page.devtools.process.pid}/environ").read_bytes()
     assert b"secret-of-mine" not in environment
     assert b"HOME=" in environment
 

@@ -21,8 +21,7 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.web_search import http
 from taskweaver.ext_role.web_search.pages import is_public, read_page
 from taskweaver.ext_role.web_search.providers import Bing, DuckDuckGo, Google
-from taskweaver.ext_role.web_search.quotes import chunks
-from taskweaver.ext_role.web_search.web_search import WebSearch
+from taskweaver.ext_role.web_search.web_search import WebSearch, chunks
 from taskweaver.utils.redact import MASK, redact
 
 Reply = tuple[int, dict[str, str], bytes]

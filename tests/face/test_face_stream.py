@@ -15,7 +15,7 @@ from taskweaver import TaskWeaver
 from taskweaver.face import RoundFailed, TaskSession
 from taskweaver.face import stream as subject
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.module.event_emitter import PostEventType, RoundEventType
 from taskweaver.session.errors import FileNotAdded
 
 pytestmark = pytest.mark.usefixtures("no_states")

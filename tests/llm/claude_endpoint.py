@@ -12,8 +12,7 @@ from claude_replies import (
 from fake_endpoint import FakeEndpoint
 from scripted_server import Outcome, Script, outcome
 
-from taskweaver.llm.dialects.names import dialect_named
-from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.dialects.switch import DialectSwitch, dialect_named
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage

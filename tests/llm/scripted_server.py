@@ -9,11 +9,10 @@ from typing import Any
 
 from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
-from taskweaver.llm.dialects.names import DialectName, dialect_named
-from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.dialects.switch import DialectName, DialectSwitch, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.abilities import FormLadder
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.forms import FormLadder
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ModelTool, ToolCall
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.llm.dialects.names import dialect_named
+from taskweaver.llm.dialects.switch import dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.reply import ReplyReader
 

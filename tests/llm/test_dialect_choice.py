@@ -12,7 +12,7 @@ from scripted_server import RUN
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
+from taskweaver.llm.dialects.responses import ResponsesDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService

@@ -8,7 +8,7 @@ import pytest
 from fake_endpoint import Call
 from scripted_server import delta, ending, outcome
 
-from taskweaver.llm.providers.image_support import takes_images
+from taskweaver.llm.providers.abilities import takes_images
 from taskweaver.llm.types import ChatMessage, image_part
 
 URL = "data:image/png;base64,AAAA"

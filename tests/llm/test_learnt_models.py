@@ -15,10 +15,10 @@ from fake_endpoint import Call, good, serving
 from response_events import completed, created, message
 
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm import learnt
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.facts import learnt
-from taskweaver.llm.facts.learnt import (
+from taskweaver.llm.learnt import (
     LearntModel,
     forget_models,
     stored_facts,

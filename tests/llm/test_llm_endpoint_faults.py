@@ -14,7 +14,7 @@ from fake_endpoint import SOON_S, Call, event, good, serving
 from patience import PATIENCE_S
 from scripted_server import delta
 
-from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.switch import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint

@@ -108,7 +108,7 @@ def test_prompts_and_replies_are_written_as_they_were(tmp_path: Path, is_wanted:
 def test_a_file_that_cannot_be_written_is_noted_once_and_ends_no_round(tmp_path: Path) -> None:
     from support import Listener
 
-    from taskweaver.module.events import RoundEventType
+    from taskweaver.module.event_emitter import RoundEventType
 
     script = Script([planner_reply("User", "x")] * 2)
     project = make_project(tmp_path / "p", {"llm.log_prompts": True})

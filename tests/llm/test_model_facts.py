@@ -12,10 +12,10 @@ from ollama_server import MODEL, ollama, said
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.facts import question
-from taskweaver.llm.facts.endpoint_facts import EndpointFacts
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.types import ChatMessage, ModelRequest
 
 LONG: list[ChatMessage] = [{"role": "user", "content": "word " * 3_000}]
@@ -222,7 +222,7 @@ def big(call: Call) -> None:
 def test_a_question_without_an_answer_is_no_error(
     broken: Callable[[Call], None], dialect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question, "_LIMITS", question.Deadlines(1.0, 1.0, 1.0, 1.0))
+    monkeypatch.setattr("taskweaver.llm.facts._LIMITS", Deadlines(1.0, 1.0, 1.0, 1.0))
     with serving(broken, states_facts=True) as endpoint:
         facts = EndpointFacts(Endpoint(endpoint.url, MODEL), dialect=dialect)
         assert facts.window(lambda: 9_000) == 0
@@ -236,7 +236,7 @@ def asked_at(base: str, monkeypatch: pytest.MonkeyPatch, **more: str) -> list[st
     def note(_pool: object, path: str, *_: object, **__: object) -> None:
         asked.append(path)
 
-    monkeypatch.setattr("taskweaver.llm.facts.listed.answer_of", note)
+    monkeypatch.setattr("taskweaver.llm.facts.answer_of", note)
     facts = EndpointFacts(Endpoint(base, "gpt-4o", "k", **more))
     facts.window(lambda: 9_000)
     facts.close()

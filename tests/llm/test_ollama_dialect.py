@@ -10,11 +10,11 @@ import pytest
 from fake_endpoint import FakeEndpoint, serving
 from ollama_server import call_of, last, line
 
-from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect, OllamaDialect
+from taskweaver.llm.dialects.ollama import OllamaChatDialect, OllamaDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.abilities import FormLadder
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.forms import FormLadder
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ModelTool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.llm.facts.refusals import refused_window
+from taskweaver.llm.providers.refusals import refused_window
 from taskweaver.llm.transport.failures import status_failure
 
 OVERFLOWS = {

@@ -13,12 +13,11 @@ from response_events import completed, created, message
 from scripted_server import RUN
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.names import DialectName, dialect_named
-from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
-from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.dialects.responses import ResponsesDialect
+from taskweaver.llm.dialects.switch import DialectName, DialectSwitch, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.abilities import fixed
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.forms import fixed
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, ModelRequest
 

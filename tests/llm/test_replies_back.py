@@ -11,8 +11,8 @@ import pytest
 from fake_endpoint import Call, FakeEndpoint, serving
 from scripted_server import MESSAGES, RUN, calls, delta, ending, piece
 
+from taskweaver.llm.providers.abilities import fixed
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.forms import fixed
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, image_part
 

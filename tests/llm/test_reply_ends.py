@@ -12,7 +12,7 @@ import response_events as responses
 from fake_endpoint import DONE, USAGE_EVENT, Call
 from scripted_server import calls, delta, ending, outcome, piece, play
 
-from taskweaver.llm.dialects.names import DialectName
+from taskweaver.llm.dialects.switch import DialectName
 from taskweaver.llm.parsing.reply import MAX_TEXT_CHARS
 
 CODE = '{"code": "print(1)"}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_llm_api import api_at
 
-from taskweaver.llm.providers.forms import first_form
+from taskweaver.llm.providers.abilities import first_form
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from response_events import (
 )
 from scripted_server import MESSAGES, RUN, Outcome, play
 
-from taskweaver.llm.dialects.responses.dialect import ResponsesDialect
+from taskweaver.llm.dialects.responses import ResponsesDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService

@@ -9,7 +9,7 @@ import pytest
 from bench.odd.playing import ANSWER
 from bench.odd.variants import CODE, FORMS, Meant, Reply, Variant, variants
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
-from taskweaver.llm.parsing.thinking import ThinkingSplitter
+from taskweaver.llm.parsing.reply import ThinkingSplitter
 from taskweaver.llm.types import Form
 from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell, Say
 from taskweaver.role.forms.fences import Asked

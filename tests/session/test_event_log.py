@@ -22,7 +22,12 @@ from support import Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.module.events import EventScope, PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import (
+    EventScope,
+    PostEventType,
+    RoundEventType,
+    TaskWeaverEvent,
+)
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
 from taskweaver.session.session import Session
 from taskweaver.session.storage import event_log
@@ -168,7 +173,8 @@ WRITER = """
 import os, sys
 from pathlib import Path
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.module.events import EventScope, PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import EventScope, PostEventType
+from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
 from taskweaver.session.storage.event_log import EventLog
 log = EventLog(Path(sys.argv[1]), TelemetryLogger())
 def emit(kind, text, round_id="r1"):

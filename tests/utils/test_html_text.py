@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taskweaver.utils.markup.html_text import HtmlText, html_text
+from taskweaver.utils.markup.html import HtmlText, html_text
 
 PAGE = """<!DOCTYPE html><html><head><title>A &amp; B</title><style>p { x: y }</style></head>
 <body><h2>Part <b>one</b></h2><p>first

@@ -13,7 +13,7 @@ from taskweaver.ces.process import homes
 from taskweaver.ces.process.homes import Homes, private_folder, remove_folder, sweep_folders
 from taskweaver.ces.sandbox.session_sandbox import _cache_folder
 from taskweaver.ces.template import Rendezvous
-from taskweaver.utils.system.owners import has_ended
+from taskweaver.utils.system.platform import has_ended
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelHome
 from taskweaver.ces.template import Rendezvous
 from taskweaver.errors import TaskWeaverError
-from taskweaver.ext_role.image_reader.images import find_image
+from taskweaver.ext_role.image_reader.image_reader import find_image
 from taskweaver.session.storage.clone import clone_into
 from taskweaver.session.storage.compare import files_of
 from taskweaver.session.storage.workdir import add_files

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.utils.system import tls
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system import network
+from taskweaver.utils.system.network import tls_context
 
-linux = pytest.mark.skipif(tls.SYSTEM != "linux", reason="clients share a context on Linux alone")
+linux = pytest.mark.skipif(
+    network.SYSTEM != "linux", reason="clients share a context on Linux alone"
+)
 
 
 def test_servers_are_verified() -> None:
@@ -42,5 +44,5 @@ def test_clients_share_a_context_until_the_certificates_change(
 def test_where_the_system_verifies_each_client_has_a_context(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tls, "SYSTEM", "darwin")
+    monkeypatch.setattr(network, "SYSTEM", "darwin")
     assert tls_context() is not tls_context()

@@ -19,7 +19,7 @@ from pathlib import Path
 from taskweaver.ces.cgroup_tree import LIMIT_FILES, parents
 from taskweaver.ces.process.handles import wait_for_ends
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.system.owners import has_ended
+from taskweaver.utils.system.platform import has_ended
 
 _NAME = "taskweaver-"
 _JOIN = '{ echo $$ > "$1/cgroup.procs"; } && shift || exit 126; '

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.system.owners import has_ended, pid_namespace
+from taskweaver.utils.system.platform import has_ended, pid_namespace
 
 FOLDER = "tw-"
 """Private folders are called this, the owner's process id, and something random.

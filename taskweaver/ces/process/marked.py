@@ -12,8 +12,8 @@ import psutil
 from taskweaver.ces.environment import KERNEL_MARK
 from taskweaver.ces.process.handles import HAS_HANDLES, OWNED, has_ended, wait_for_ends
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.system.owners import has_ended as owner_has_ended
-from taskweaver.utils.system.owners import pid_namespace
+from taskweaver.utils.system.platform import has_ended as owner_has_ended
+from taskweaver.utils.system.platform import pid_namespace
 
 _LOOKS, _QUIET_LOOKS, _WARY_LOOKS = 20, 2, 5
 _ENVIRONMENT_BYTES = 32 << 10

@@ -25,7 +25,7 @@ from taskweaver.ces.process.handles import ProcessHandle, death_fd
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.marked import kill_marked
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.system.signals import signal_name
+from taskweaver.utils.system.platform import signal_name
 
 _KILL_WAIT_S = 5.0
 _CONNECTION_FILE = "c.json"

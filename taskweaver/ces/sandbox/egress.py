@@ -26,7 +26,7 @@ from taskweaver.ces.sandbox.http_messages import (
     ProxyRequest,
     ServerSide,
 )
-from taskweaver.utils.system.relay import IDLE_S, Stream, carry, idle_limit
+from taskweaver.utils.system.network import IDLE_S, Stream, carry, idle_limit
 
 _HEAD_BYTES = 16 << 10
 _MOST_CONNECTIONS = 64

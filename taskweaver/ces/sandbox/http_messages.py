@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import h11
 
 from taskweaver.ces.sandbox.hosts import Authority
-from taskweaver.utils.system.relay import Stream
+from taskweaver.utils.system.network import Stream
 
 END = b"\r\n\r\n"
 """End of a head."""

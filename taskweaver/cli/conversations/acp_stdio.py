@@ -14,7 +14,7 @@ import click
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.errors import TaskWeaverError
 from taskweaver.server.errors import ServerError
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 
 class NoPipe(TaskWeaverError):

@@ -11,7 +11,7 @@ import click
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.signals import ending_orderly
 from taskweaver.mcp.errors import ServerFailed
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 
 @click.command("mcp")

@@ -28,8 +28,8 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.facts.learnt import LearntFacts, stored_facts
-from taskweaver.llm.facts.learnt import forget_models as forget_learnt
+from taskweaver.llm.learnt import LearntFacts, stored_facts
+from taskweaver.llm.learnt import forget_models as forget_learnt
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import format_chat_message
 from taskweaver.logging.log import TelemetryLogger
@@ -44,9 +44,8 @@ from taskweaver.session.storage.stored_sessions import session_folders
 from taskweaver.trust.inspection import Inspection
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.installation import own_command
+from taskweaver.utils.system.installation import command, missing, own_command
 from taskweaver.utils.system.platform import restrictions, system_name
-from taskweaver.utils.system.requirements import command, missing
 from taskweaver.utils.text import counted
 
 Status = Literal["ok", "warn", "fail"]

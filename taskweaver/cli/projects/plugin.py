@@ -20,8 +20,7 @@ from taskweaver.cli.printing import safe, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.plugin.errors import PluginError
-from taskweaver.plugin.names import problem_of_name
-from taskweaver.plugin.registry import PluginRegistry
+from taskweaver.plugin.registry import PluginRegistry, problem_of_name
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.system.installation import own_command
 from taskweaver.utils.text import counted

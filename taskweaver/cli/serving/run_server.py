@@ -17,7 +17,7 @@ from taskweaver.ces.cgroup_tree import enter_subgroup
 from taskweaver.cli.opening.projects import open_app
 from taskweaver.cli.signals import handling
 from taskweaver.server.errors import ServerError
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 _MOST_FILES = 65_536
 _PACKAGES = ("pydantic", "starlette", "uvicorn")

@@ -47,7 +47,7 @@ from taskweaver.doors.acp.sessions import AcpSessions, OpenSession, RunningPromp
 from taskweaver.doors.acp.updates import RoundUpdates
 from taskweaver.face.stream import RoundEvents
 from taskweaver.module.confirmation import Confirmation
-from taskweaver.module.events import PostEventType, RoundEventType
+from taskweaver.module.event_emitter import PostEventType, RoundEventType
 
 _OPTIONS = [
     PermissionOption(option_id="yes", name="Allow", kind="allow_once"),

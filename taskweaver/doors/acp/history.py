@@ -12,7 +12,7 @@ from taskweaver.doors.acp.cells import shown
 from taskweaver.doors.acp.updates import USER, RoundUpdates
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.events import EventScope, PostEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import EventScope, PostEventType, TaskWeaverEvent
 
 
 def round_history(

@@ -30,7 +30,7 @@ from acp.schema import (
 from taskweaver.doors.acp.cells import CellCall, shown
 from taskweaver.doors.acp.plans import plan_update
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.utils.text import fenced
 
 USER = "User"

@@ -24,7 +24,7 @@ from taskweaver.server.operations import BYTES_TYPE, Call, missing, operation
 from taskweaver.server.transfer import explained, sent
 from taskweaver.session.storage.store import working_folder
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.system.key_file import KEY_BYTES, kept_key
+from taskweaver.utils.system.installation import KEY_BYTES, kept_key
 
 _KEY_FILE = ".picture_key"
 """Name of the file of the key among the users' folders; no user can have it."""

@@ -19,7 +19,8 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.role import RoleConfig, RoleEntry
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.role import RoleConfig
 from taskweaver.utils.ranking import cosine
 from taskweaver.utils.text import shorten
 
@@ -41,7 +42,7 @@ class DocumentRetrieverConfig(RoleConfig):
 
 
 class DocumentRetriever(TaskRole):
-    """Looks things up in a folder of documents; needs no model.
+    """Looks things up in a folder of documents, without a model.
 
     Where an embedding model is configured, it puts the passages the words found in order.
     """
@@ -84,7 +85,7 @@ class DocumentRetriever(TaskRole):
         return "\n\n".join([_found(query, best), *_unread(problems)])
 
     def _reranked(self, query: str, passages: list[DocumentPassage]) -> list[DocumentPassage]:
-        """Order passages by words and meaning, half each; by words alone without a model."""
+        """Order passages by words and meaning, half each, or by words alone without a model."""
         if self.llm_api is None or not passages:
             return passages
         texts = [f"{passage.heading}\n{passage.text}" for passage in passages]

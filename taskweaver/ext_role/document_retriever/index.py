@@ -1,14 +1,15 @@
 """A full-text index over a folder of documents, in one SQLite file.
 
-The file is a cache: each use finds new, changed and removed documents by size and time of
-change, and a damaged file is made again. Documents are read outside of transactions, and
-each is replaced in one, so sessions that index at once wait for each other only briefly, and
-never see half a document.
+Documents are divided into chunks: paragraphs, each with the headings above it. The file is a cache:
+each use finds new, changed and removed documents by size and time of change, and a damaged file is
+made again. Documents are read outside of transactions, and each is replaced in one, so sessions
+that index at once wait for each other only briefly, and never see half a document.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -16,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-from taskweaver.ext_role.document_retriever.chunks import DocumentChunk, document_chunks
 from taskweaver.utils.documents import read_document
 from taskweaver.utils.files import leaves
 from taskweaver.utils.ranking import TOKENIZER, any_of, query_words
+
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
+_MOST_HEADING = 120
+_FENCE = re.compile(r" {0,3}(```|~~~)")
 
 SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
 _VERSION = 1
@@ -44,8 +48,73 @@ _TABLES = (
 
 
 @dataclass(frozen=True, slots=True)
+class DocumentChunk:
+    """A paragraph, or a part of a long paragraph, with the headings above, outermost first."""
+
+    heading: str
+    text: str
+
+
+def document_chunks(text: str, most_chars: int) -> Iterator[DocumentChunk]:
+    """Yield the chunks of a document, in order, each of at most `most_chars` characters.
+
+    Short paragraphs under one heading are put together as long as they fit.
+    """
+    heading, gathered = "", ""
+    above: dict[int, str] = {}
+    for line, level in _paragraphs(text):
+        if not level and gathered and len(gathered) + len(line) + 2 <= most_chars // 2:
+            gathered += f"\n\n{line}"
+            continue
+        if gathered:
+            yield DocumentChunk(heading, gathered)
+        gathered = ""
+        if level:
+            above = {each: name for each, name in above.items() if each < level}
+            above[level] = line[:_MOST_HEADING]
+            heading = " > ".join(above.values())
+            continue
+        *full, gathered = _split(line, most_chars)
+        yield from (DocumentChunk(heading, part) for part in full)
+    if gathered:
+        yield DocumentChunk(heading, gathered)
+
+
+def _paragraphs(text: str) -> Iterator[tuple[str, int]]:
+    """Yield paragraphs and headings, with the level of a heading and 0 for a paragraph."""
+    lines: list[str] = []
+    is_code = False
+    for line in [*text.replace("\f", "\n\n").splitlines(), ""]:
+        heading = None if is_code else _HEADING.match(line)
+        if heading or not line.strip():
+            if lines:
+                yield "\n".join(lines), 0
+            lines = []
+            if heading:
+                yield heading[2].rstrip(" \t#"), len(heading[1])
+            continue
+        if _FENCE.match(line):
+            is_code = not is_code
+        lines.append(line.rstrip())
+    if lines:
+        yield "\n".join(lines), 0
+
+
+def _split(text: str, most_chars: int) -> list[str]:
+    """Split a long paragraph where a line, a sentence or at least a word ends."""
+    parts = []
+    while len(text) > most_chars:
+        head = text[:most_chars]
+        ends = (head.rfind("\n"), head.rfind(". ") + 1, head.rfind(" "))
+        at = next((end for end in ends if end > most_chars // 2), most_chars)
+        parts.append(text[:at].strip())
+        text = text[at:].strip()
+    return [*(part for part in parts if part), text]
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentPassage:
-    """A part of a document that matches a query, with the heading it stands under.
+    """A part of a document that matches a query, with the heading above.
 
     The path is below the folder; scores are higher for better ones, comparable within one answer.
     """
@@ -70,7 +139,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class DocumentIndex:
-    """The index of one folder; it holds nothing open between calls.
+    """The index of one folder, which holds nothing open between calls.
 
     Attributes:
         file: The index.
@@ -89,7 +158,7 @@ class DocumentIndex:
     def search(
         self, query: str, size: int, report: Callable[[str], None]
     ) -> tuple[list[DocumentPassage], list[str]]:
-        """Bring the index up to date; return at most `size` passages with any word of a query.
+        """Bring the index up to date, and return at most `size` passages with any word of a query.
 
         Operators of the full-text syntax have no effect; `report` receives the progress.
 
@@ -134,7 +203,7 @@ class DocumentIndex:
             yield connection
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """Make the tables where there are none; chunks of another length are dropped."""
+        """Make the tables where there are no tables. Chunks of another length are dropped."""
         stamp = _VERSION * _LENGTHS + min(self.target_chars, _LENGTHS - 1)
         if _stamp(connection) == stamp:
             return
@@ -225,7 +294,7 @@ class DocumentIndex:
     def _grown(
         self, connection: sqlite3.Connection, file: int, place: int
     ) -> tuple[list[int], str, str]:
-        """Return a piece with its neighbours, up to the length of a passage."""
+        """Return a piece with the neighbours, up to the length of a passage."""
         window = self._neighbours(connection, file, place)
         first = last = place
         length = len(window[place].text)

@@ -1,4 +1,4 @@
-"""The Echo: answers with the text it was sent."""
+"""The Echo: answers with the text of the task."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class EchoConfig(RoleConfig):
 
 
 class Echo(TaskRole):
-    """A role that repeats messages; useful to try a project's wiring without a kernel."""
+    """A role that repeats messages, useful to try a project's wiring without a kernel."""
 
     config: EchoConfig
     config_type = EchoConfig
 
     def answer(self, task: Post, proxy: PostEventProxy) -> str:  # noqa: ARG002 - there is no progress
-        """Return the task's message, the decorator before and after it."""
+        """Return the task's message, between two decorators."""
         return f"{self.config.decorator}{task.message}{self.config.decorator}"

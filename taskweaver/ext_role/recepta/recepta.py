@@ -1,4 +1,4 @@
-"""Recepta: a scratch-pad the Planner writes its reasoning to."""
+"""Recepta: a scratch-pad for the Planner's reasoning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReceptaConfig(RoleConfig):
 
 
 class Recepta(TaskRole):
-    """Acknowledges a note; the note itself stays in the conversation, where its author reads it."""
+    """Acknowledges a note, which stays in the conversation, where the author reads the note."""
 
     config: ReceptaConfig
     config_type = ReceptaConfig

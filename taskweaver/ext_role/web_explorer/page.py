@@ -1,27 +1,25 @@
-"""A web page as a reader works it: open it, look at it, click, type, select, scroll, go back."""
+"""A web page as a reader works a page: open, look, click, type, select, scroll, go back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ext_role.web_explorer.addresses import Addresses
-from taskweaver.ext_role.web_explorer.devtools import DevTools
-from taskweaver.ext_role.web_explorer.errors import (
+from taskweaver.ext_role.web_explorer.browser import (
     DeadlineExceeded,
+    DevTools,
     ExplorationInterrupted,
     PageError,
     ProtocolError,
 )
-from taskweaver.ext_role.web_explorer.observation import Element, Observation
-from taskweaver.ext_role.web_explorer.tabs import Tab, Tabs
+from taskweaver.ext_role.web_explorer.tabs import Addresses, Tab, Tabs
 
 TEXT_CHARS = 8000
 ELEMENT_COUNT = 80
-_SCRIPT = Path(__file__).with_name("page.js")
 _CALL_S = 10.0
 _START_S = 0.2
 _NEWS_S = 0.05
@@ -34,13 +32,73 @@ _DEAD = "the page crashed or does not answer; open another page."
 _ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
 
 
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An interactive element of a page: link, button, select, ``input text`` and the like.
+
+    The value is empty for an element without one; `target` is the address a link leads to.
+    """
+
+    kind: str
+    label: str
+    value: str
+    target: str
+    is_disabled: bool
+    options: tuple[str, ...]
+
+    def to_text(self) -> str:
+        """Return the element as one line."""
+        facts = [f'{self.kind} "{self.label}"']
+        facts += [f"holds: {self.value}"] if self.value else []
+        facts += [f"leads to: {self.target}"] if self.target else []
+        facts += [f"options: {'; '.join(self.options)}"] if self.options else []
+        facts += ["disabled"] if self.is_disabled else []
+        return ", ".join(facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Content of a page at one moment: text and elements from the top of the window on.
+
+    `is_cut` says whether there is more text, `screens_above` and `screens_below` how many windows
+    of page there are; `notes` are the events since the last observation.
+    """
+
+    title: str
+    url: str
+    text: str
+    is_cut: bool
+    elements: tuple[Element, ...]
+    elements_left_out: int
+    screens_above: float
+    screens_below: float
+    notes: tuple[str, ...]
+
+    def to_text(self) -> str:
+        """Return the observation for a model to read."""
+        lines = [f"Title: {self.title}", f"Address: {self.url}", "", "Text:", self.text or "(none)"]
+        if self.is_cut:
+            lines.append("(the text goes on; scroll down to see more)")
+        place = f"{self.screens_above:.1f} windows above, {self.screens_below:.1f} below"
+        lines += [f"(there are {place})", "", "Elements:"]
+        lines += [f"[{n}] {item.to_text()}" for n, item in enumerate(self.elements, 1)]
+        if not self.elements:
+            lines.append("(none)")
+        if self.elements_left_out:
+            lines.append(f"(and {self.elements_left_out} more further down; scroll to see them)")
+        return "\n".join(lines)
+
+
+_SCRIPT = Path(__file__).with_name("page.js")
+
+
 class BrowserPage:
-    """A browser with the page it shows. Not for use by two threads at once."""
+    """A browser with the page shown. Not for use by two threads at once."""
 
     def __init__(
         self, program: Path, *, timeout_s: float = 30.0, allowed_hosts: Sequence[str] = ()
     ) -> None:
-        """Start a browser; no page is open yet.
+        """Start a browser without an open page.
 
         Pages of `allowed_hosts` may be opened, without any those of all; `timeout_s` is the longest
         wait for a page.
@@ -70,7 +128,7 @@ class BrowserPage:
         self._call("Browser.setDownloadBehavior", downloads)
 
     def open(self, address: str) -> None:
-        """Open a page and wait until it is loaded.
+        """Open a page and wait until the page is loaded.
 
         Raises:
             PageError: If it may not or cannot be opened.
@@ -95,7 +153,7 @@ class BrowserPage:
         self._settle()
 
     def observe(self) -> Observation | None:
-        """Return the page's content; None when no page is open.
+        """Return the page's content, or None without an open page.
 
         Raises:
             PageError: If it does not answer.
@@ -114,7 +172,7 @@ class BrowserPage:
         raise PageError("the page goes from one address to the next without end; open another.")
 
     def click(self, number: int) -> None:
-        """Click an element of the last observation; raises as `type`."""
+        """Click an element of the last observation. Raises as `type`."""
         place = self._work("point", number)
         mouse = {"x": place["x"], "y": place["y"], "button": "left", "clickCount": 1}
         self._input("Input.dispatchMouseEvent", {**mouse, "type": "mouseMoved", "button": "none"})
@@ -123,7 +181,7 @@ class BrowserPage:
         self._settle()
 
     def type(self, number: int, text: str, *, submit: bool = False) -> None:
-        """Replace the value of an element of the last observation; with `submit`, press Enter.
+        """Replace the value of an element of the last observation, and with `submit` press Enter.
 
         Raises:
             PageError: If it is not there any more, or does not take text.
@@ -139,7 +197,7 @@ class BrowserPage:
         self._settle()
 
     def select(self, number: int, value: str) -> None:
-        """Select an option, by its label or value; raises as `type`."""
+        """Select an option, by label or value. Raises as `type`."""
         self._work("select", number, value)
         self._settle()
 
@@ -173,7 +231,7 @@ class BrowserPage:
         self._settle()
 
     def close(self) -> None:
-        """End the browser; safe to call again."""
+        """End the browser. Safe to call again."""
         self.devtools.close()
 
     def _fresh_tab(self) -> Tab:
@@ -221,7 +279,7 @@ class BrowserPage:
 
     @contextmanager
     def _stopped_if_interrupted(self) -> Iterator[None]:
-        """Give up loading with the wait for it, or the next look would wait for the same page."""
+        """Give up loading with the wait, or the next look would wait for the same page."""
         try:
             yield
         except ExplorationInterrupted:
@@ -310,7 +368,7 @@ class BrowserPage:
         within_s: float = _CALL_S,
         tab: Tab | None = None,
     ) -> dict[str, Any]:
-        """Call a method; a page that crashes or does not answer is given up."""
+        """Call a method. A page that crashes or does not answer is given up."""
         session = tab.session if tab is not None else ""
 
         def is_lost() -> bool:

@@ -7,12 +7,11 @@ frames in them, redirects included), and new tabs followed. Each leaves a note f
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from urllib.parse import urlsplit
 
-from taskweaver.ext_role.web_explorer.addresses import Addresses
-from taskweaver.ext_role.web_explorer.devtools import DevToolsEvent
+from taskweaver.ext_role.web_explorer.browser import DevToolsEvent, PageError
 from taskweaver.utils.text import shorten
 
 MAX_TABS = 5
@@ -20,15 +19,50 @@ _MAX_NOTES = 10
 _NOTE_CHARS = 300
 
 
-class _Send(Protocol):
-    def __call__(
-        self, method: str, params: Mapping[str, Any] | None = None, *, session: str = ""
-    ) -> None: ...
+class Addresses:
+    """The addresses a browser may open: web pages, of some hosts or of all."""
+
+    def __init__(self, allowed_hosts: Sequence[str]) -> None:
+        """Take names of hosts, each with all hosts below. No names allow every host."""
+        self._hosts = [host.strip().lower().strip(".") for host in allowed_hosts]
+
+    def problem(self, url: str) -> str:
+        """Say why an address may not be opened, or nothing."""
+        try:
+            parts = urlsplit(url)
+            host, port = (parts.hostname or "").rstrip("."), parts.port
+        except ValueError as error:
+            return f"{url[:200]!r} is no address: {error}"
+        if parts.scheme not in {"http", "https"}:
+            return f"only http and https addresses can be opened, not {url[:200]!r}"
+        if not host or port == 0:
+            return f"{url[:200]!r} names no host"
+        is_known = any(host == name or host.endswith(f".{name}") for name in self._hosts)
+        if self._hosts and not is_known:
+            return (
+                f"the host {host} is not allowed here (web_explorer.allowed_hosts:"
+                f" {', '.join(self._hosts)})"
+            )
+        return ""
+
+    def checked(self, text: str) -> str:
+        """Return an address with a scheme, checked against the allowed hosts.
+
+        Raises:
+            PageError: If it may not be opened.
+        """
+        url = text.strip()
+        if "://" not in url:
+            url = f"https://{url}"
+        problem = self.problem(url)
+        if problem:
+            raise PageError(f"{problem}.")
+        return url
 
 
 @dataclass(slots=True)
 class Tab:
-    """One tab, by its protocol session and its id, which is that of its main frame too.
+    """One tab, by the protocol session and the tab's id, which is the id of the main frame too.
 
     `is_dead` is a page that crashed or stopped answering.
     """
@@ -40,9 +74,9 @@ class Tab:
 
 
 class Tabs:
-    """The tabs; the newest is the current one."""
+    """The open tabs, of which the newest is the current tab."""
 
-    def __init__(self, addresses: Addresses, send: _Send) -> None:
+    def __init__(self, addresses: Addresses, send: Callable[..., None]) -> None:
         self._addresses = addresses
         self._send = send
         self._open: list[Tab] = []
@@ -91,7 +125,7 @@ class Tabs:
             handler(event)
 
     def forget(self, tab: Tab) -> None:
-        """Close a tab, whatever its state."""
+        """Close a tab, in any state."""
         if tab in self._open:
             self._open.remove(tab)
             self._send("Target.closeTarget", {"targetId": tab.target})

@@ -1,4 +1,4 @@
-"""The WebExplorer: looks at a page, asks for one action, does it, until there is an answer."""
+"""The WebExplorer: looks at a page, asks for one action, does the action, until the answer."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from pathlib import Path
 from injector import inject
 
 from taskweaver.ext_role.task import TaskRole
-from taskweaver.ext_role.web_explorer.actions import SCHEMA, BrowserAction, read_action
-from taskweaver.ext_role.web_explorer.errors import (
+from taskweaver.ext_role.web_explorer.browser import (
     BrowserError,
     ExplorationInterrupted,
     NoBrowser,
     PageError,
+    find_browser,
 )
-from taskweaver.ext_role.web_explorer.observation import Observation
-from taskweaver.ext_role.web_explorer.page import BrowserPage
-from taskweaver.ext_role.web_explorer.process import find_browser
+from taskweaver.ext_role.web_explorer.page import BrowserPage, Observation
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.parsing.json_text import ParsedReply, parse_reply
 from taskweaver.llm.types import ChatMessage, format_chat_message
@@ -26,15 +24,123 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.role.prompt import load_prompt
-from taskweaver.role.role import RoleConfig, RoleEntry
+from taskweaver.role.prompt import load_prompt, reply_schema
+from taskweaver.role.registry.entry import RoleEntry
+from taskweaver.role.role import RoleConfig
 from taskweaver.utils.asking import Asking
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.system.cancel import CancelToken
-from taskweaver.utils.text import fenced, fill
+from taskweaver.utils.text import fenced, fill, shorten
+
+_KINDS = ("open", "click", "type", "select", "scroll", "back", "done")
+_NUMBERED = frozenset(("click", "type", "select"))
+_WORD_CHARS = 200
+_MOST_DIGITS = 6
+
+SCHEMA = reply_schema(
+    {"thought": {}, "action": {"enum": list(_KINDS)}, "target": {}, "text": {}, "answer": {}}
+)
+"""JSON schema of a reply."""
+
+_TEXTS = ("instruction", "task", "no_page", "unreadable_page", "revise", "unfinished")
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserAction:
+    """One action, with the model's reason. `answer` is the final answer to the task.
+
+    The target is an address, the number of an element, or a direction; the text is typed, or the
+    option to select.
+    """
+
+    thought: str
+    kind: str
+    target: str
+    text: str
+    answer: str
+
+    @property
+    def words(self) -> str:
+        """The action in words."""
+        text = repr(shorten(self.text, _WORD_CHARS)) if self.kind in {"type", "select"} else ""
+        target = self.target if self.kind not in {"back", "done"} else ""
+        return " ".join(filter(None, (self.kind, shorten(target, _WORD_CHARS), text)))
+
+    def do(self, page: BrowserPage) -> None:
+        """Do the action.
+
+        Raises:
+            PageError: If the page does not let it.
+            BrowserError: If the browser has ended.
+        """
+        match self.kind:
+            case "open":
+                page.open(self.target)
+            case "click":
+                page.click(int(self.target))
+            case "type":
+                words = self.text.rstrip("\n")
+                page.type(int(self.target), words, submit=self.text.endswith("\n"))
+            case "select":
+                page.select(int(self.target), self.text)
+            case "scroll":
+                page.scroll(self.target)
+            case "back":
+                page.back()
+
+
+def read_action(reply: ParsedReply) -> BrowserAction:
+    """Return the action of a reply.
+
+    Raises:
+        ValueError: If it has none that can be done.
+    """
+    if reply.problem:
+        raise ValueError(reply.problem)
+    fields = reply.fields
+    kind = fields.get("action", "").strip().lower()
+    target = fields.get("target", "").strip()
+    if kind in _NUMBERED:
+        target = target.strip("[]# ")
+    elif kind == "scroll":
+        target = target.lower()
+    text, answer = fields.get("text", ""), fields.get("answer", "")
+    action = BrowserAction(fields.get("thought", ""), kind, target, text, answer)
+    problem = _problem(action)
+    if problem:
+        raise ValueError(problem)
+    return action
+
+
+def _problem(action: BrowserAction) -> str:
+    """Return the reason an action is impossible, or an empty text."""
+    kind, target = action.kind, action.target
+    is_number = target.isascii() and target.isdigit() and len(target) <= _MOST_DIGITS
+    shown = repr(shorten(target, _WORD_CHARS))
+    problems = (
+        (kind not in _KINDS, f"`action` is {kind!r}, and must be one of {', '.join(_KINDS)}."),
+        (
+            kind in _NUMBERED and not is_number,
+            f"`target` of {kind} is {shown}, and must be an element's number.",
+        ),
+        (
+            kind == "select" and not action.text,
+            "`text` of select is empty, and must be one of the options.",
+        ),
+        (
+            kind == "scroll" and target not in {"down", "up"},
+            f'`target` of scroll is {shown}, and must be "down" or "up".',
+        ),
+        (kind == "open" and not target, "`target` of open is empty, and must be an address."),
+        (
+            kind == "done" and not action.answer.strip(),
+            "`answer` is empty: done tells what was found, or why it was not.",
+        ),
+    )
+    return next((text for is_wrong, text in problems if is_wrong), "")
+
 
 PROMPT_FILE = Path(__file__).with_name("web_explorer_prompt.yaml")
-_TEXTS = ("instruction", "task", "no_page", "unreadable_page", "revise", "unfinished")
 
 
 class WebExplorerConfig(RoleConfig):
@@ -49,7 +155,7 @@ class WebExplorerConfig(RoleConfig):
 
 @dataclass(slots=True)
 class _Exploration:
-    """One task: its text, the actions done, and its end."""
+    """One task: the text, the actions done, and the end."""
 
     task: str
     proxy: PostEventProxy
@@ -67,7 +173,7 @@ class _Exploration:
 
 
 class WebExplorer(TaskRole):
-    """Does tasks on web pages, in a browser that it keeps until the session ends."""
+    """Does tasks on web pages, in a browser that is kept until the session ends."""
 
     config: WebExplorerConfig
 
@@ -108,7 +214,7 @@ class WebExplorer(TaskRole):
         return message
 
     def _explore(self, exploration: _Exploration) -> str:
-        """Return the answer, or how far it came."""
+        """Return the answer, or the progress without an answer."""
         most = self.config.max_steps
         for left in range(most, 0, -1):
             exploration.proxy.update_status(f"looking at the page (step {most - left + 1})")
@@ -128,7 +234,7 @@ class WebExplorer(TaskRole):
         return self._unfinished(exploration, f"all {most} steps were used.")
 
     def _look(self, exploration: _Exploration) -> str:
-        """Return the page as the model is shown it."""
+        """Return the page in the form for the model."""
         try:
             seen = self._browser().observe()
         except PageError as error:
@@ -142,7 +248,7 @@ class WebExplorer(TaskRole):
         return _shown(seen)
 
     def _do(self, action: BrowserAction) -> str:
-        """Do an action; return its outcome."""
+        """Do an action, and return the outcome."""
         try:
             action.do(self._browser())
         except PageError as error:
@@ -152,7 +258,7 @@ class WebExplorer(TaskRole):
         return "done"
 
     def _lost(self, error: BrowserError) -> str:
-        """Give the browser up; the next step gets another one."""
+        """Give the browser up. The next step gets another browser."""
         if isinstance(error, NoBrowser | ExplorationInterrupted) or self._is_closed:
             raise error
         self.logger.warning(f"the WebExplorer lost its browser: {error.problem}")
@@ -200,7 +306,7 @@ class WebExplorer(TaskRole):
         return text
 
     def _browser(self) -> BrowserPage:
-        """Return the browser, a new one when there is none."""
+        """Return the browser, a new browser if there was no browser."""
         self._check()
         if self._page is None:
             self._page = self._started()
@@ -223,7 +329,7 @@ class WebExplorer(TaskRole):
             raise ExplorationInterrupted
 
     def interrupt(self) -> None:
-        """Interrupt the browser; may be called from any thread."""
+        """Interrupt the browser, from any thread."""
         self._given_up.cancel()
         page = self._page
         if page is not None:
@@ -247,7 +353,7 @@ def _shown(seen: Observation) -> str:
 
 
 class _ActionAsking(Asking[ParsedReply, BrowserAction]):
-    """A question for the next action; a problem of a reply follows it as a message."""
+    """A question for the next action. A problem of a reply follows the reply as a message."""
 
     def __init__(
         self, role: WebExplorer, messages: list[ChatMessage], proxy: PostEventProxy
@@ -265,7 +371,7 @@ class _ActionAsking(Asking[ParsedReply, BrowserAction]):
         return read_action(reply)
 
     def feed_back(self, error: Exception, reply: ParsedReply) -> None:
-        """Add the reply and its problem to the messages."""
+        """Add the reply and the reply's problem to the messages."""
         self._messages += [
             format_chat_message("assistant", reply.raw),
             format_chat_message("user", self._role.correction(error)),

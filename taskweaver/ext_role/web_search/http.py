@@ -1,4 +1,4 @@
-"""One HTTP request, bounded in size and time; redirects are left to the caller."""
+"""One HTTP request, bounded in size and time. Redirects are left to the caller."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from email.message import Message
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.redact import redact
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system.network import tls_context
 
 MOST_BYTES = 2 << 20
 MOST_SECONDS = 20.0
@@ -20,7 +20,7 @@ _AGENT = "Mozilla/5.0 (compatible; taskweaver)"
 
 
 class WebError(TaskWeaverError):
-    """A failed request to the web; its text holds address and reason, without keys."""
+    """A failed request to the web, whose text holds address and reason, without keys."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(redact(problem))

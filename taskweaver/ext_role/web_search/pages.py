@@ -1,4 +1,4 @@
-"""Reads pages of the web, and of nowhere nearer: no address of this machine or its network."""
+"""Reader of pages of the web, but not of this machine or the machine's network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from taskweaver.ext_role.web_search.http import MOST_SECONDS, WebError, WebResponse, get
-from taskweaver.utils.markup.html_text import html_text
+from taskweaver.utils.markup.html import html_text
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 2
@@ -23,7 +23,7 @@ _TRANSLATED = ip_network("64:ff9b::/96")
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page that was read, at its address after redirects; its title may be empty."""
+    """A page that was read, at the address after redirects. The title may be empty."""
 
     url: str
     title: str
@@ -31,7 +31,7 @@ class WebPage:
 
 
 def read_page(url: str, *, allows_private: bool) -> WebPage:
-    """Read a page; `allows_private` admits addresses of this machine and its network.
+    """Read a page. `allows_private` admits addresses of this machine and the machine's network.
 
     Raises:
         WebError: If it cannot be read, or may not.
@@ -46,7 +46,7 @@ def read_page(url: str, *, allows_private: bool) -> WebPage:
 
 
 def _visit(url: str, until: float, *, allows_private: bool) -> WebResponse:
-    """Request a page from an address that was checked, and from no other.
+    """Request a page from a checked address, and from no other address.
 
     The host is looked up once, here: looked up again, it might lead somewhere else.
     """
@@ -81,7 +81,7 @@ def _looked_up(host: str, port: int) -> list[str]:
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is one of the public internet, whatever form it has."""
+    """Return whether an IP address is an address of the public internet, in any form."""
     ip = ip_address(address.partition("%")[0])
     return all(one.is_global and not one.is_multicast for one in (ip, *_inside(ip)))
 

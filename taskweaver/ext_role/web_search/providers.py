@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from taskweaver.ext_role.web_search.http import WebError, WebResponse, get
-from taskweaver.utils.markup.html_text import tamed
+from taskweaver.utils.markup.html import tamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class SearchResult:
 
 
 class DuckDuckGo:
-    """The page DuckDuckGo serves to browsers without scripts; needs no key."""
+    """The page that DuckDuckGo serves to browsers without scripts, without a key."""
 
     address: ClassVar[str] = "https://html.duckduckgo.com/html/"
 
@@ -52,7 +52,7 @@ class Google:
     engine_id: str
 
     def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `DuckDuckGo.search`."""
+        """Return at most `count` results. Raises as `DuckDuckGo.search`."""
         _need(google_api_key=self.key, google_search_engine_id=self.engine_id)
         params = {"key": self.key, "cx": self.engine_id, "q": query, "num": str(min(count, 10))}
         found = _json("Google", _asked("Google", self.address, params))
@@ -67,7 +67,7 @@ class Bing:
     key: str = field(repr=False)
 
     def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `DuckDuckGo.search`."""
+        """Return at most `count` results. Raises as `DuckDuckGo.search`."""
         _need(bing_api_key=self.key)
         headers = {"Ocp-Apim-Subscription-Key": self.key}
         params = {"q": query, "count": str(min(count, 50))}
@@ -84,7 +84,7 @@ class SearXNG:
     base_url: str
 
     def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results; raises as `DuckDuckGo.search`."""
+        """Return at most `count` results. Raises as `DuckDuckGo.search`."""
         _need(searxng_url=self.base_url)
         url = f"{self.base_url.rstrip('/')}/search"
         try:
@@ -154,7 +154,7 @@ def _results(items: object, title: str, url: str, snippet: str) -> list[SearchRe
 
 
 class _DuckDuckGoPage(HTMLParser):
-    """Reads titles, addresses and snippets; advertisements lead elsewhere and are left out."""
+    """Reads titles, addresses and snippets. Advertisements lead elsewhere and are left out."""
 
     def __init__(self, address: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,15 +1,41 @@
-"""The protocol that is spoken with an endpoint, where it speaks more than one."""
+"""Dialects by name, and the one in force at an endpoint that speaks more than one."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Literal
 
+from taskweaver.llm.dialects.anthropic import AnthropicDialect
+from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.dialect import Dialect
+from taskweaver.llm.dialects.ollama import OllamaDialect
+from taskweaver.llm.dialects.responses import ResponsesDialect
+
+DialectName = Literal["anthropic", "chat", "ollama", "responses"]
+
+
+def dialect_named(name: DialectName, model: str = "", *, has_cache_key: bool = False) -> Dialect:
+    """Return a dialect.
+
+    Args:
+        name: Its name.
+        model: Name of the model that is asked.
+        has_cache_key: Whether the endpoint is given the key of its cache.
+    """
+    match name:
+        case "chat":
+            return ChatDialect(has_cache_key=has_cache_key)
+        case "responses":
+            return ResponsesDialect(model, has_cache_key)
+        case "anthropic":
+            return AnthropicDialect()
+        case "ollama":
+            return OllamaDialect()
 
 
 class DialectSwitch:
-    """The dialect in force at an endpoint; thread-safe."""
+    """The dialect in force at an endpoint. Thread-safe."""
 
     def __init__(
         self,
@@ -49,12 +75,12 @@ class DialectSwitch:
             self._keep = keep
 
     def refuse_path(self, asked: Dialect) -> bool:
-        """Leave a dialect whose path is unknown; return whether another is in force."""
+        """Leave a dialect whose path is unknown. Return whether another dialect is in force."""
         with self._lock:
             return self._leave(asked, self._fallback, back_to=None)
 
     def refuse_reasoning(self, asked: Dialect) -> bool:
-        """Leave a dialect that takes tools without reasoning; return whether another is in force.
+        """Leave a dialect that takes tools without reasoning. Return whether another is in force.
 
         An endpoint that does not know the other's path gets this one again.
         """

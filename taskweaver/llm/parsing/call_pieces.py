@@ -1,4 +1,4 @@
-"""Tool calls in a streamed reply: pieces, as endpoints send them, collected to whole calls.
+"""Tool calls in a streamed reply: pieces, as sent by endpoints, collected to whole calls.
 
 Endpoints differ in indexes, ids and the form of arguments; one rule reads them all.
 """
@@ -26,7 +26,7 @@ _OWN = frozenset({"index", "id", "type", "function"})
 
 @dataclass(frozen=True, slots=True)
 class CallPiece:
-    """A piece of a call, as it came.
+    """A piece of a call, as received.
 
     Attributes:
         index: The place that the endpoint gives it; None without one.
@@ -89,11 +89,11 @@ class _OpenCall:
     def is_whole(self) -> bool:
         """Whether the arguments are complete."""
         return (
-            bool(self.texts) and self.texts[-1].rstrip()[-1:] in ("}", "") and _is_object(self.text)
+            bool(self.texts) and self.texts[-1].rstrip()[-1:] in ("}", "") and is_object(self.text)
         )
 
     def add(self, piece: CallPiece) -> str:
-        """Add a piece; return the new text of the arguments."""
+        """Add a piece, and return the new text of the arguments."""
         self.id = self.id or piece.id
         if piece.name != self.name and not any(self.texts):
             self.name += piece.name
@@ -107,7 +107,7 @@ class _OpenCall:
         return new
 
     def _repeats(self, piece: CallPiece) -> bool:
-        if not piece.id or piece.id != self.id or not _is_object(piece.text):
+        if not piece.id or piece.id != self.id or not is_object(piece.text):
             return False
         return self.is_whole or (len(self.text) > 1 and piece.text.startswith(self.text))
 
@@ -152,7 +152,7 @@ class CallCollector:
         return CallDelta(call.position, call.name, new)
 
     def finish(self) -> tuple[ToolCall, ...]:
-        """Return the whole calls, in their order, each with an id of its own."""
+        """Return the whole calls, in order, each with an id of the call's own."""
         used: set[str] = set()
         found = []
         for call in self._calls:
@@ -165,14 +165,15 @@ class CallCollector:
         return tuple(found)
 
     def _find(self, piece: CallPiece) -> _OpenCall | None:
-        """Return the call that a piece belongs to; None if it opens one."""
+        """Return the call that a piece belongs to, or None if the piece opens a call."""
         known = self._by_id.get(piece.id) if piece.id else None
         if piece.index is None:
             return known if piece.id else None if piece.name else self._last
         call = self._by_index.get(piece.index)
         if call is None:
-            is_again = known is not None and _is_same(known, piece)
-            return known if is_again else None
+            if known is None or known.name != piece.name or not known.is_whole:
+                return None
+            return known if is_object(piece.text) else None
         if piece.id and call.id and piece.id != call.id:
             return known
         if piece.name and call.is_whole and not (piece.id and piece.id == call.id):
@@ -180,11 +181,8 @@ class CallCollector:
         return call
 
 
-def _is_same(call: _OpenCall, piece: CallPiece) -> bool:
-    return call.name == piece.name and call.is_whole and _is_object(piece.text)
-
-
-def _is_object(text: str) -> bool:
+def is_object(text: str) -> bool:
+    """Return whether a text is a JSON object."""
     if not (text.lstrip().startswith("{") and text.rstrip().endswith("}")):
         return False
     try:
@@ -194,7 +192,7 @@ def _is_object(text: str) -> bool:
 
 
 def as_json(text: str) -> str:
-    """Return arguments as the text of a JSON object, where they can be read as one.
+    """Return arguments as the text of a JSON object, if the arguments can be read as one.
 
     No arguments are an empty object; JSON inside JSON is taken out; raw line breaks and other
     slips are repaired. Other text stays as it is.
@@ -211,7 +209,7 @@ def as_json(text: str) -> str:
         return _mended(text)
     if value is None:
         return "{}"
-    if not isinstance(value, dict) or _is_object(text):
+    if not isinstance(value, dict) or is_object(text):
         return text
     return repair(json.dumps(value, ensure_ascii=False))
 

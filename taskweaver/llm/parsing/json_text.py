@@ -1,4 +1,4 @@
-"""The one parser of JSON in a model's text: tolerant, of a whole text and while it arrives.
+"""The one parser of JSON in a model's text, tolerant, for whole texts and texts that arrive.
 
 A reply may carry prose, a code fence or hidden reasoning around the object, raw line breaks and
 stray backslashes inside its strings, trailing commas, or be a Python dictionary. Slips in its
@@ -18,7 +18,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import jiter
@@ -84,7 +83,7 @@ class Found:
 
 
 def _find_start(text: str, begin: int = 0) -> int | None:
-    """Return where the first JSON object after `begin` starts, or None if none has begun.
+    """Return where the first JSON object after `begin` starts, or None if no object has begun.
 
     Hidden reasoning at the beginning of a reply (``<think>...</think>``) is passed over.
     """
@@ -207,7 +206,7 @@ def required_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects in a text, the outer ones."""
+    """Yield the outermost JSON objects in a text."""
     decoder, at = json.JSONDecoder(strict=False), 0
     while (start := text.find("{", at)) >= 0:
         try:
@@ -221,19 +220,13 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 def _read_json(text: str, start: int) -> Found:
     # A later start counts only when nothing at all can be read from an earlier one: it may
     # well lie inside the broken object.
-    first: Found | None = None
-    for begin in islice(_starts(text, start), _MAX_STARTS):
-        found = _read_at(text, begin)
-        if found.value:
-            return found
-        first = first or found
-    return first or Found({}, _NO_MEMBERS)
-
-
-def _starts(text: str, start: int | None) -> Iterator[int]:
-    while start is not None:
-        yield start
-        start = _find_start(text, start + 1)
+    first = found = _read_at(text, start)
+    for _ in range(_MAX_STARTS - 1):
+        later = None if found.value else _find_start(text, start + 1)
+        if later is None:
+            break
+        start, found = later, _read_at(text, later)
+    return found if found.value else first
 
 
 def _read_at(text: str, start: int) -> Found:
@@ -249,7 +242,7 @@ def _read_at(text: str, start: int) -> Found:
 
 
 def _decode(text: str) -> Found:
-    """Decode the object `text` starts with; the text after it is ignored."""
+    """Decode the object that `text` starts with, and ignore the text after the object."""
     twice: list[str] = []
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -337,7 +330,7 @@ class FieldDelta:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """A reply that has been read to its end.
+    """A reply, read to the end.
 
     Attributes:
         fields: The fields in their order; values that are not texts as their JSON, null as "".
@@ -351,7 +344,7 @@ class ParsedReply:
 
 
 def parse_reply(text: str) -> ParsedReply:
-    """Read a whole reply; never raises."""
+    """Read a whole reply, and never raise."""
     found = read_object(text)
     fields: dict[str, str] = {}
     for key, value, _ in _members(found.value):
@@ -360,7 +353,7 @@ def parse_reply(text: str) -> ParsedReply:
 
 
 class ReplyStream:
-    """Reads a reply while it arrives.
+    """Reader of a reply that arrives.
 
     The deltas of a field, joined, are the field's text in the `ParsedReply` if that has no
     `problem`; of a field that is given twice, for instance, either text may have been shown.
@@ -376,7 +369,7 @@ class ReplyStream:
         self._next_look = 0.0
 
     def feed(self, text: str) -> list[FieldDelta]:
-        """Take the next piece; return the new text of the fields.
+        """Take the next piece, and return the new text of the fields.
 
         Parses about 30 times a second at most, so many calls return nothing.
         """
@@ -390,7 +383,7 @@ class ReplyStream:
         return deltas
 
     def finish(self) -> tuple[list[FieldDelta], ParsedReply]:
-        """End the reply; return the rest of its fields, and the whole."""
+        """End the reply, and return the rest of the fields, and the whole reply."""
         self._pieces.append(self._joiner.finish())
         self._join()
         reply = parse_reply(self._text)

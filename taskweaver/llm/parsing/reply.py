@@ -1,28 +1,144 @@
-"""Reads the body of a streamed reply: events to chunks, and whether it came to its end."""
+"""Reader of a streamed reply: events to chunks, and whether the reply is complete.
+
+Reasoning that models write into their text is split from the text while it arrives.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector
-from taskweaver.llm.parsing.sse import NotAnEventStream
-from taskweaver.llm.parsing.stream_event import (
+from taskweaver.llm.parsing.stream import (
+    NotAnEventStream,
     ReplyEvents,
     StreamEvent,
     UnreadableEvent,
     event_object,
 )
-from taskweaver.llm.parsing.thinking import Split, ThinkingSplitter
 from taskweaver.llm.records import reply_record
 from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
-from taskweaver.llm.types import Chunk, FinishReason, ToolCall, Usage
+from taskweaver.llm.types import Chunk, FinishReason, Usage
+
+_OPEN = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
+_CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+_OPENINGS = ("<think>", "<thinking>")
+_CLOSINGS = ("</think>", "</thinking>")
+_LOOKED_BACK = 4096
+_QUOTES = ("`", '"', "'", "\\")
 
 MAX_TEXT_CHARS = 2 << 20
 """Longest reply that is accepted; longer ones come from a model that repeats itself."""
+
+
+class ThinkingSplitter:
+    """Splits ``<think>``, at the beginning of a text, from the reply.
+
+    A ``</think>`` without a beginning ends reasoning as well: the template of some models writes
+    the beginning into the prompt. The chunk of such an end says that all text before was reasoning.
+
+    Attributes:
+        lacks_opening: Whether reasoning ended that had no beginning.
+    """
+
+    def __init__(self, *, is_thinking: bool = False) -> None:
+        """Begin a reply.
+
+        Args:
+            is_thinking: Whether it begins with reasoning, as earlier replies of the model did.
+        """
+        self.lacks_opening = False
+        self._is_assumed = is_thinking
+        self._is_thinking = is_thinking
+        self._is_beginning = not is_thinking
+        self._held = ""
+        self._seen: list[str] = []
+        self._mentions_tag = False
+        self._strips = False
+
+    def feed(self, text: str) -> Chunk:
+        """Take the next piece, and return the part of the text that is certain."""
+        return self._read(self._held + text, is_end=False)
+
+    def finish(self) -> Chunk:
+        """Return what was held back.
+
+        Text that was taken for reasoning by assumption alone, and has no end, is the reply.
+        """
+        last = self._read(self._held, is_end=True)
+        seen = "".join(self._seen)
+        if self._is_assumed and not _OPEN.match(seen):
+            return Chunk(seen)
+        return last
+
+    def _read(self, text: str, *, is_end: bool) -> Chunk:
+        self._held = ""
+        shown, thought, again = "", "", False
+        while text:
+            if self._is_beginning:
+                match = _OPEN.match(text)
+                if match is None and not is_end and _may_open(text):
+                    self._held = text
+                    break
+                self._is_beginning = False
+                if match is not None:
+                    self._is_thinking, self._mentions_tag = True, True
+                    text = text[match.end() :]
+                elif self._strips:
+                    text = text.lstrip()
+                continue
+            end = _CLOSE.search(text)
+            if self._is_thinking:
+                if end is None:
+                    thought += self._keep(text, is_end=is_end)
+                    break
+                thought += text[: end.start()]
+                self._end_of_thought()
+                text = text[end.end() :]
+                continue
+            if end is None or self._mentions_tag or self._is_quoted(shown + text[: end.start()]):
+                shown += self._keep(text, is_end=is_end or self._mentions_tag)
+                break
+            again = self.lacks_opening = True
+            thought, shown = thought + shown + text[: end.start()], ""
+            self._end_of_thought()
+            text = text[end.end() :]
+        self._remember(thought if self._is_assumed else shown)
+        return Chunk(shown, reasoning=thought, begins_again=again)
+
+    def _remember(self, text: str) -> None:
+        if not text:
+            return
+        self._seen.append(text)
+        if not self._is_assumed:
+            self._seen[:] = ["".join(self._seen)[-_LOOKED_BACK:]]
+
+    def _is_quoted(self, text: str) -> bool:
+        before = ("".join(self._seen) + text)[-_LOOKED_BACK:]
+        return before.endswith(_QUOTES) or any(tag in before.lower() for tag in _OPENINGS)
+
+    def _end_of_thought(self) -> None:
+        self.lacks_opening = self.lacks_opening or self._is_assumed
+        self._is_thinking = self._is_assumed = False
+        self._is_beginning = self._mentions_tag = self._strips = True
+
+    def _keep(self, text: str, *, is_end: bool) -> str:
+        """Return the text that cannot begin a closing tag, and hold the rest."""
+        at = text.rfind("<")
+        rest = text[at:].lower() if at >= 0 else ""
+        if is_end or not rest or not any(tag.startswith(rest) for tag in _CLOSINGS):
+            return text
+        self._held = text[at:]
+        return text[:at]
+
+
+def _may_open(text: str) -> bool:
+    rest = text.lstrip().lower()
+    return any(tag.startswith(rest) for tag in _OPENINGS)
 
 
 class ReplyReader:
@@ -83,7 +199,7 @@ class ReplyReader:
         return self._splitter.lacks_opening
 
     def feed(self, block: bytes) -> list[Chunk]:
-        """Read a block of the body; return what is new.
+        """Read a block of the body, and return the new chunks.
 
         Raises:
             ModelError: If it is not part of a reply, or the server reports an error.
@@ -91,7 +207,7 @@ class ReplyReader:
         return self._take(self._source.feed(block))
 
     def end(self) -> list[Chunk]:
-        """Read the remainder at the end of the body; return what is new.
+        """Read the remainder at the end of the body, and return the new chunks.
 
         Raises:
             ModelError: As `feed`.
@@ -120,6 +236,7 @@ class ReplyReader:
             finish = "tool_calls" if calls else "stop"
         split = self._splitter.feed(self._joiner.finish())
         rest = self._splitter.finish()
+        items, ids = self._source.items, [call.id for call in calls]
         return Chunk(
             split.text + rest.text,
             finish,
@@ -127,7 +244,7 @@ class ReplyReader:
             self.answered_by,
             self._thoughts.finish() + split.reasoning + rest.reasoning,
             calls=calls,
-            record=self._record(calls),
+            record=reply_record(self._origin, items, ids) if items else {},
             begins_again=split.begins_again or rest.begins_again,
         )
 
@@ -135,10 +252,6 @@ class ReplyReader:
         """Return the consumption of all bodies."""
         counted = [usage for usage in (self._spent, self.usage) if usage is not None]
         return sum(counted, Usage()) if counted else None
-
-    def _record(self, calls: tuple[ToolCall, ...]) -> Mapping[str, Any]:
-        items = self._source.items
-        return reply_record(self._origin, items, [call.id for call in calls]) if items else {}
 
     def _take(self, events: Iterator[StreamEvent]) -> list[Chunk]:
         chunks: list[Chunk] = []
@@ -178,7 +291,7 @@ class ReplyReader:
         self.has_begun |= bool(event.text or event.refusal or event.calls)
         self._measure(event)
         thought = self._thoughts.feed(event.reasoning)
-        split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Split()
+        split = self._splitter.feed(self._joiner.feed(event.text)) if event.text else Chunk()
         _append(chunks, split, thought + split.reasoning)
         deltas = [self._calls.add(piece) for piece in event.calls]
         chunks += [Chunk(call=delta) for delta in deltas if delta is not None]
@@ -206,19 +319,19 @@ class ReplyReader:
 
 
 def failed_generation(error: object) -> str:
-    """Return the text of a model that its server read as a broken call; empty if it did not."""
+    """Return the text of a model that the server read as a broken call, or an empty text."""
     if not isinstance(error, Mapping) or error.get("code") != "tool_use_failed":
         return ""
     written = error.get("failed_generation")
     return written if isinstance(written, str) else ""
 
 
-def _append(chunks: list[Chunk], split: Split, reasoning: str) -> None:
-    """Add a piece of text to the chunks of a block; pieces next to each other become one."""
+def _append(chunks: list[Chunk], split: Chunk, reasoning: str) -> None:
+    """Add a piece of text to the chunks of a block, joined with a piece directly before."""
     if not (split.text or reasoning or split.begins_again):
         return
     last = chunks[-1] if chunks else None
     if last is None or last.call is not None or split.begins_again:
-        chunks.append(Chunk(split.text, reasoning=reasoning, begins_again=split.begins_again))
+        chunks.append(replace(split, reasoning=reasoning))
         return
     chunks[-1] = replace(last, text=last.text + split.text, reasoning=last.reasoning + reasoning)

@@ -1,4 +1,4 @@
-"""Tool calls that a model wrote into its text, in the forms of the models that do so.
+"""Tool calls that a model wrote into the text, in the forms of the models that do so.
 
 JSON objects with a name and arguments, alone, in a list, in a fence, behind a tag or a special
 token; the name of a tool behind one of these, with arguments as JSON or as tagged parameters;
@@ -81,7 +81,7 @@ class _Found(NamedTuple):
 
 
 def text_calls(text: str, tools: Collection[str], run_tool: str = "") -> WrittenCalls | None:
-    """Return the calls in a text; None if there are none of these tools. Never raises.
+    """Return the calls in a text, or None without calls of these tools. Never raises.
 
     Args:
         text: A whole reply.
@@ -185,7 +185,7 @@ def _calls_in(value: Any) -> Iterator[tuple[str, Mapping[str, Any] | str]]:
 
 
 def _pythonic(text: str) -> Iterator[_Found]:
-    """Yield calls written as Python with literal arguments; nothing is evaluated."""
+    """Yield calls written as Python with literal arguments. Nothing is evaluated."""
     fence = re.search(r"^```tool_\w+[ \t]*\n(.*?)^```[ \t]*$", text, re.M | re.S)
     source = (fence[1] if fence else text).strip()
     start, end = (fence.start(), fence.end()) if fence else (0, len(text))

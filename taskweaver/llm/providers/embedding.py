@@ -14,7 +14,7 @@ _BATCH = 256
 
 
 class OpenAIEmbedding:
-    """An embedding model at an endpoint; thread-safe."""
+    """An embedding model at an endpoint. Thread-safe."""
 
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines | None = None) -> None:
         self._endpoint = endpoint

@@ -1,4 +1,4 @@
-"""Models behind an endpoint, in whichever dialect it speaks."""
+"""Models behind an endpoint, in whichever dialect the endpoint speaks."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.dialects.chat import ChatDialect
-from taskweaver.llm.dialects.dialect import Dialect, Sampling, given
-from taskweaver.llm.dialects.structured import with_instruction, without_system
+from taskweaver.llm.dialects.dialect import (
+    Dialect,
+    Sampling,
+    given,
+    with_instruction,
+    without_system,
+)
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.facts.endpoint_facts import EndpointFacts
-from taskweaver.llm.facts.learnt import LearntModel
-from taskweaver.llm.facts.refusals import refused_window
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.images import without_images
+from taskweaver.llm.learnt import LearntModel
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
-from taskweaver.llm.parsing.sendable import encodable, without_secrets
-from taskweaver.llm.providers.forms import FormLadder, fixed, is_about_tools
-from taskweaver.llm.providers.image_support import ImageSupport
+from taskweaver.llm.providers.abilities import FormLadder, ImageSupport, fixed, is_about_tools
 from taskweaver.llm.providers.refusals import (
     EFFORT_WITH_TOOLS,
     IMAGE_RULES,
@@ -28,15 +30,18 @@ from taskweaver.llm.providers.refusals import (
     Refusal,
     Rule,
     learn,
+    refused_window,
 )
 from taskweaver.llm.providers.request_form import (
     SYSTEM,
     Attempt,
     bridged,
     effort_of,
+    encodable,
     format_of,
     parameters_of,
     past_messages,
+    without_secrets,
 )
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
@@ -62,7 +67,7 @@ _CLOSING_S = 0.2
 
 
 class EndpointService:
-    """A model at an endpoint; thread-safe, keeps connections and remembers rejected parameters.
+    """A model at an endpoint, with kept connections and facts learnt from refusals. Thread-safe.
 
     Attributes:
         forms: The form of its replies.
@@ -120,11 +125,11 @@ class EndpointService:
         return self._endpoint
 
     def window(self, request: ModelRequest) -> int:
-        """Return the tokens of prompt and reply that fit; 0 where that is not known."""
+        """Return the tokens of prompt and reply that fit, or 0 if unknown."""
         return self._facts.window(lambda: self._needed(request)) if self._facts else 0
 
     def _needed(self, request: ModelRequest) -> int:
-        """Estimate the tokens of a prompt, with its tools and the longest reply wanted."""
+        """Estimate the tokens of a prompt, with the tools and the longest reply wanted."""
         reply = self._sampling.of(request).max_tokens or 0
         tools = estimate_tokens(str([dict(tool.parameters) for tool in request.tools]))
         prompt = TokenEstimator().estimate(self.model, request.messages, "").prompt_tokens
@@ -143,7 +148,8 @@ class EndpointService:
                 yield from self._ask(attempt)
             except ModelError as error:
                 self._note_window(error)
-                written = _written(error) if request.tools else ""
+                refused = getattr(error.__cause__, "body", None)
+                written = failed_generation(refused) if request.tools else ""
                 if written:
                     yield Chunk(written)
                     yield Chunk(finish="stop")
@@ -166,7 +172,7 @@ class EndpointService:
         return f"{dialect.name} {self._endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> Attempt:
-        """Return a request as it is sent, by the facts learnt of the model."""
+        """Return a request as sent, by the facts learnt of the model."""
         dialect, facts = self.dialect, self._learnt.known
         form = format_of(facts)
         past = past_messages(request.messages, facts.history, self._origin(dialect))
@@ -187,7 +193,7 @@ class EndpointService:
         if self._facts is not None:
             window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
-        wanted = given(dialect.parameters(request, sampling, form).items())
+        wanted = given(dialect.parameters(request, sampling, form))
         parameters = parameters_of(wanted, facts)
         return Attempt(request, dialect, facts, past, encodable(messages), parameters, effort)
 
@@ -199,22 +205,28 @@ class EndpointService:
                 self._learnt.note(window=window)
 
     def _adapt(self, error: ModelError, attempt: Attempt) -> bool:
-        """Learn from a rejection; return whether asking again can help."""
+        """Learn from a rejection, and return whether asking again can help.
+
+        Raises:
+            ModelError: Of kind ``form``, if the model takes no tools, and a lower form is in force.
+        """
         cause: Any = error.__cause__
         status = getattr(cause, "status_code", None)
         words = error_words(cause.body) or error.detail if status else ""
-        refusal = Refusal(attempt, status, words, str(getattr(cause, "param", None) or ""))
+        parameter = str(getattr(cause, "param", None) or "")
+        refusal = Refusal(attempt, self._learnt.known, status, words, parameter)
         if self._learns(IMAGE_RULES, refusal) or self._leaves_dialect(refusal):
             return True
         if self._learns(RULES, refusal):
             return True
-        if attempt.request.tools and status in REFUSING and is_about_tools(words):
-            self._refuse_tools(error)
+        is_about_form = attempt.request.tools and status in REFUSING and is_about_tools(words)
+        if is_about_form and self.forms.step_down("tools"):
+            raise failure("form", error.detail, self.model, hint="") from cause
         return False
 
     def _learns(self, rules: Collection[Rule], refusal: Refusal) -> bool:
-        """Remember a rejection by the first rule that it is of; return whether there is one."""
-        learnt = learn(rules, refusal, self._learnt.known)
+        """Remember a rejection by the first rule that matches, and return whether a rule does."""
+        learnt = learn(rules, refusal)
         if learnt is None:
             return False
         rule, changes = learnt
@@ -231,15 +243,6 @@ class EndpointService:
             return self._dialects.refuse_path(asked)
         is_about_reasoning = status == 400 and EFFORT_WITH_TOOLS.search(words) is not None
         return is_about_reasoning and self._dialects.refuse_reasoning(asked)
-
-    def _refuse_tools(self, error: ModelError) -> None:
-        """Report that the model takes no tools, if a lower form is in force.
-
-        Raises:
-            ModelError: Of kind ``form``.
-        """
-        if self.forms.step_down("tools"):
-            raise failure("form", error.detail, self.model, hint="") from error.__cause__
 
     def _ask(self, attempt: Attempt) -> Iterator[Chunk]:
         is_thinking = self._begins_with_reasoning
@@ -279,39 +282,33 @@ class EndpointService:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:
-                if reader.finish is None:
-                    raise self._in_context(error, reader) from error.__cause__
+                if reader.finish is not None:
+                    return
+                if error.kind != "connection" or not reader.length:
+                    raise
+                detail = f"the connection broke in the middle of the reply: {error.detail}"
+                hint, cause = "Try again.", error.__cause__
+                raise failure("truncated", detail, self.model, hint=hint) from cause
 
     def _chunks(self, exchange: HttpExchange, reader: ReplyReader) -> Iterator[Chunk]:
         for block in exchange.blocks():
             seen = reader.events
             yield from reader.feed(block)
-            if reader.finish is not None:
-                exchange.hurry(_CLOSING_S if reader.is_done or reader.usage else _LINGER_S)
+            if reader.finish is not None:  # all that matters has come
+                left_s = _CLOSING_S if reader.is_done or reader.usage else _LINGER_S
+                exchange.allow(left_s, "the reply did not end")
             elif reader.is_done:
                 return
             elif not reader.has_begun:
-                exchange.note_life()
+                exchange.allow(exchange.deadlines.first_token_s, "no reply began")
             elif reader.events > seen:
-                exchange.note_progress()
+                exchange.allow(exchange.deadlines.gap_s, "the reply paused")
             elif _is_comment(block):
-                exchange.note_sign_of_life()
+                exchange.extend()
         yield from reader.end()
-
-    def _in_context(self, error: ModelError, reader: ReplyReader) -> ModelError:
-        if error.kind == "connection" and reader.length:
-            detail = f"the connection broke in the middle of the reply: {error.detail}"
-            return failure("truncated", detail, self.model, hint="Try again.")
-        return error
 
 
 def _is_comment(block: bytes) -> bool:
     """Return whether a block of an event stream holds comments alone, as servers at work send."""
     lines = [line for line in block.splitlines() if line.strip()]
     return bool(lines) and all(line.startswith(b":") for line in lines)
-
-
-def _written(error: ModelError) -> str:
-    """Return what the model wrote, if its server refused it as a broken call."""
-    body = getattr(error.__cause__, "body", None)
-    return failed_generation(body)

@@ -1,4 +1,4 @@
-"""The original's mock model: fixed replies, or those its file ``cache/mock.yaml`` holds.
+"""The original's mock model: fixed replies, or the replies in the file ``cache/mock.yaml``.
 
 No endpoint is ever asked: a reply that is not in the file is an error. Replies of this version
 are recorded with ``llm.api_type`` ``recorded``.
@@ -57,7 +57,7 @@ class MockFile:
         self.path = path
 
     def reply(self, messages: Sequence[ChatMessage]) -> str | None:
-        """Return the reply to a chat; None if the file has none."""
+        """Return the reply to a chat, or None if the file has no such reply."""
         asked = "\n".join(f"{message['role']}:{message['content']}" for message in messages)
         stored = self._entry("completion_store", asked)
         if stored is None:
@@ -68,7 +68,7 @@ class MockFile:
         return content if colon and role in _ROLES else str(stored)
 
     def vector(self, text: str) -> list[float] | None:
-        """Return the vector of a text; None if the file has none.
+        """Return the vector of a text, or None if the file has no such vector.
 
         Raises:
             ModelError: Of kind ``configuration``, if the file does not hold one there.
@@ -112,7 +112,7 @@ class MockFile:
 
 
 class MockService:
-    """Completion service that asks no endpoint; thread-safe."""
+    """Completion service that asks no endpoint. Thread-safe."""
 
     def __init__(self, settings: MockSettings) -> None:
         self._settings = settings
@@ -145,7 +145,7 @@ class MockService:
 
 
 class MockEmbedding:
-    """Embedding service that asks no endpoint; thread-safe."""
+    """Embedding service that asks no endpoint. Thread-safe."""
 
     def __init__(self, settings: MockSettings, model: str) -> None:
         self.model = model or "mock"
@@ -190,7 +190,7 @@ def _text(value: Any) -> str:
 
 
 def _flat(data: Any) -> list[float]:
-    """Return a vector; the original's default is a list with the vector in it."""
+    """Return a vector. The original's default is a list with the vector as the only member."""
     if isinstance(data, list) and data and isinstance(data[0], list):
         data = data[0]
     return [float(part) for part in data]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from taskweaver.llm.dialects.names import DialectName
+from taskweaver.llm.dialects.switch import DialectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Preset:
     dialect: DialectName = "chat"
 
     def owns(self, base: str) -> bool:
-        """Return whether an address is the provider's own: its host or one below, by https."""
+        """Return whether an address is the provider's own: the host or a host below, by https."""
         parts, own = urlsplit(base.strip()), urlsplit(self.api_base)
         host = parts.hostname or ""
         is_below = host == own.hostname or host.endswith(f".{own.hostname}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from taskweaver.llm.base import CompletionService
-from taskweaver.llm.dialects.chat_wire import tool_option
+from taskweaver.llm.dialects.chat import tool_option
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import CallCollector, read_pieces
 from taskweaver.llm.records import restored
@@ -31,7 +31,7 @@ _SHOWN_CHARS = 60
 
 
 class RecordedService:
-    """Plays back recorded replies, and records new ones if its mode says so; thread-safe.
+    """Playback of recorded replies, and recording of new replies in some modes. Thread-safe.
 
     Requests are stored with secrets masked, since they are compared by their hash and shown to
     people. Replies are stored as they came, since the code in them runs again; so the file is its
@@ -41,7 +41,7 @@ class RecordedService:
     def __init__(
         self, path: Path, mode: RecordedMode, connect: Callable[[], CompletionService]
     ) -> None:
-        """Read the recordings when the first call needs them.
+        """Read the recordings when the first call needs a recording.
 
         Args:
             path: The file; made when the first reply is recorded.
@@ -141,7 +141,7 @@ class RecordedService:
 
 
 def canonical(request: ModelRequest) -> dict[str, Any]:
-    """Return the identity of a request, as plain data; tools count only where there are any.
+    """Return the identity of a request, as plain data. Tools count only where there are tools.
 
     Ids of calls are made anew in each session, and records are of one endpoint: calls are numbered
     instead, and records left out.
@@ -210,17 +210,12 @@ def _play(recording: dict[str, Any]) -> Iterator[Chunk]:
     yield Chunk("", finish, usage, calls=collector.finish())
 
 
-def _agreement(mine: str, theirs: str) -> int:
-    pairs = enumerate(zip(mine, theirs, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(mine), len(theirs)))
-
-
 def _difference(asked: dict[str, Any], known: dict[str, Any]) -> tuple[tuple[int, int], str]:
     """Return how far two requests agree, and the first difference in words."""
     for at, (mine, theirs) in enumerate(zip(asked["messages"], known["messages"], strict=False)):
         if mine != theirs:
             mine_text, theirs_text = str(mine["content"]), str(theirs["content"])
-            same = _agreement(mine_text, theirs_text)
+            same = len(os.path.commonprefix([mine_text, theirs_text]))  # noqa: RUF071 - no paths
             begin = max(same - 20, 0)
             return (at, same), (
                 f"the nearest differs in message {at + 1} ({mine['role']}) at character {same + 1}:"

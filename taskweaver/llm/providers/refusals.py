@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from taskweaver.llm.dialects.structured import LADDER
-from taskweaver.llm.facts.learnt import LearntFacts, StandIn
+from taskweaver.llm.dialects.dialect import LADDER
+from taskweaver.llm.facts import group
 from taskweaver.llm.images import has_described_images
+from taskweaver.llm.learnt import LearntFacts, StandIn, tokens_of
 from taskweaver.llm.providers.request_form import (
     EFFORTS,
     KEPT,
@@ -26,6 +27,17 @@ from taskweaver.llm.providers.request_form import (
     lax,
 )
 
+_SMALLEST = 512
+_TOKENS = r"(\d{1,3}(?:,\d{3})+|\d{3,9})\b"
+_NAMED_WINDOW = re.compile(
+    rf"(?:maximum|max)[ _](?:context|prompt|model)[ _]length (?:is|of) {_TOKENS}"
+    rf"|context (?:length|window|size)(?: of| is|:)?(?: only)? \(?{_TOKENS}"
+    rf"|{_TOKENS} (?:tokens )?maximum context length"
+    rf"|number of tokens allowed \(?{_TOKENS}"
+    rf"|token limit: {_TOKENS}|n_ctx\W{{1,4}}{_TOKENS}|\[\d, ?{_TOKENS}\]|(?:>|<=) {_TOKENS}",
+    re.IGNORECASE,
+)
+
 REFUSING = (400, 404, 422, 500, 501)
 """Statuses of a request that is refused; servers at hand say 500 for what they do not know."""
 
@@ -33,6 +45,29 @@ _INVALID = (400, 422)
 _RENAMED = {"max_tokens": "max_completion_tokens"}
 _FEWEST = 1_024
 """A window with less room for the reply is full: the prompt has to be shorter."""
+
+_STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
+_LISTED_EFFORT = re.compile(rf"['\"`]({'|'.join(EFFORTS)})['\"`]")
+_ROOM = re.compile(
+    r"(?P<prompt>\d+) \+ \d+ > (?P<sum>\d+)"
+    r"|maximum context length is (?P<length>\d+) tokens and your request has (?P<input>\d+) input"
+)
+Changes = Mapping[str, Any]
+"""Fields of `LearntFacts` with their new values."""
+
+
+def refused_window(words: str, body: Any = None) -> int:
+    """Return the window that a refusal names, or 0.
+
+    Args:
+        words: The endpoint's explanation.
+        body: The error as it came, decoded.
+    """
+    own = tokens_of(group(body, "n_ctx")) or tokens_of(group(group(body, "error"), "n_ctx"))
+    found = _NAMED_WINDOW.search(words)
+    named = next(filter(None, found.groups()), "") if found else ""
+    window = own or tokens_of(named.replace(",", ""))
+    return window if window >= _SMALLEST else 0
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -58,7 +93,6 @@ _UNWANTED = _pattern(
     r"|not permitted|not allowed|not available|extra (?:inputs?|fields?)|only the default"
     r"|cannot both be specified|may only be set|or unset when|cannot unmarshal"
 )
-_STRICT = re.compile(r"(?<![a-z_])strict(?![a-z_])")
 _FORMAT = _pattern(
     r"response[_ ]?format|output_config\.format|output[_ ]format|json[_ ]?(?:schema|object|mode)"
     r"|\bschema\b|grammar|structured output|json_validate_failed|failed to generate json"
@@ -69,14 +103,9 @@ _EFFORT = _pattern(
     r"(?:reasoning[_. ]?|\b)effort\b|\b(?:think|reasoning) value"
     r"|not (?:yet )?support\w* (?:thinking|reasoning)\b(?![_ ](?:content|blocks?))"
 )
-_LISTED_EFFORT = re.compile(rf"['\"`]({'|'.join(EFFORTS)})['\"`]")
 _LONGEST_REPLY = _pattern(
     r"max_tokens`?: \d+ > (\d+)|at most (\d+) (?:completion|output) tokens"
     r"|max_tokens\b[^.]{0,40}\[\d+, ?(\d+)\]|max_output_tokens\b[^<]{0,80}<= ?(\d+)"
-)
-_ROOM = re.compile(
-    r"(?P<prompt>\d+) \+ \d+ > (?P<sum>\d+)"
-    r"|maximum context length is (?P<length>\d+) tokens and your request has (?P<input>\d+) input"
 )
 _ROLE_ORDER = _pattern(r"role ['\"`]?user['\"`]? after role ['\"`]?tool")
 _MISSED = _pattern(r"passed? back|missing|required|must (?:be|have|contain|include)")
@@ -102,19 +131,22 @@ class Refusal:
 
     Attributes:
         attempt: The request.
+        facts: The facts now: another call may have learnt more since the request was made.
         status: HTTP status of the answer; None without one.
         words: The endpoint's message.
         parameter: The parameter that its error names; empty for none.
     """
 
     attempt: Attempt
+    facts: LearntFacts
     status: int | None
     words: str
     parameter: str = ""
 
-
-Changes = Mapping[str, Any]
-"""Fields of `LearntFacts` with their new values."""
+    @property
+    def text(self) -> str:
+        """The message and the parameter."""
+        return f"{self.words} {self.parameter}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,100 +162,93 @@ class Rule:
 
     statuses: Collection[int]
     pattern: re.Pattern[str]
-    change: Callable[[re.Match[str], Refusal, LearntFacts], Changes | None]
+    change: Callable[[Refusal], Changes | None]
     is_kept: bool = True
 
 
-def learn(
-    rules: Collection[Rule], refusal: Refusal, facts: LearntFacts
-) -> tuple[Rule, Changes] | None:
-    """Return the first rule that a refusal is of, and its changes of the facts.
-
-    Args:
-        rules: The rules, in order.
-        refusal: The refusal.
-        facts: The facts now: another call may have learnt more since the request was made.
+def learn(rules: Collection[Rule], refusal: Refusal) -> tuple[Rule, Changes] | None:
+    """Return the first rule that matches a refusal, and the changes of the facts.
 
     Returns:
         None where asking again would fail again.
     """
-    text = f"{refusal.words} {refusal.parameter}"
     for rule in rules:
-        match = rule.pattern.search(text) if refusal.status in rule.statuses else None
-        changes = rule.change(match, refusal, facts) if match else None
-        if changes is not None and replace(facts, **changes) != refusal.attempt.facts:
+        is_of_it = refusal.status in rule.statuses and rule.pattern.search(refusal.text)
+        changes = rule.change(refusal) if is_of_it else None
+        if changes is not None and replace(refusal.facts, **changes) != refusal.attempt.facts:
             return rule, changes
     return None
 
 
-def _one_image(match: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
-    return _images(match, refusal, facts) if _ONE_IMAGE.search(refusal.words) else None
+def _one_image(refusal: Refusal) -> Changes | None:
+    return _images(refusal) if _ONE_IMAGE.search(refusal.words) else None
 
 
-def _images(_: re.Match[str], refusal: Refusal, __: LearntFacts) -> Changes | None:
-    """Have texts stand for images; none can replace those that a question is about."""
+def _images(refusal: Refusal) -> Changes | None:
+    """Have texts stand for images, except for images that a question is about."""
     has_texts = has_described_images(refusal.attempt.request.messages)
     return {"are_images_refused": True} if has_texts else None
 
 
-def _system(_: re.Match[str], __: Refusal, facts: LearntFacts) -> Changes:
-    return _dropped(facts, SYSTEM)
+def _system(refusal: Refusal) -> Changes:
+    return _dropped(refusal, SYSTEM)
 
 
-def _strict(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _strict(refusal: Refusal) -> Changes | None:
     sent = refusal.attempt.parameters
     is_sent = lax(sent) != sent
-    return _dropped(facts, STRICT) if is_sent and _UNWANTED.search(refusal.words) else None
+    return _dropped(refusal, STRICT) if is_sent and _UNWANTED.search(refusal.words) else None
 
 
-def _dropped(facts: LearntFacts, name: str) -> Changes:
-    return {"dropped": tuple(sorted({*facts.dropped, name}))}
+def _dropped(refusal: Refusal, name: str) -> Changes:
+    return {"dropped": tuple(sorted({*refusal.facts.dropped, name}))}
 
 
-def _format(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _format(refusal: Refusal) -> Changes | None:
     attempt = refusal.attempt
     if attempt.dialect.format_parameter not in attempt.parameters:
         return None
     lower = LADDER.index(format_of(attempt.facts)) + 1
-    level = max(lower, LADDER.index(format_of(facts)))
+    level = max(lower, LADDER.index(format_of(refusal.facts)))
     return {"response_format": LADDER[level]} if level < len(LADDER) else None
 
 
-def _effort_with_tools(_: re.Match[str], refusal: Refusal, __: LearntFacts) -> Changes | None:
+def _effort_with_tools(refusal: Refusal) -> Changes | None:
     return {"is_effort_refused": True} if refusal.attempt.request.tools else None
 
 
-def _effort(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
-    """Put the nearest effort that is listed in place of one; no reasoning is no substitute."""
-    sent, text = refusal.attempt.effort, f"{refusal.words} {refusal.parameter}"
-    is_beside_tools = refusal.attempt.request.tools and EFFORT_WITH_TOOLS.search(text)
+def _effort(refusal: Refusal) -> Changes | None:
+    """Put the nearest listed effort in place of a refused effort, but never no reasoning at all."""
+    sent, efforts = refusal.attempt.effort, refusal.facts.efforts
+    is_beside_tools = refusal.attempt.request.tools and EFFORT_WITH_TOOLS.search(refusal.text)
     if sent is None or is_beside_tools:
         return None
-    listed = {*_LISTED_EFFORT.findall(text)} - {sent, "none", *facts.efforts}
+    listed = {*_LISTED_EFFORT.findall(refusal.text)} - {sent, "none", *efforts}
     at = EFFORTS.index(sent)
     near = sorted((abs(EFFORTS.index(effort) - at), EFFORTS.index(effort)) for effort in listed)
-    return {"efforts": {**facts.efforts, sent: EFFORTS[near[0][1]] if near else ""}}
+    return {"efforts": {**efforts, sent: EFFORTS[near[0][1]] if near else ""}}
 
 
-def _longest_reply(match: re.Match[str], refusal: Refusal, _: LearntFacts) -> Changes | None:
-    longest = int(next(filter(None, match.groups())))
+def _longest_reply(refusal: Refusal) -> Changes | None:
+    named = _LONGEST_REPLY.search(refusal.text)
+    longest = int(next(filter(None, named.groups()))) if named else 0
     return {"longest_reply": longest} if 0 < longest < _asked_reply(refusal) else None
 
 
 def _asked_reply(refusal: Refusal) -> int:
-    """Return the tokens of the longest reply that a request asked for; 0 without one."""
+    """Return the tokens of the longest reply that a request asked for, or 0 without a limit."""
     sent = refusal.attempt.parameters
     return next((sent[name] for name in REPLY_LIMITS if isinstance(sent.get(name), int)), 0)
 
 
-def _parameter(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _parameter(refusal: Refusal) -> Changes | None:
     name = _named(refusal)
     if name is None:
         return None
     other = _RENAMED.get(name)
     if other is not None and other in refusal.words:
-        return {"renamed": {**facts.renamed, name: other}}
-    return _dropped(facts, name)
+        return {"renamed": {**refusal.facts.renamed, name: other}}
+    return _dropped(refusal, name)
 
 
 def _named(refusal: Refusal) -> str | None:
@@ -247,17 +272,18 @@ def _named(refusal: Refusal) -> str | None:
     return max(found)[2] if "cannot both" in words else min(found)[2]
 
 
-def _reply_room(match: re.Match[str], refusal: Refusal, _: LearntFacts) -> Changes | None:
-    if match["sum"] and "max_tokens" not in refusal.words:
+def _reply_room(refusal: Refusal) -> Changes | None:
+    counts = _ROOM.search(refusal.text)
+    if counts is None or (counts["sum"] and "max_tokens" not in refusal.words):
         return None
-    window, prompt = match["sum"] or match["length"], match["prompt"] or match["input"]
+    window, prompt = counts["sum"] or counts["length"], counts["prompt"] or counts["input"]
     room = int(window) - int(prompt)
     return {"reply_room": room} if _FEWEST <= room < _asked_reply(refusal) else None
 
 
-def _history(_: re.Match[str], refusal: Refusal, facts: LearntFacts) -> Changes | None:
+def _history(refusal: Refusal) -> Changes | None:
     sent, past, words = refusal.attempt.facts.history, refusal.attempt.past, refusal.words
-    if facts.history != sent:
+    if refusal.facts.history != sent:
         return {}  # another call was faster
     if _ROLE_ORDER.search(words) and not sent.has_bridges:
         return {"history": replace(sent, has_bridges=True)}

@@ -1,21 +1,24 @@
-"""A request in the form that a model takes, by the facts learnt of it. Pure functions.
+"""A request in the form that a model takes, by the facts learnt of the model. Pure functions.
 
-Reasoning and signatures go back as they came until an endpoint refuses them. One that misses them
-in replies of another model, or in examples, gets a stand-in there.
+Messages are sent as valid UTF-8, and without secrets where they leave this machine. Reasoning and
+signatures go back as they came until an endpoint refuses them. One that misses them in replies of
+another model, or in examples, gets a stand-in there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
-from taskweaver.llm.dialects.dialect import Dialect
-from taskweaver.llm.dialects.structured import LADDER, ResponseFormat
-from taskweaver.llm.facts.learnt import HistoryForm, LearntFacts
+from taskweaver.llm.dialects.dialect import LADDER, Dialect, ResponseFormat
+from taskweaver.llm.learnt import HistoryForm, LearntFacts
 from taskweaver.llm.records import restored
+from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
+from taskweaver.utils.redact import redact_secrets
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
@@ -33,9 +36,71 @@ _REASONING = " "  # an empty text counts as none
 _BRIDGE: ChatMessage = {"role": "assistant", "content": "OK"}
 
 
+def encodable(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages that can be sent as UTF-8: the same objects where nothing is changed."""
+    return [_changed_texts(message, repair) for message in messages]
+
+
+def without_secrets(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return messages that may leave this machine: known secrets and keys of known shapes masked.
+
+    Code in them stays as it is otherwise, and so do images.
+    """
+    return [_changed_texts(message, redact_secrets) for message in messages]
+
+
+def _changed_texts(message: ChatMessage, change: Callable[[str], str]) -> ChatMessage:
+    """Return a message with changed texts, or the same object where no text changes.
+
+    Arguments of tool calls are texts; ids and data of the provider stay.
+    """
+    changed: dict[str, Any] = {}
+    content = message["content"]
+    if isinstance(content, str):
+        changed["content"] = change(content)
+    elif content is not None:
+        changed["content"] = [
+            {**part, "text": change(part["text"])} if isinstance(part.get("text"), str) else part
+            for part in content
+        ]
+    if message.get("tool_calls"):
+        changed["tool_calls"] = [_changed_call(call, change) for call in message["tool_calls"]]
+    if all(message[name] == value for name, value in changed.items()):  # type: ignore[literal-required]
+        return message
+    return cast("ChatMessage", {**message, **changed})
+
+
+def _changed_call(call: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return call
+    arguments = _changed_json(function["arguments"], change)
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _changed_json(text: str, change: Callable[[str], str]) -> str:
+    """Return JSON with changed texts, which stays JSON."""
+    try:
+        value = json.loads(text)
+        new = _changed_value(value, change)
+    except (ValueError, RecursionError):
+        return change(text)
+    return text if new == value else json.dumps(new, ensure_ascii=False)
+
+
+def _changed_value(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_changed_value(item, change) for item in value]
+    if isinstance(value, dict):
+        return {change(name): _changed_value(item, change) for name, item in value.items()}
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request as it is sent.
+    """A request as sent.
 
     Attributes:
         facts: Facts by which it was written.
@@ -67,7 +132,7 @@ def effort_of(wanted: Effort | None, facts: LearntFacts, *, has_tools: bool) -> 
 
 
 def parameters_of(wanted: Mapping[str, Any], facts: LearntFacts) -> dict[str, Any]:
-    """Return the parameters that a model takes, under the names it takes."""
+    """Return the parameters that a model takes, under the names that the model takes."""
     dropped = {*facts.dropped} - KEPT
     taken: dict[str, Any] = {}
     for asked, value in wanted.items():
@@ -92,7 +157,7 @@ def lax(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_strict(value: Any) -> Any:
-    """Return a tool or a format without ``strict``; schemas stay as they are."""
+    """Return a tool or a format without ``strict``. Schemas stay unchanged."""
     if isinstance(value, list):
         return [_without_strict(item) for item in value]
     if not isinstance(value, Mapping):
@@ -107,7 +172,7 @@ def _without_strict(value: Any) -> Any:
 def past_messages(
     messages: Sequence[ChatMessage], form: HistoryForm, origin: str
 ) -> list[ChatMessage]:
-    """Return messages in the form in which a model takes past ones.
+    """Return messages in the form in which a model takes past messages.
 
     Args:
         messages: The chat.

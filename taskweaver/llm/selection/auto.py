@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.switch import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
 from taskweaver.llm.selection.config import LLMServiceConfig

@@ -9,7 +9,7 @@ from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.dialects.dialect import Sampling
 from taskweaver.llm.providers.mock import MockSettings
-from taskweaver.llm.transport.azure_ad import AzureSignIn
+from taskweaver.llm.transport.endpoint import AzureSignIn
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.types import Effort

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from taskweaver.llm.dialects.dialect import Dialect
-from taskweaver.llm.dialects.names import DialectName, dialect_named
-from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
-from taskweaver.llm.dialects.responses.models import reasons
-from taskweaver.llm.dialects.switch import DialectSwitch
+from taskweaver.llm.dialects.ollama import OllamaChatDialect
+from taskweaver.llm.dialects.responses import reasons
+from taskweaver.llm.dialects.switch import DialectName, DialectSwitch, dialect_named
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.transport.endpoint import Endpoint
 

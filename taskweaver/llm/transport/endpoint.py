@@ -1,10 +1,12 @@
-"""Address of a model, and connections to it."""
+"""Address of a model, connections to it, and the sign-in to Azure with Microsoft Entra ID."""
 
 from __future__ import annotations
 
+import importlib
 import socket
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
@@ -12,12 +14,88 @@ from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.transport.azure_ad import TokenProvider
 from taskweaver.utils.redact import register_secret
-from taskweaver.utils.system.tls import tls_context
+from taskweaver.utils.system.installation import install_command
+from taskweaver.utils.system.network import tls_context
+
+TokenProvider = Callable[[], str]
+"""Returns a token that is valid now."""
 
 _NO_KEY = "none"
 """Sent where no key is needed: the client insists on one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AzureSignIn:
+    """Way to obtain a token.
+
+    Attributes:
+        mode: ``default_azure_credential``, ``device_login`` or ``aad_app``.
+        tenant_id: The directory.
+        client_id: The application; needed for ``aad_app``.
+        client_secret: Its secret; needed for ``aad_app``.
+        resource: Address of the service the token is for.
+        scope: Scope at the service.
+    """
+
+    mode: str
+    tenant_id: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    resource: str
+    scope: str
+
+    def token_provider(self) -> TokenProvider:
+        """Return a function that returns a valid token.
+
+        Signing in happens at the function's first call.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if the package is missing, or a key.
+        """
+        try:
+            identity: Any = importlib.import_module("azure.identity")
+        except ImportError:
+            detail = "llm.api_type azure_ad needs the package azure-identity."
+            hint = f"Install it: {install_command('azure')}. Or use azure with llm.api_key."
+            raise ModelError("configuration", detail, hint=hint) from None
+        credential = self._credential(identity)
+        scope = f"{self.resource.rstrip('/')}/{self.scope.lstrip('/')}"
+        provide: TokenProvider = identity.get_bearer_token_provider(credential, scope)
+
+        def token() -> str:
+            value = provide()
+            register_secret(value)
+            return value
+
+        return token
+
+    def _credential(self, identity: Any) -> Any:
+        match self.mode:
+            case "aad_app":
+                missing = [
+                    f"llm.azure_ad.aad_{name}"
+                    for name in ("client_id", "client_secret")
+                    if not getattr(self, name)
+                ]
+                if missing:
+                    detail = f"signing in as an application needs {' and '.join(missing)}."
+                    raise ModelError("configuration", detail)
+                register_secret(self.client_secret)
+                return identity.ClientSecretCredential(
+                    self.tenant_id, self.client_id, self.client_secret
+                )
+            case "device_login":
+                known = {"client_id": self.client_id} if self.client_id else {}
+                return identity.DeviceCodeCredential(
+                    tenant_id=self.tenant_id, prompt_callback=_show_code, **known
+                )
+            case _:
+                return identity.DefaultAzureCredential()
+
+
+def _show_code(address: str, code: str, *_: object) -> None:
+    sys.stderr.write(f"To sign in to Azure, open {address} and enter {code}.\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +130,13 @@ class Endpoint:
 
 
 def at_root(endpoint: Endpoint) -> Endpoint:
-    """Return an endpoint at its server's root: its address without ``/v1`` at the end."""
+    """Return an endpoint at the server's root: the address without ``/v1`` at the end."""
     base = endpoint.api_base.rstrip("/").removesuffix("/v1").rstrip("/")
     return replace(endpoint, api_base=base)
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether a URL names this machine; names are not looked up."""
+    """Return whether a URL names this machine. Names are not looked up."""
     host = (split_url(url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -84,7 +162,7 @@ def split_url(url: str) -> SplitResult:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A request as it is sent.
+    """A request as sent.
 
     Attributes:
         path: Path after the endpoint's address.
@@ -133,7 +211,7 @@ class ModelConnection:
 
     @contextmanager
     def open(self, sent: Sent, *, connect_s: float, read_s: float) -> Iterator[Iterator[bytes]]:
-        """Send a request; yield the blocks of the streaming response.
+        """Send a request, and yield the blocks of the streaming response.
 
         The client would spend most of its time on building an object for each piece of the reply.
         """
@@ -180,7 +258,7 @@ class ModelConnection:
 
 
 class ConnectionPool:
-    """Pool of idle connections to an endpoint; interrupted ones are not returned to it."""
+    """Pool of idle connections to an endpoint. Interrupted connections never return to the pool."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -204,7 +282,7 @@ class ConnectionPool:
         connection.close()
 
     def close(self) -> None:
-        """Close the idle connections; those in use are closed when they are returned."""
+        """Close the idle connections. Connections in use are closed when returned."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []

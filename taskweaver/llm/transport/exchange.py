@@ -1,4 +1,4 @@
-"""One request and its streamed response, under deadlines that also bound blocking calls.
+"""One request and the streamed response, under deadlines that also bound blocking calls.
 
 A thread does the blocking (name look-up, connecting, reading) and hands blocks of bytes over;
 the caller waits no longer than its deadline, and returns at once when it is interrupted.
@@ -42,7 +42,12 @@ class Deadlines:
 
 
 class HttpExchange:
-    """One request to an endpoint; use it as a context manager and read `blocks` once."""
+    """One request to an endpoint, as a context manager whose `blocks` are read once.
+
+    Attributes:
+        model: Name of the model that is asked.
+        deadlines: Time limits of the call.
+    """
 
     def __init__(
         self,
@@ -55,17 +60,14 @@ class HttpExchange:
         self._pool = pool
         self._connection = pool.take()
         self._sent = sent
-        self._deadlines = deadlines
+        self.deadlines = deadlines
         self._cancel = cancel
         self._blocks: Queue[Any] = Queue(_QUEUED_BLOCKS)
         self._handing_over = threading.Lock()
         self._given_up = threading.Event()
         self._is_read = False
-        now = monotonic()
-        self._ends = now + deadlines.total_s
-        self._patience = now + deadlines.first_token_s
-        self._wait = deadlines.first_token_s
-        self._what = "no reply began"
+        self._ends = monotonic() + deadlines.total_s
+        self.allow(deadlines.first_token_s, "no reply began")
 
     def __enter__(self) -> HttpExchange:
         threading.Thread(target=self._read, name=f"model call {self.model}", daemon=True).start()
@@ -80,25 +82,14 @@ class HttpExchange:
             while True:
                 self._blocks.get_nowait()
 
-    def note_life(self) -> None:
-        """Start the time for the beginning of the reply anew: the server is at work on it."""
-        self._set_patience(self._deadlines.first_token_s, "no reply began")
-
-    def note_progress(self) -> None:
-        """Start the time for the next event: a part of the reply came."""
-        self._set_patience(self._deadlines.gap_s, "the reply paused")
-
-    def note_sign_of_life(self) -> None:
-        """Start the time for the next event anew: the server says that it is at work."""
-        self._patience = monotonic() + self._wait
-
-    def hurry(self, seconds: float) -> None:
-        """Wait only `seconds` more for the end: all that matters has come."""
-        self._set_patience(seconds, "the reply did not end")
-
-    def _set_patience(self, seconds: float, what: str) -> None:
+    def allow(self, seconds: float, what: str) -> None:
+        """Wait so many seconds from now for the next block. `what` happened if none comes."""
         self._wait, self._what = seconds, what
-        self._patience = monotonic() + seconds
+        self.extend()
+
+    def extend(self) -> None:
+        """Start the time for the next block anew."""
+        self._patience = monotonic() + self._wait
 
     def blocks(self) -> Iterator[bytes]:
         """Yield the body, block by block.
@@ -124,7 +115,7 @@ class HttpExchange:
             return self._blocks.get(timeout=max(until - monotonic(), 0.0))
         except Empty:
             if monotonic() >= self._ends:
-                detail = f"the call took longer than {self._deadlines.total_s:g} s."
+                detail = f"the call took longer than {self.deadlines.total_s:g} s."
             else:
                 detail = f"{self._what} for {self._wait:g} s."
             raise failure("timeout", detail, self.model) from None
@@ -135,7 +126,7 @@ class HttpExchange:
 
     def _read(self) -> None:
         outcome: Any = _END
-        limits = self._deadlines
+        limits = self.deadlines
         patience = max(limits.first_token_s, limits.gap_s) + 1.0
         try:
             opened = self._connection.open(self._sent, connect_s=limits.connect_s, read_s=patience)

@@ -91,19 +91,16 @@ def failure(
     return ModelError(kind, bounded or "no detail.", model, usual, retry_after_s)
 
 
-def status_failure(
-    status: int, body: Any, headers: Mapping[str, str], model: str, text: str = ""
-) -> ModelError:
+def status_failure(status: int, body: Any, headers: Mapping[str, str], model: str) -> ModelError:
     """Return the error for a response that is not a success.
 
     Args:
         status: HTTP status.
-        body: The decoded body, or None when it is not JSON.
+        body: The decoded body, or its text when it is not JSON.
         headers: The response's headers, names in lower case.
         model: Name of the model.
-        text: The body as text, for a body that is not JSON.
     """
-    words = error_words(body) or _plain(text)
+    words = _plain(body) if isinstance(body, str) else error_words(body)
     kind = _kind(status, words)
     hint = None
     unknown = _NOT_PULLED.search(words) if status == 404 else None
@@ -128,7 +125,7 @@ def stream_failure(error: Any, model: str) -> ModelError:
 
 
 def error_words(body: Any) -> str:
-    """Return the message of an error body, its code included; "" if it has none."""
+    """Return the message of an error body, with the code, or "" without a message."""
     if isinstance(body, list) and body:  # Gemini's endpoint puts it into a list
         return error_words(body[0])
     error = body.get("error", body) if isinstance(body, Mapping) else body
@@ -157,7 +154,7 @@ def _plain(text: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds a server asks to wait, from its headers; None when it does not."""
+    """Return the seconds that a server asks to wait, from the headers, or None."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -192,9 +189,7 @@ def exchange_failure(error: BaseException, model: str) -> ModelError:
         return error
     if isinstance(error, openai.APIStatusError):
         headers = {name.lower(): value for name, value in error.response.headers.items()}
-        body = error.body if isinstance(error.body, Mapping | list) else None
-        text = error.body if isinstance(error.body, str) else ""
-        return status_failure(error.status_code, body, headers, model, text)
+        return status_failure(error.status_code, error.body, headers, model)
     is_connection = isinstance(error, openai.APIConnectionError)
     cause = (error.__cause__ or error) if is_connection else error
     name = type(cause).__name__

@@ -1,4 +1,4 @@
-"""Retries of failed calls, and the waits between them.
+"""Retries of failed calls, and the waits between calls.
 
 Full jitter: the wait is a random part of a time that doubles with each try, so that callers that
 failed together do not retry together. ``Retry-After`` of a server is honoured. A call is not
@@ -100,7 +100,7 @@ def stream_with_retries(
     policy: RetryPolicy,
     on_status: StatusListener | None = None,
 ) -> Iterator[Chunk]:
-    """Stream a reply; make the call again while it fails before its first text or call.
+    """Stream a reply, and make the call again while the call fails before the first text or call.
 
     Raises:
         ModelError: If the call fails for good or is cancelled.

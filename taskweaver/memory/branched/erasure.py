@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched.erased_texts import ERASED, ErasedFiles, Needles, Untouched, is_mark
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
-from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.schema import has_search, rebuild_search
 from taskweaver.memory.branched.tiers.archival import text_hash
 from taskweaver.memory.branched.tiers.branches import BranchView

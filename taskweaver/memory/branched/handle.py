@@ -17,7 +17,7 @@ from taskweaver.memory.branched.protocol.audit import (
     log_block,
     log_node_write,
 )
-from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.types import (
     Branch,

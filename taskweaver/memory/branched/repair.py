@@ -26,7 +26,8 @@ from typing import TypeGuard
 
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage import schema
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.connections import Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.storage.soundness import check_values, foreign_objects
 from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, harden, insert_row
 

@@ -29,7 +29,7 @@ _Z95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """A method and its errors in the past.
+    """A method and the method's errors in the past.
 
     Attributes:
         name: Usual name of the method.
@@ -58,7 +58,7 @@ class Backtest:
 
 
 def find_season(values: Array, candidates: Sequence[int]) -> int | None:
-    """Return the season that the series resembles itself most at, of those that are plausible.
+    """Return the plausible season at which the series resembles itself most.
 
     Candidates are in steps; only those that fit in thrice are looked at.
     """
@@ -188,7 +188,7 @@ class _State:
 
 
 def _states(values: Array, season: int | None, choices: Array) -> Iterator[_State]:
-    """Yield the state before each value, and last the one after all of them."""
+    """Yield the state before each value, and last the state after all values."""
     alpha, beta, gamma, phi = choices.T
     cycle = season or 1
     level, trend, seasons = _start(values, season)

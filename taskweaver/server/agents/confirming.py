@@ -12,7 +12,7 @@ from taskweaver.module.confirmation import (
     ConfirmationRequest,
     NotConfirmed,
 )
-from taskweaver.module.events import current_branch
+from taskweaver.module.event_emitter import current_branch
 from taskweaver.utils.text import shorten
 
 _SHOWN_CHARS = 300

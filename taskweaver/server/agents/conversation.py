@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
-from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage

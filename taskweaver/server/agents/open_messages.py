@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.module.events import RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
 from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.errors import ServerError

@@ -8,7 +8,7 @@ from typing import Any
 
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.server.errors import ServerError
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRETS = {"password", "sslpassword", "oauth_client_secret"}

@@ -15,8 +15,7 @@ from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.types import MergePreview, MergeReport
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.module.events import SessionEventHandler, on_branch
+from taskweaver.module.event_emitter import SessionEventEmitter, SessionEventHandler, on_branch
 from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.open_branches import SessionBranches

@@ -14,8 +14,7 @@ from taskweaver.memory.cells import Ran, RecordedCell
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.module.events import on_branch
+from taskweaver.module.event_emitter import SessionEventEmitter, on_branch
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
 from taskweaver.session.branches.file_list import BranchFiles

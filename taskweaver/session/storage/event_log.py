@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.module.events import EventScope, RoundEventType, TaskWeaverEvent
+from taskweaver.module.event_emitter import EventScope, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
 from taskweaver.utils.redact import redact_known, redact_known_in
 from taskweaver.utils.sqlite_files import READ_ERRORS, UnsafeFile, open_private, remove_database

@@ -11,7 +11,7 @@ from socket import gethostname
 from packaging.requirements import InvalidRequirement, Requirement
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.utils.system.requirements import absent, command
+from taskweaver.utils.system.installation import absent, command
 
 _LINE = re.compile(r"^[\s>*_-]*packages[*_]*\s*:\s*(?P<text>\S.*)$", re.I | re.M)
 _MARKUP = "`*_. "

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from taskweaver.ces.command import Command, CommandResult, run_command
+from taskweaver.ces.command import CommandResult, run_command
+from taskweaver.ces.command_process import Command
 
 _LAST_LINES = 20
 _LAST_CHARS = 2000

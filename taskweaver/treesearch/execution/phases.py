@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.command import Command, CommandResult
+from taskweaver.ces.command import CommandResult
+from taskweaver.ces.command_process import Command
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.execution.commands import failure, run_commands_with_logging, shown
 from taskweaver.treesearch.execution.evaluator import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from taskweaver.ces.command import CommandLimits
+from taskweaver.ces.command_process import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits, RoleModels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taskweaver.ces.command import CommandLimits
+from taskweaver.ces.command_process import CommandLimits
 
 _USUAL = CommandLimits(
     process_limit=512, file_bytes=2 << 30, open_files=4096, folder_bytes=10 << 30

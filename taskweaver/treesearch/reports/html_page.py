@@ -21,7 +21,7 @@ from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.treesearch.reports.node_facts import node_facts, pick
 from taskweaver.utils.files import write_text
-from taskweaver.utils.markup.html_page import fill_page
+from taskweaver.utils.markup.html import fill_page
 from taskweaver.utils.text import shorten
 
 _TEXT_CHARS = 4000

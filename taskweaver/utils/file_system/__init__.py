@@ -1,1 +1,1 @@
-"""Folders and files that other programs may change at the same time."""
+"""Folders and files that foreign programs may change at the same time."""

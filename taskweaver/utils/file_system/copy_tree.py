@@ -1,4 +1,7 @@
-"""Copies of folders that sandboxed code can write, within limits."""
+"""Copies of folders that sandboxed code can write, within limits.
+
+Files share storage where the file system can let them: such a copy costs nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,25 @@ import stat
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from taskweaver.utils.file_system.reflink import share_storage
 from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder, copy_content
+
+_FICLONE = 0x40049409
+"""Linux's request to let a file share the storage of another (``man ioctl_ficlone``)."""
 
 _OTHERS_CANNOT_WRITE = 0o755
 _OWNER_RIGHTS = 0o600
 _NOT_WRITABLE = 0o555
+
+
+def share_storage(old: int, new: int) -> bool:
+    """Let an empty file share the storage of another, both open; return whether that is done."""
+    import fcntl  # not on Windows, where this module can be imported
+
+    try:
+        fcntl.ioctl(new, _FICLONE, old)
+    except OSError:  # another file system, or one that cannot
+        return False
+    return os.fstat(new).st_size == os.fstat(old).st_size
 
 
 class CopyTooLarge(Exception):
@@ -47,7 +63,7 @@ class CopyRules:
 
 
 def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
-    """Copy the content of a folder into an empty one, which no other process may write to.
+    """Copy the content of a folder into an empty folder, which no second process may write to.
 
     Links stay links; pipes, sockets and devices are left out, and so is whatever disappears
     meanwhile. Files keep their times, and their modes without the rights of others to write and

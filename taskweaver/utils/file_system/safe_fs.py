@@ -36,7 +36,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def open_ordinary(path: Path | str, flags: int = 0) -> BinaryIO:
-    """Open an ordinary file of the user's, or a link to one, for reading; wait at no pipe.
+    """Open an ordinary file of the user's, or a link to a file, for reading, but wait at no pipe.
 
     `flags` are further ones of ``open(2)``.
 
@@ -54,7 +54,7 @@ def _ordinary(fd: int, name: str) -> BinaryIO:
 
 
 class Folder:
-    """An open directory. Close it, or use it as a context manager.
+    """An open directory, to be closed or used as a context manager.
 
     Paths given to its operations are relative and have ``/`` between their parts; an empty part,
     ``.`` or ``..`` is refused. All operations raise OSError when the system refuses, and when a
@@ -70,7 +70,7 @@ class Folder:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Open a directory by its absolute path, no part of which may be a link.
+        """Open a directory by an absolute path, no part of which may be a link.
 
         Resolve the path before code runs that can write to one of its folders, never afterwards.
         """
@@ -84,17 +84,17 @@ class Folder:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Close it."""
+        """Close the folder."""
         self.close()
 
     def close(self) -> None:
-        """Close the directory; safe to call again."""
+        """Close the directory. Safe to call again."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
     def folder(self, path: PurePath | str = "") -> Self:
-        """Open a directory below this one; an empty path opens this one again."""
+        """Open a directory below this one. An empty path opens this directory again."""
         if str(path) in {"", "."}:
             return type(self)(os.open(".", _FOLDER, dir_fd=self.fd))
         with self._holder(path) as (place, name):
@@ -112,12 +112,12 @@ class Folder:
             yield place, name
 
     def make_folder(self, path: PurePath | str, mode: int = 0o700) -> None:
-        """Make a directory; its parent must exist."""
+        """Make a directory, whose parent must exist."""
         with self._holder(path) as (place, name):
             os.mkdir(name, mode & 0o777, dir_fd=place)
 
     def make_folders(self, path: PurePath | str) -> None:
-        """Make a directory and its parents, those that are missing; a link at the end is kept."""
+        """Make a directory and missing parents. A link at the end is kept."""
         parts = _parts(path) if str(path) != "." else ()
         for count in range(1, len(parts) + 1):
             part = PurePath(*parts[:count])
@@ -130,7 +130,7 @@ class Folder:
         return sorted(os.listdir(self.fd))  # noqa: PTH208 - an open directory has no path
 
     def stat(self, path: PurePath | str) -> os.stat_result | None:
-        """Return the facts about an entry, of a link those of the link; None if there is none."""
+        """Return the facts about an entry, for a link about the link, or None without an entry."""
         try:
             with self._holder(path) as (place, name):
                 return os.stat(name, dir_fd=place, follow_symlinks=False)
@@ -143,13 +143,13 @@ class Folder:
             return _ordinary(os.open(name, _FILE, dir_fd=place), str(path))
 
     def create_file(self, path: PurePath | str, mode: int = 0o600) -> BinaryIO:
-        """Create a file and open it for writing; FileExistsError if the name is taken."""
+        """Create a file and open the file for writing. FileExistsError if the name is taken."""
         with self._holder(path) as (place, name):
             return os.fdopen(os.open(name, _CREATE, mode & 0o777, dir_fd=place), "wb")
 
     @contextmanager
     def replacing(self, path: PurePath | str, mode: int = 0o644) -> Iterator[BinaryIO]:
-        """Write a file, under its name when the whole of it is written.
+        """Write a file, under the final name when the whole file is written.
 
         A file or link of that name is replaced; until then it is untouched.
         """
@@ -168,7 +168,7 @@ class Folder:
                 raise
 
     def make_link(self, path: PurePath | str, target: Path | str) -> None:
-        """Make a symbolic link; FileExistsError if the name is taken."""
+        """Make a symbolic link. FileExistsError if the name is taken."""
         with self._holder(path) as (place, name):
             os.symlink(target, name, dir_fd=place)
 
@@ -178,7 +178,7 @@ class Folder:
             return os.readlink(name, dir_fd=place)
 
     def move(self, path: PurePath | str, target: Folder, new: PurePath | str) -> None:
-        """Move an entry; FileExistsError if the new name is taken."""
+        """Move an entry. FileExistsError if the new name is taken."""
         with self._holder(path) as (old, name), target._holder(new) as (place, new_name):
             import ctypes  # slow to load; needed here alone
 
@@ -193,7 +193,7 @@ class Folder:
                 raise OSError(number, os.strerror(number), new_name)
 
     def remove(self, path: PurePath | str) -> None:
-        """Remove an entry with everything below it; nothing happens if there is none.
+        """Remove an entry with everything below. Nothing happens without an entry.
 
         Depth is unlimited: a folder is emptied by moving the folders in its folders up to it.
 
@@ -209,7 +209,7 @@ class Folder:
             os.rmdir(name, dir_fd=place)
 
     def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Yield the ordinary files below, sorted, by path; at most `DEEPEST` levels of folders.
+        """Yield the ordinary files below, sorted, by path, in at most `DEEPEST` levels of folders.
 
         Entries that disappear meanwhile, and names that are not printable, are left out.
         """
@@ -239,7 +239,7 @@ def _walk(folder: Folder, prefix: str, depth: int) -> Iterator[tuple[str, os.sta
 
 
 def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
-    """Copy an ordinary file of the user's into a folder; a file of that name is replaced.
+    """Copy an ordinary file of the user's into a folder. A file of that name is replaced.
 
     The copy has the time of the file: receipts find by it the files that code has changed since.
 
@@ -269,7 +269,7 @@ def _parts(path: PurePath | str) -> tuple[str, ...]:
 
 
 def _unlink(place: int, name: str) -> bool:
-    """Remove an entry unless it is a folder; return whether there is none of that name now."""
+    """Remove an entry unless the entry is a folder, and return whether the name is free."""
     try:
         os.unlink(name, dir_fd=place)
     except FileNotFoundError:
@@ -283,7 +283,7 @@ def _unlink(place: int, name: str) -> bool:
 
 
 def _empty(top: Folder, deadline: float) -> None:
-    """Remove the entries of a folder until there are none, or a deadline."""
+    """Remove the entries of a folder until the folder is empty, or a deadline."""
     while (entries := top.names()) and time.monotonic() < deadline:
         for entry in entries:
             if not _unlink(top.fd, entry):
@@ -291,7 +291,7 @@ def _empty(top: Folder, deadline: float) -> None:
 
 
 def _flatten(top: Folder, name: str) -> None:
-    """Remove a folder in an open folder, moving the folders in it up to that one."""
+    """Remove a folder in an open folder, moving the inner folders up to the open folder."""
     try:
         _allow(top.fd, name)
         inner = top.folder(name)
@@ -314,7 +314,7 @@ def _flatten(top: Folder, name: str) -> None:
 
 
 def _allow(place: int, name: str) -> None:
-    """Give the owner of a folder back the rights that removing its entries needs."""
+    """Give the owner of a folder back the rights that removing entries needs."""
     try:
         facts = os.stat(name, dir_fd=place, follow_symlinks=False)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_mode & 0o700 == 0o700:

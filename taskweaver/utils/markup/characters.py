@@ -26,7 +26,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def without_steering(text: str) -> str:
-    """Return `text` as a display may show it: tabs, line feeds and visible characters.
+    """Return `text` for a display: tabs, line feeds and visible characters.
 
     Escape sequences go with their content, a carriage return goes alone, further line ends of
     Unicode become line feeds, and halves of surrogate pairs the replacement character.

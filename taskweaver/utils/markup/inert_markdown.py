@@ -1,4 +1,4 @@
-"""Markdown of others, written again from an allow-list: it runs nothing and loads nothing.
+"""Foreign Markdown, written again from an allow-list, so that nothing runs or is loaded.
 
 The text is parsed, and the parts that are found are written in the plainest form, which renderers
 read alike: fences at the start of a line and longer than any inside, every character that could
@@ -50,7 +50,7 @@ def inert_markdown(text: str) -> str:
 
 
 def inert_text(text: str) -> str:
-    """Return text as Markdown that shows its characters, line by line, and has no markup.
+    """Return text as Markdown that shows the characters, line by line, and has no markup.
 
     Code keeps its indentation, in spaces that do not break.
     """
@@ -63,7 +63,7 @@ def _indent(line: str) -> str:
 
 
 def inert_line(text: str) -> str:
-    """Return text as the inside of one line of Markdown that shows its characters."""
+    """Return text as the inside of one line of Markdown that shows the characters."""
     return _escaped(" ".join(without_steering(with_line_feeds(text)).split()))
 
 
@@ -82,7 +82,7 @@ def inert_paragraph(text: str) -> str:
 
 
 def inert_picture(path: str) -> str:
-    """Return Markdown for a picture in a file; its name alone where that leads elsewhere."""
+    """Return Markdown for a picture in a file, or the name alone where the path leads elsewhere."""
     address = _address(path)
     return f"![{inert_line(path)}]({address})" if _is_picture(address) else inert_line(path)
 
@@ -229,7 +229,7 @@ def _link(address: str, text: str, *, is_link: bool) -> str:
 
 
 def _address(address: str) -> str:
-    """Return an address as a link may lead to it; empty for one that it may not."""
+    """Return an address as a link may have the address, or an empty text if refused."""
     try:
         plain = quote(address.removeprefix("./"), safe="/:?#@!&+,;=%-._")
     except UnicodeEncodeError:
@@ -244,7 +244,7 @@ def _is_picture(address: str) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Return text as the inside of a paragraph; a backslash stands in a span of code.
+    """Return text as the inside of a paragraph. A backslash stands in a span of code.
 
     There it begins neither an escape nor, where formulas are set, a command.
     """
@@ -262,7 +262,7 @@ def _plain(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """Return a line of a paragraph that begins no other block."""
+    """Return a line of a paragraph that begins no second block."""
     stripped = text.lstrip()
     match = _LINE_START.match(stripped)
     if match is None:

@@ -1,4 +1,4 @@
-"""Models' errors in JSON: unambiguous ones are repaired, the others described."""
+"""Models' errors in JSON: unambiguous errors are repaired, all others described."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def without_trailing_commas(text: str) -> str:
-    """Return JSON without commas before a closing bracket; texts stay as they are."""
+    """Return JSON without commas before a closing bracket. Texts stay unchanged."""
     return _COMMA.sub(lambda match: "" if match["trailing"] else match[0], text)
 
 

@@ -1,4 +1,4 @@
-"""Text of others inside a prompt: no line of it reads like a part of the prompt's own frame.
+"""Foreign text inside a prompt, no line of which reads like a part of the prompt's own frame.
 
 A prompt gives messages with headers (``From:``, ``Message:``) and sections with headings. Text
 that repeats one would pass for another sender's, so each line that reads like one is quoted. Lines
@@ -48,12 +48,12 @@ _TURN = re.compile(r"[\s>*]*(?:[\w .-]{1,60}->[\w .-]{1,60}:|\[[a-z_]{3,30}\])")
 
 
 def quoted(text: str) -> str:
-    """Return the text of a message; lines that read like the header of one begin with ``> ``."""
+    """Return the text of a message in which lines that read like a header begin with ``> ``."""
     return _marked(text, _reads_like_header)
 
 
 def quoted_section(text: str, level: int = 2) -> str:
-    """Return the text of a section; lines like a heading, a turn or a header begin with ``> ``.
+    """Return the text of a section. Lines like a heading, a turn or a header begin with ``> ``.
 
     Args:
         text: The text.
@@ -86,7 +86,7 @@ def _reads_like_section(folded: str, level: int) -> bool:
 
 
 def _folded(line: str) -> str:
-    """Return a line as it looks: one alphabet, one case, nothing that is not seen."""
+    """Return a line as the line looks: one alphabet, one case, nothing invisible."""
     line = without_steering(line.replace("\t", " "))
     if line.isascii() and line.isprintable():
         return line.lower()

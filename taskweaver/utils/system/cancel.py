@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class CancelToken:
-    """A flag raised once from any thread; `on_cancel` callbacks close connections that block."""
+    """A flag raised once from any thread. `on_cancel` callbacks close connections that block."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,7 @@ class CancelToken:
             callback()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the flag; return whether it is up."""
+        """Wait for the flag, and return whether the flag is up."""
         return self._event.wait(timeout_s)
 
     @contextmanager

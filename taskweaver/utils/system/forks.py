@@ -28,7 +28,7 @@ class MadeBeforeFork(TaskWeaverError):
 
 
 def bind_to_process(thing: object) -> None:
-    """Let an object raise `MadeBeforeFork` in children of this process, whatever is used of it.
+    """Let any use of an object raise `MadeBeforeFork` in children of this process.
 
     Its methods that end it do nothing there.
     """

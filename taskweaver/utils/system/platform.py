@@ -1,10 +1,13 @@
-"""The systems this package runs on, and the parts that need one of them."""
+"""The systems this package runs on: the parts that need a certain system, process ids, signals."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 
 from taskweaver.errors import TaskWeaverError
 
@@ -20,6 +23,8 @@ _MACOS = (
     " Kernels are not forked, and variables are not stored: /rebuild runs the cells again after"
     " /fork, /undo and --resume. Searches need Linux."
 )
+
+_MOST_DIGITS = 9  # of a process id; any user may write another name
 
 
 class UnsupportedPlatform(TaskWeaverError, ImportError):
@@ -45,17 +50,17 @@ class NeedsLinux(TaskWeaverError):
 
 
 def system_name() -> str:
-    """Return the name of this system, as people call it."""
+    """Return the name of this system in common words."""
     return _NAMES.get(SYSTEM, SYSTEM)
 
 
 def restrictions() -> str:
-    """Return a line on the parts that do not work on this system; empty where all do."""
+    """Return a line on the parts that do not work on this system, empty where all parts do."""
     return _MACOS if SYSTEM == "darwin" else ""
 
 
 def require_supported() -> None:
-    """Check that sessions run on this system, before modules are imported that others lack.
+    """Check that sessions run on this system, before modules are imported that may be missing.
 
     Raises:
         UnsupportedPlatform: If they do not.
@@ -65,7 +70,7 @@ def require_supported() -> None:
 
 
 def require_linux(part: str) -> None:
-    """Check that this is Linux; `part` is the part that needs it, as a subject.
+    """Check that this is Linux. `part` is the part that needs Linux, as a subject.
 
     Raises:
         NeedsLinux: If it is not.
@@ -77,3 +82,27 @@ def require_linux(part: str) -> None:
 def has_process_handles() -> bool:
     """Return whether the system gives handles of processes that never mean another process."""
     return hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
+
+
+def has_ended(owner: str) -> bool:
+    """Return whether a text is the number of a process that does not run any more."""
+    import psutil
+
+    is_number = owner.isascii() and owner.isdigit() and len(owner.lstrip("0")) <= _MOST_DIGITS
+    return is_number and not psutil.pid_exists(int(owner))
+
+
+@cache
+def pid_namespace() -> int:
+    """Return the number of the namespace that this process's id is of; 0 where there are none."""
+    with suppress(OSError):
+        return Path("/proc/self/ns/pid").stat().st_ino
+    return 0
+
+
+def signal_name(number: int) -> str:
+    """Return the name of a signal, or a number for most of the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -29,7 +29,7 @@ from IPython.core.error import TryNext, UsageError
 
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN
 from taskweaver.ces.inkernel.cell.display import FilePublisher, QuietDisplayHook
-from taskweaver.utils.system.signals import signal_name
+from taskweaver.utils.system.platform import signal_name
 from taskweaver.utils.text import shorten
 
 _MOST_NAMES, _MOST_SHOWN = 5_000, 5

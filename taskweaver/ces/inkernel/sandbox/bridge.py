@@ -27,7 +27,7 @@ def _serve(listener: socket.socket, place: str) -> None:
 
     # The command may have an environment that does not lead to this package.
     sys.path.append(os.path.abspath(f"{__file__}/../../../../.."))  # noqa: PTH100 - imports nothing
-    from taskweaver.utils.system.relay import Stream, carry
+    from taskweaver.utils.system.network import Stream, carry
 
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = Stream(reader, writer)

@@ -18,7 +18,8 @@ from typing import Any
 from taskweaver.memory.branched.log_files import LogFolder, encoded, without_secret_value
 from taskweaver.memory.branched.operation_log import OperationLog
 from taskweaver.memory.branched.protocol.protocol import check_updates
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.connections import Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.types import RenderResult
 from taskweaver.memory.branched.values import dump

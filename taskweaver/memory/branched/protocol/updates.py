@@ -12,7 +12,7 @@ from typing import Any
 
 from taskweaver.memory.branched.errors import RecordNotVisible
 from taskweaver.memory.branched.protocol.protocol import check_updates
-from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.tiers import Tiers

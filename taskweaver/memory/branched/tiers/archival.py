@@ -12,7 +12,7 @@ from typing import Any
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import FOREVER, Branch, Path, Record, Segment

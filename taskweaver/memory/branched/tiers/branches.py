@@ -23,7 +23,8 @@ from heapq import merge
 from typing import Any, NamedTuple, cast, get_args
 
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.connections import Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.types import (
     EMPTY,
     FOREVER,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.storage.connections import CORE_SIZES
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.connections import CORE_SIZES, Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.storage.schema import TIERS
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView

@@ -17,8 +17,7 @@ from typing import Any
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
-from taskweaver.memory.branched.storage.connections import SAID
-from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.connections import SAID, Writer
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
 from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event, Segment

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from taskweaver.memory.branched.errors import InvalidUpdate
-from taskweaver.memory.branched.storage.database import Writer
+from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor, PromptedModel
 from taskweaver.memory.branched.tiers.core import DIGEST_KEY, RESERVED

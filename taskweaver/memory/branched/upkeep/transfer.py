@@ -21,7 +21,8 @@ from pathlib import Path as FilePath
 from typing import Any, cast
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.connections import Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.storage.schema import TIERS, index_records
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView
@@ -30,7 +31,7 @@ from taskweaver.memory.branched.types import FOREVER, Segment
 from taskweaver.memory.branched.values import dump
 from taskweaver.memory.branched.values import name as checked_name
 from taskweaver.utils.files import create_private, write_text
-from taskweaver.utils.markup.html_page import fill_page
+from taskweaver.utils.markup.html import fill_page
 from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.sqlite_files import column_names, insert_row
 

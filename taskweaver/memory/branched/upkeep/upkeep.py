@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
-from taskweaver.memory.branched.storage.database import Database, Writer
+from taskweaver.memory.branched.storage.connections import Writer
+from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.storage.schema import rebuild_search, unindex_records
 from taskweaver.memory.branched.storage.soundness import NUMBERED, problems
 from taskweaver.memory.branched.tiers.branches import Branches

@@ -1,1 +1,1 @@
-"""One SQL statement over SQLite, DuckDB or PostgreSQL, read-only unless it is granted more."""
+"""One SQL statement over SQLite, DuckDB or PostgreSQL, read-only unless more is granted."""

@@ -1,4 +1,4 @@
-"""DuckDB: the file is opened read-only, and no other file or address can be reached from it."""
+"""DuckDB: the file is opened read-only, and no other file or address can be reached."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _check(statements: list[Any], statement: Statement) -> None:
 
 @contextmanager
 def _interrupting(interrupt: Callable[[], None], timeout_s: float) -> Iterator[None]:
-    """Interrupt the query from another thread when its time is over."""
+    """Interrupt the query from another thread when the time is over."""
     timer = threading.Timer(timeout_s, interrupt)
     timer.start()
     try:

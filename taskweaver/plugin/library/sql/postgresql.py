@@ -123,7 +123,7 @@ def _explain(error: Any, connection: Any, statement: Statement) -> str:
 
 
 def _without_password(text: str, url: str) -> str:
-    """Replace possible passwords of the address wherever the text repeats them."""
+    """Replace possible passwords of the address wherever the text repeats a password."""
     login = url.partition("://")[2].partition("@")[0], url.partition("://")[2].rpartition("@")[0]
     secrets = {part.partition(":")[2] for part in login} | set(re.findall(r"password=([^&]*)", url))
     for secret in {form for found in secrets for form in (found, unquote(found)) if form}:

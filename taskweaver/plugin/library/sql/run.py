@@ -1,4 +1,4 @@
-"""Finds the engine for a database by its address."""
+"""Finds the engine for a database by the address."""
 
 from __future__ import annotations
 

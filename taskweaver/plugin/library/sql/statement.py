@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 _DATABASE_FILES = frozenset({".db", ".db3", ".sqlite", ".sqlite3", ".sq3", ".duckdb", ".ddb"})
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement and its limits.
+    """One statement and the limits.
 
     If `read_only`, whatever does more than read is refused.
     """
@@ -82,7 +82,7 @@ def result_of(cursor: Any, statement: Statement) -> StatementResult:
 
 
 def tables_of(connection: Any, failure: type[Exception]) -> list[str]:
-    """Return the tables of a database for an error message; none where listing fails too."""
+    """Return the tables of a database for an error message, or nothing if listing fails too."""
     try:
         return [str(name) for (name,) in connection.execute(_TABLES).fetchall()]
     except failure:

@@ -9,7 +9,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobExecutor
 from taskweaver.treesearch.model.config import SearchConfig
-from taskweaver.utils.system.requirements import install_command
+from taskweaver.utils.system.installation import install_command
 
 
 def open_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path) -> JobExecutor:

@@ -30,7 +30,7 @@ from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
 from taskweaver.treesearch.execution.gpus import VARIABLE
 from taskweaver.utils.ids import create_id
-from taskweaver.utils.system.signals import signal_name
+from taskweaver.utils.system.platform import signal_name
 
 # As a module it would be `__main__`, and its classes others than they are here.
 _MAIN = "from taskweaver.treesearch.execution.executors.worker_process import main; main()"

@@ -1,15 +1,23 @@
-"""Text of an HTML page, in time that grows with the page's length alone.
+"""HTML pages: filled from a template so that no data acts as script, and read as text.
 
-The standard parser takes quadratic time on tags that never end, which a page from outside may be
-full of; they are taken out first.
+Reading takes time that grows with the page's length alone. The standard parser takes quadratic time
+on tags that never end, which a page from outside may be full of: they are taken out first.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import html
+import json
 import re
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import Any
 
+from taskweaver.utils.redact import redact_secrets, redact_secrets_in
+
+_ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 _UNREAD = re.compile(r"<(script|style|template|svg|noscript)\b", re.IGNORECASE)
 _DECLARATION = re.compile(r"<[!?][^<>]*>?")
 _LOOSE = re.compile(r"<(?!/?[a-zA-Z][^<>]{0,2000}>)")
@@ -20,12 +28,32 @@ _BLOCKS = frozenset(
 ) | frozenset(_HEADINGS)
 _KEPT = "\ue000"
 """Stands for a space of preformatted text until the others are tidied; it means nothing itself."""
+
 _PARAGRAPHS = frozenset("p div section article table ul ol pre blockquote".split())
+
+
+def fill_page(template: str, title: str, data: Any) -> str:
+    """Return a page in which no data can end the script, and no further script runs.
+
+    Args:
+        template: HTML with ``{{title}}``, ``{{script_hash}}`` in its Content-Security-Policy,
+            ``{{data}}`` in a script element of the type ``application/json``, and last the one
+            script that runs.
+        title: Its title.
+        data: Plain data for the script; its secrets are masked, since a page is given to others.
+    """
+    script = template.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = template.replace("{{script_hash}}", f"sha256-{digest}")
+    before, _, after = template.partition("{{data}}")
+    before = before.replace("{{title}}", html.escape(redact_secrets(title)))
+    text = json.dumps(redact_secrets_in(data), ensure_ascii=False, separators=(",", ":"))
+    return f"{before}{text.translate(_ESCAPES)}{after}"
 
 
 @dataclass(frozen=True, slots=True)
 class HtmlText:
-    """Title of a page, which may be empty, and its text.
+    """Title of a page, which may be empty, and the text.
 
     Headings begin with ``#``, paragraphs are apart by an empty line.
     """
@@ -35,7 +63,7 @@ class HtmlText:
 
 
 def html_text(html: str) -> HtmlText:
-    """Return the text of a page; scripts, styles and comments are left out."""
+    """Return the text of a page, without scripts, styles and comments."""
     reader = _Reader()
     reader.feed(tamed(html))
     reader.close()
@@ -62,7 +90,7 @@ def tamed(html: str) -> str:
 
 
 def _without(text: str, start: str, end: str) -> str:
-    """Return `text` without the parts between marks; one that never ends goes to the end."""
+    """Return `text` without the parts between marks. A part that never ends goes to the end."""
     kept, at = [], 0
     while (begin := text.find(start, at)) >= 0:
         kept.append(text[at:begin])

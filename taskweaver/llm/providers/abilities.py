@@ -1,4 +1,7 @@
-"""Form of a model's replies: tool calls, JSON or fences; the best one it is known to keep."""
+"""Abilities of a model: the form of replies, and images.
+
+Each is configured, stated by the model's server, learnt from a refusal, or known by the name.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import get_args
 
+from taskweaver.llm.learnt import LearntModel
 from taskweaver.llm.types import Form
 
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -34,9 +38,22 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 
+_TAKES_IMAGES = re.compile(
+    r"gpt-(?:4o|4\.[1-9]|4-(?:turbo|vision)|[5-9])|chatgpt-4o|\bo[1-9](?!\d)"
+    r"|claude-(?!2|instant)|gemini|gemma-?[3-9]|llama-?4|grok-[4-9]|nova-(?:lite|pro|premier)"
+    r"|llava|moondream|minicpm-?[vo]|pixtral|internvl|paligemma|molmo|idefics|smolvlm"
+    r"|qwen[\w.:-]*-?vl\b|qwen[\w.]*-omni|mistral-(?:medium|small-?(?:3\.[1-9]|latest)|large-3)"
+    r"|ministral-?3|glm-?4\.?\d*v|kimi-(?:vl|latest|k2\.[5-9])|phi-4-multimodal|deepseek-vl"
+    r"|vision|multimodal|[-_]vl\b"
+)
+_TAKES_NONE = re.compile(
+    r"\bo1-(?:mini|preview)|\bo3-mini|gemma-?3n|gemma-?3:?-?(?:1b|270m)|audio|realtime|transcribe"
+    r"|embed|gpt-5[\w.-]*-codex-spark"
+)
+
 
 def first_form(model: str, *, is_local: bool, takes_tools: bool | None = None) -> Form:
-    """Return the form that a model of this name is known to keep best; a table, not a measurement.
+    """Return the form that models of this name keep best, from a table and not by measurement.
 
     Args:
         model: Name of the model.
@@ -56,12 +73,12 @@ def first_form(model: str, *, is_local: bool, takes_tools: bool | None = None) -
 
 
 def is_about_tools(words: str) -> bool:
-    """Return whether a rejection says that the model or its server takes no tools."""
+    """Return whether a rejection says that the model or the server takes no tools."""
     return bool(_REFUSED.search(words))
 
 
 class FormLadder:
-    """The form in force for one model; it only ever steps down. Thread-safe."""
+    """The form in force for one model, which only ever steps down. Thread-safe."""
 
     def __init__(
         self,
@@ -96,7 +113,7 @@ class FormLadder:
 
     @property
     def takes_tools(self) -> bool:
-        """Whether the form is tools, and the model is known to receive them.
+        """Whether the form is tools, and the model is known to receive tools.
 
         The text of such a model is an answer, also where it holds code.
         """
@@ -107,7 +124,7 @@ class FormLadder:
         self._takes_tools = True
 
     def step_down(self, rejected: Form) -> bool:
-        """Give up a form; return whether one below it is in force now."""
+        """Give up a form. Return whether a lower form is in force."""
         current = self.current
         with self._lock:
             at = FORMS.index(rejected)
@@ -124,3 +141,50 @@ class FormLadder:
 def fixed(form: Form) -> FormLadder:
     """Return a ladder that stays at a form."""
     return FormLadder(lambda: form, is_fixed=True)
+
+
+def takes_images(model: str) -> bool:
+    """Return whether a model of this name takes images, from a table and not by measurement."""
+    name = model.lower()
+    return bool(_TAKES_IMAGES.search(name)) and not _TAKES_NONE.search(name)
+
+
+class ImageSupport:
+    """Whether one model is shown images. A refusal ends that, for later sessions too.
+
+    Images that a question is about are sent in any case: no text can replace them.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        wanted: str = "auto",
+        stated: Callable[[], bool | None] = lambda: None,
+        learnt: LearntModel | None = None,
+    ) -> None:
+        """Decide by the configuration and the name, or when images come.
+
+        Args:
+            model: Name of the model.
+            wanted: ``yes``, ``no``, or ``auto`` to decide by its server's statement or the name.
+            stated: Returns the statement of its server; None without one.
+            learnt: Keeps a refusal, which the configuration overrides; None to keep none.
+        """
+        self._learnt = learnt or LearntModel()
+        self._stated = stated if wanted == "auto" else lambda: None
+        self._is_known = takes_images(model) if wanted == "auto" else wanted == "yes"
+        if wanted != "auto":
+            self._learnt.fix(are_images_refused=wanted == "no")
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether the model is known to take images."""
+        if self.are_refused:
+            return False
+        stated = self._stated()
+        return self._is_known if stated is None else stated
+
+    @property
+    def are_refused(self) -> bool:
+        """Whether texts stand for images in prompts."""
+        return self._learnt.known.are_images_refused

@@ -1,15 +1,53 @@
-"""Carrying bytes between two connections, both ways, for as long as either side has any."""
+"""Connections: TLS contexts of HTTP clients, and bytes carried between two ends, both ways."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
+
+from taskweaver.utils.system.platform import SYSTEM
+
+_OWN = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables of the environment that name certificates in place of the system's."""
 
 IDLE_S = 60.0
 """Longest time in seconds without a byte in either direction."""
+
 _CHUNK_BYTES = 64 << 10
+
+
+def tls_context() -> ssl.SSLContext:
+    """Return a TLS context for an HTTP client.
+
+    On Linux clients share one, until the certificates change: to load them takes longer than to
+    make the rest of a client. On macOS the system verifies; a handshake holds its context, so that
+    each client has one of its own.
+    """
+    import httpx2
+
+    if SYSTEM != "linux":
+        return httpx2.create_ssl_context()
+    paths = ssl.get_default_verify_paths()
+    places = [*map(os.environ.get, _OWN), paths.openssl_cafile, paths.openssl_capath]
+    return _loaded(*((place, _changed_at(place)) for place in places if place))
+
+
+def _changed_at(place: str) -> int:
+    with suppress(OSError):  # it is not there
+        return os.stat(place).st_mtime_ns  # noqa: PTH116 - for each client
+    return 0
+
+
+@lru_cache(maxsize=4)
+def _loaded(*_places: tuple[str, int]) -> ssl.SSLContext:
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +71,7 @@ class Stream:
         await self.writer.drain()
 
     def abort(self) -> None:
-        """End the connection now; safe to call again."""
+        """End the connection now. Safe to call again."""
         self.writer.transport.abort()
 
 

@@ -14,17 +14,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver import __version__
-from taskweaver.llm.facts.model_facts import tokens_of
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.utils.system.installation import state_folder
 
 KEPT_S = 7 * 24 * 3600.0
 """Seconds after which a model is tried anew."""
+
+MOST_TOKENS = 1 << 27
+"""Largest number that is believed to be a window."""
 
 MAX_FILES = 256
 _MAX_BYTES = 16 << 10
@@ -53,7 +55,7 @@ class HistoryForm:
 
 @dataclass(frozen=True, slots=True)
 class LearntFacts:
-    """Facts learnt of one model at one address; the last two are forgotten with the process.
+    """Facts learnt of one model at one address. The last two are forgotten with the process.
 
     Attributes:
         form: Form of replies that is in force; empty for the usual one.
@@ -86,7 +88,7 @@ class LearntFacts:
 
 @dataclass(frozen=True, slots=True)
 class StoredFacts:
-    """Learnt facts as they are kept.
+    """Learnt facts as stored.
 
     Attributes:
         address: Address of the model, without a user's name.
@@ -102,7 +104,7 @@ class StoredFacts:
 
 
 class LearntModel:
-    """The facts learnt of one model, read once, and written when there are more; thread-safe."""
+    """The facts learnt of one model, read once, and written when there are more. Thread-safe."""
 
     def __init__(self, endpoint: Endpoint | None = None) -> None:
         """Read the facts that earlier sessions learnt.
@@ -130,13 +132,16 @@ class LearntModel:
         return self._known
 
     def fix(self, **changes: Any) -> None:
-        """Set fields of `LearntFacts` in this process alone: they are not written from now on."""
+        """Set fields of `LearntFacts` in this process alone.
+
+        These fields are not written from now on.
+        """
         with self._lock:
             self._fixed |= changes.keys()
             self._known = replace(self._known, **changes)
 
     def note(self, **changes: Any) -> None:
-        """Keep changes, given as fields of `LearntFacts`; a full disk keeps none."""
+        """Keep changes, given as fields of `LearntFacts`. A full disk keeps none of the changes."""
         with self._lock:
             known = replace(self._known, **changes)
             kept = {name: changes[name] for name in changes.keys() - self._fixed}
@@ -156,7 +161,7 @@ def stored_facts() -> list[StoredFacts]:
 
 
 def forget_models() -> int:
-    """Delete the facts of all models; return their number."""
+    """Delete the facts of all models, and return how many models had facts."""
     count = 0
     for file in _files():
         with suppress(OSError):
@@ -177,7 +182,7 @@ def _files() -> Iterator[Path]:
 
 
 def _read(file: Path) -> StoredFacts | None:
-    """Return the facts in a file; None if it is old, another version's or not readable."""
+    """Return the facts in a file, or None if old, of another version, or not readable."""
     try:
         with file.open("rb") as opened:
             text = opened.read(_MAX_BYTES + 1)
@@ -191,8 +196,18 @@ def _read(file: Path) -> StoredFacts | None:
         return None
     if not isinstance(address, str) or not isinstance(model, str):
         return None
-    valid = {name: read(value.get(name)) for name, read in _READERS.items()}
+    valid = {name: read(value.get(name)) for name, read in _KEPT.items()}
     return StoredFacts(address, model, at, LearntFacts(**valid))
+
+
+def tokens_of(value: Any) -> int:
+    """Return a number of tokens as servers write such numbers, or 0 for any other value."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_count and 0 < value <= MOST_TOKENS else 0
 
 
 def _text(value: Any) -> str:
@@ -205,32 +220,30 @@ def _names(value: Any) -> tuple[str, ...]:
 
 def _pairs(value: Any) -> dict[str, str]:
     pairs = list(value.items())[:_MAX_NAMES] if isinstance(value, dict) else []
-    return {name: _text(other) for name, other in pairs if _text(name)}
+    return {name: other for name, other in pairs if _text(name) and other in ("", _text(other))}
 
 
-def _is_true(value: Any) -> bool:
-    return value is True
+_READERS: Mapping[type, Callable[[Any], Any]] = {
+    str: _text,
+    tuple: _names,
+    dict: _pairs,
+    bool: lambda value: value is True,
+    int: tokens_of,
+}
+"""Readers of values in a file, by the type of the fact."""
 
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "form": _text,
-    "response_format": _text,
-    "dropped": _names,
-    "renamed": lambda value: {name: other for name, other in _pairs(value).items() if other},
-    "is_effort_refused": _is_true,
-    "efforts": _pairs,
-    "longest_reply": tokens_of,
-    "window": tokens_of,
-    "needs_responses": _is_true,
-    "are_images_refused": _is_true,
+_KEPT = {
+    name: _READERS[type(usual)]
+    for name, usual in asdict(LearntFacts()).items()
+    if name not in {"reply_room", "history"}
 }
 """The facts that are kept, each with the reader of its value in a file."""
 
 
 def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
-    """Replace a file as a whole, readable by its owner alone."""
+    """Replace a file as a whole, readable by the owner alone."""
     stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
-    kept = {name: getattr(known, name) for name in _READERS}
+    kept = {name: getattr(known, name) for name in _KEPT}
     partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,1 +1,0 @@
-"""Anthropic messages, the protocol of Claude's own endpoint and of those that speak it."""

@@ -1,1 +1,0 @@
-"""Ollama's own protocol, ``/api/chat``."""

@@ -1,1 +1,0 @@
-"""Responses, the protocol in which OpenAI's models reason beside tools."""

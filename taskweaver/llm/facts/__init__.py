@@ -1,1 +1,0 @@
-"""Facts about models: what their servers state, what calls have shown, and names last."""
