@@ -21,7 +21,7 @@ from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 from taskweaver.treesearch.engine.search import Machine, Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution.evaluator import keep_evaluator
+from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal

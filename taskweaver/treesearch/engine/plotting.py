@@ -13,7 +13,7 @@ from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable, WorkerLost
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.execution.takeover import list_files, read_inside
+from taskweaver.treesearch.execution.workspace import list_files, read_inside
 from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node

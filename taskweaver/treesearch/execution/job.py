@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan

@@ -12,15 +12,13 @@ from typing import Any
 
 from taskweaver.ces.command.command import Command, CommandResult
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.execution.commands import failure, run_commands_with_logging, shown
-from taskweaver.treesearch.execution.evaluator import (
-    place_evaluator,
-    printed_result,
-    remove_evaluator,
+from taskweaver.treesearch.execution.commands import (
+    failure,
+    host_variables,
+    named_files,
+    run_commands_with_logging,
+    shown,
 )
-from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
-from taskweaver.treesearch.execution.host_load import HostLoad
-from taskweaver.treesearch.execution.host_settings import host_variables, named_files
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
     PHASES,
@@ -29,9 +27,21 @@ from taskweaver.treesearch.execution.job import (
     JobResult,
     run_variables,
 )
-from taskweaver.treesearch.execution.metric_file import BadResult, read_result
-from taskweaver.treesearch.execution.takeover import empty_working, list_files, take_over
-from taskweaver.treesearch.execution.workspace import apply_workspace_plan
+from taskweaver.treesearch.execution.machine import VISIBLE_GPUS, devices_of
+from taskweaver.treesearch.execution.results import (
+    BadResult,
+    place_evaluator,
+    printed_result,
+    read_result,
+    remove_evaluator,
+)
+from taskweaver.treesearch.execution.timing import HostLoad
+from taskweaver.treesearch.execution.workspace import (
+    apply_workspace_plan,
+    empty_working,
+    list_files,
+    take_over,
+)
 from taskweaver.treesearch.model.metric import USED_BY_OTHERS
 from taskweaver.treesearch.model.node import CommandRun, NodeError, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
@@ -326,7 +336,7 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     if sandbox is not None and is_fetching:
         sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host)))
     elif sandbox is not None:
-        devices = devices_of(os.environ.get(VARIABLE, ""))
+        devices = devices_of(os.environ.get(VISIBLE_GPUS, ""))
         sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
     return Command(
         run,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.model.artifacts import changes
 from taskweaver.treesearch.model.idea import parse_idea
 from taskweaver.treesearch.model.journal import Journal

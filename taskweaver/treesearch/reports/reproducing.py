@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from taskweaver.treesearch.execution.evaluator import PLACE, Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.job import PACKAGES, run_variables
+from taskweaver.treesearch.execution.results import PLACE, Evaluator, kept_evaluator
 from taskweaver.treesearch.model.artifacts import (
     ScriptArtifact,
     artifact_commands,

@@ -14,21 +14,21 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
-from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
-from taskweaver.treesearch.execution.gpus import VARIABLE
+from taskweaver.treesearch.execution.machine import VISIBLE_GPUS
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.signals import signal_name
 
@@ -106,7 +106,7 @@ class WorkerPool(Executor):
     ) -> None:
         """Make a slot for each of `count` jobs at a time; processes start when they are needed.
 
-        Slots get the GPUs round robin, as `gpus.VARIABLE`. A process without a job for `idle_s`
+        Slots get the GPUs round robin, as `VISIBLE_GPUS`. A process without a job for `idle_s`
         ends; None keeps it.
 
         Raises:
@@ -265,7 +265,7 @@ class _Process:
         paths = [str(_PACKAGE_ROOT), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         if gpu is not None:
-            environment[VARIABLE] = gpu
+            environment[VISIBLE_GPUS] = gpu
         with theirs, ours:
             try:
                 self._process = subprocess.Popen(
@@ -379,3 +379,44 @@ class _Process:
         self._said.close()
         sweep_folders()
         sweep_groups()
+
+
+class TaskQueue(Generic[T]):
+    """Tasks that wait for a slot; a slot without a process leaves them to the idle processes."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._tasks: deque[T] = deque()
+        self._idle = 0
+
+    def put(self, *tasks: T) -> None:
+        """Add tasks at the end."""
+        with self._changed:
+            self._tasks.extend(tasks)
+            self._changed.notify_all()
+
+    def expect(self, process: object | None) -> None:
+        """Count a slot's process, if there is one, as idle: it is about to ask for a task."""
+        if process is not None:
+            with self._changed:
+                self._idle += 1
+
+    def take_for_process(self, idle_s: float | None) -> T:
+        """Return the next task for an idle process, which is idle no longer.
+
+        Raises:
+            queue.Empty: If none came within `idle_s`; None waits without end.
+        """
+        with self._changed:
+            is_there = self._changed.wait_for(lambda: len(self._tasks) > 0, idle_s)
+            self._idle -= 1
+            if not is_there:
+                self._changed.notify_all()
+                raise queue.Empty
+            return self._tasks.popleft()
+
+    def take(self) -> T:
+        """Return the next task that no idle process takes."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._tasks) > self._idle)
+            return self._tasks.popleft()

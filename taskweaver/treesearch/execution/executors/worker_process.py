@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from taskweaver.treesearch.errors import NotTransferable, SearchError
-from taskweaver.treesearch.execution.executors.host_turn import host_turn
+from taskweaver.treesearch.execution.timing import host_turn
 
 _PR_SET_PDEATHSIG = 1
 TURN = b"turn"

@@ -23,8 +23,8 @@ from distributed import Worker, get_worker
 
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.errors import WorkerLost
-from taskweaver.treesearch.execution.executors.probe import WorkerFacts, probe_machine
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
+from taskweaver.treesearch.execution.machine import WorkerFacts, probe_machine
 
 GPU = "GPU"
 """The Dask resource of a GPU; a worker that declares it itself keeps its own number."""
