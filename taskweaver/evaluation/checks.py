@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from taskweaver.evaluation.form import Many, Pattern, StrictForm, Words
+from taskweaver.evaluation.forms import Many, Pattern, StrictForm, Words
 from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.answers.numbers import Number, numbers_in
 from taskweaver.utils.file_system.safe_fs import Folder

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.evaluation.checks import JudgeVerdict
-from taskweaver.evaluation.errors import CaseFailed
+from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage, Usage, format_chat_message

@@ -24,10 +24,9 @@ from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.errors import TaskWeaverError
 from taskweaver.evaluation.case import EvalCase, ScoringPoint
-from taskweaver.evaluation.conversation import CaseConversation
-from taskweaver.evaluation.errors import CaseFailed
+from taskweaver.evaluation.conversation import CaseConversation, Recording
+from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.evaluation.judge import StatementJudge, Turns
-from taskweaver.evaluation.recording import Recording
 from taskweaver.evaluation.results import AnsweredBy, Outcome, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices
 from taskweaver.llm.types import Usage

@@ -15,10 +15,10 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.storage.clone import copy_working_folder
-from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.folder import MEMORY_FILE
 from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
+from taskweaver.session.storage.workdir import copy_working_folder
 from taskweaver.treesearch.engine.search import Machine, Search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.results import keep_evaluator
@@ -27,8 +27,13 @@ from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_config import load_config, save_config
-from taskweaver.treesearch.record.run_folder import discard_run, new_run, place_memory
+from taskweaver.treesearch.record.run_folder import (
+    discard_run,
+    load_config,
+    new_run,
+    place_memory,
+    save_config,
+)
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import fold
 from taskweaver.treesearch.reports.run_results import results_of

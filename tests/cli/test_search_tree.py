@@ -8,16 +8,10 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from taskweaver.cli.search.search_tree import search_tree
+from taskweaver.cli.search.search_tree import NodeFacts, RunningPhase, SearchSnapshot, search_tree
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_facts import (
-    Budgets,
-    NodeFacts,
-    RunningPhase,
-    SearchSnapshot,
-    Use,
-)
+from taskweaver.treesearch.record.run_statistics import Budgets, Use
 
 OK, BUGGY = NodeStatus.OK, NodeStatus.BUGGY
 NODES = (

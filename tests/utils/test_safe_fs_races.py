@@ -19,9 +19,8 @@ from taskweaver.ces.process.process import KernelHome
 from taskweaver.ces.template.template import Rendezvous
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.image_reader.images import find_image
-from taskweaver.session.storage.clone import clone_into
 from taskweaver.session.storage.compare import files_of
-from taskweaver.session.storage.workdir import add_files
+from taskweaver.session.storage.workdir import add_files, clone_into
 from taskweaver.treesearch.execution.workspace import (
     apply_workspace_plan,
     empty_working,

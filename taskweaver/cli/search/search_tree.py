@@ -1,15 +1,24 @@
-"""A search at one moment, for a live terminal: a pure function of plain facts."""
+"""The tree of a search at a terminal: its state at one moment, drawn anew at each change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
 from taskweaver.console.terminal.text import depth_first, safe
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_facts import NodeFacts, SearchSnapshot
+from taskweaver.treesearch.record.run_statistics import Budgets
+from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.reports.run_results import run_facts
 
 _SIGNS = {
     NodeStatus.OK: ("●", "green"),
@@ -19,6 +28,88 @@ _SIGNS = {
 }
 _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
+_MARGIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node, as a live view shows it; see `Node`. One that runs may have its figure already.
+
+    A repetition is another measurement of the program of an earlier node.
+    """
+
+    id: str
+    kind: NodeKind
+    status: NodeStatus
+    parent: str | None = None
+    name: str = ""
+    value: float | None = None
+    is_repetition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPhase:
+    """A running node with its phase, and when that began, in seconds since 1970."""
+
+    node_id: str
+    phase: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSnapshot:
+    """A search at one moment, in seconds since 1970.
+
+    The stage is spelled as in `StageState.title`, and empty before the first; the best node is None
+    while nothing was measured, and may only be lucky where it is a candidate.
+    """
+
+    name: str
+    objective: Objective
+    stage: str
+    nodes: tuple[NodeFacts, ...]
+    best: str | None
+    running: tuple[RunningPhase, ...]
+    budgets: Budgets
+    now: float
+    is_candidate: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        journal: Journal,
+        *,
+        name: str,
+        stage: str,
+        budgets: Budgets,
+        now: float,
+        running: Iterable[RunningPhase] = (),
+    ) -> SearchSnapshot:
+        """Return the snapshot of a journal."""
+        best = journal.best()
+        nodes = tuple(
+            NodeFacts(
+                node.id,
+                node.kind,
+                node.status,
+                node.parent,
+                node.name,
+                journal.figure(node.id) if node.value is None else node.value,
+                is_repetition=bool(node.repeats),
+            )
+            for node in journal.nodes
+        )
+        return cls(
+            name,
+            journal.objective,
+            stage,
+            nodes,
+            best.id if best else None,
+            tuple(running),
+            budgets,
+            now,
+            is_candidate=best is not None and journal.is_candidate(best.id),
+        )
 
 
 def search_tree(
@@ -133,3 +224,57 @@ def _line(snapshot: SearchSnapshot, node: NodeFacts, depth: int) -> Text:
     standing = "candidate" if snapshot.is_candidate else "best"
     line.append(f"  {standing}" if is_best else "", style="bold yellow")
     return line
+
+
+class LiveView:
+    """The tree of a search, redrawn at each change, with messages above it."""
+
+    def __init__(self, search: Search, live: Live) -> None:
+        self._search = search
+        self._live = live
+        self._hint = "Ctrl-C stops"
+
+    def changed(self, state: RunState) -> None:
+        """Draw it."""
+        rows = self._live.console.size.height - _MARGIN
+        view = search_tree(snapshot(self._search, state), rows, self._hint)
+        self._live.update(view, refresh=True)
+
+    def end(self) -> None:
+        """Draw the final state."""
+        self._hint = ""
+        self.changed(self._search.state)
+
+    def say(self, text: str) -> None:
+        """Say that it stops."""
+        self._hint = ""
+        self._live.console.print(Text(safe(text)))
+
+
+@contextmanager
+def live_view(search: Search) -> Iterator[LiveView]:
+    """Give the live tree of a search."""
+    with Live(auto_refresh=False, transient=False) as live:
+        view = LiveView(search, live)
+        yield view
+        view.end()
+
+
+def snapshot(search: Search, state: RunState) -> SearchSnapshot:
+    """Return a search as it is now."""
+    facts = run_facts(search.places, state, search.budget)
+    now, ticks = time.time(), time.monotonic()
+    running = {node.id for node in state.journal.running}
+    phases = [
+        RunningPhase(node_id, phase, now - (ticks - since))
+        for node_id, (phase, since) in list(search.running.items())
+        if node_id in running
+    ]
+    return SearchSnapshot.of(
+        state.journal,
+        name=facts.name,
+        stage=state.stage.title if state.stage else "over",
+        budgets=facts.budgets,
+        now=now,
+        running=phases,
+    )

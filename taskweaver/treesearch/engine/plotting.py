@@ -14,8 +14,8 @@ from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable, WorkerLost
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.execution.workspace import list_files, read_inside
-from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
 from taskweaver.treesearch.record.places import NodePlaces

@@ -13,9 +13,12 @@ from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.reading.cells import ExecutedCell, executed_cells, successful_cells
 from taskweaver.memory.round import Round, RoundDict
 from taskweaver.session.errors import SessionError
-from taskweaver.session.exports.outputs import NotebookOutputs, printing
-from taskweaver.session.exports.outside import with_outside_cells
-from taskweaver.session.exports.plain_tables import with_plain_tables
+from taskweaver.session.export_cells import (
+    NotebookOutputs,
+    printing,
+    with_outside_cells,
+    with_plain_tables,
+)
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.inert_markdown import (
     inert_line,

@@ -17,7 +17,7 @@ from taskweaver.memory.reading.cells import ran_code
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionClosed, StateNotKept
-from taskweaver.session.moments.moments import Moments
+from taskweaver.session.moments import Moments
 
 NewKernel = Callable[[str, Snapshot | None], Client]
 """Makes the kernel beside that of a branch, forked off a snapshot if there is one."""

@@ -1,4 +1,4 @@
-"""Forms of files of cases: strict models, and their mistakes in words."""
+"""Forms of files of cases: strict models, mistakes in words, and the errors of an evaluation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from difflib import get_close_matches
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from taskweaver.errors import TaskWeaverError
 
 T = TypeVar("T")
 
@@ -58,3 +60,25 @@ def mistake(error: ValidationError) -> str:
 
 def _forms(form: type[StrictForm]) -> list[type[StrictForm]]:
     return [form, *(deep for below in form.__subclasses__() for deep in _forms(below))]
+
+
+class EvaluationError(TaskWeaverError):
+    """Cases or results cannot be used.
+
+    Attributes:
+        source: The file, the case, or a place in it.
+        problem: The problem with it.
+    """
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(source, problem)
+        self.source = source
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """Return the place and the problem."""
+        return f"{self.source}: {self.problem}"
+
+
+class CaseFailed(EvaluationError):
+    """A case cannot be played to its end; other cases are not affected."""

@@ -1,4 +1,4 @@
-"""The moments of a session's branches, read from what is kept of them. Nothing that runs is asked.
+"""A session as it was at the ends of its rounds, read from its files: no process is asked.
 
 Variables are those of the reports of cells and of the stored states, files those of the lists at
 the ends of rounds, memory that of the branched memory at a row.
@@ -6,22 +6,273 @@ the ends of rounds, memory that of the branched memory at a row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from taskweaver.ces.state.manifest import LostVariable, StateDamaged, StateManifest
-from taskweaver.memory.log.branch_log import BranchLog
+from taskweaver.memory.log.branch_log import BranchLog, failed_rounds
 from taskweaver.memory.reading.cells import ran_cells, ran_code, variables_of
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import UnknownRound
-from taskweaver.session.moments.compare import MomentDifference, difference
-from taskweaver.session.moments.moment import KeptState, Moment, MomentFile, MomentVariable
-from taskweaver.session.moments.outline import Outline, outline
-from taskweaver.session.states.restoring import names_in, newest_state
-from taskweaver.session.storage.facts import Facts
+from taskweaver.session.restoring import names_in, newest_state
+from taskweaver.session.storage.compare import (
+    OTHER,
+    Pair,
+    differing_keys,
+    differing_sizes,
+    differing_variables,
+    rounds_apart,
+)
+from taskweaver.session.storage.facts import Facts, KeptFact
 from taskweaver.session.storage.file_lists import Listed, listed_files
 from taskweaver.utils.text import without_addresses
+
+KeptState = Literal["live", "stored", "none", "empty"]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentVariable:
+    """A variable at a moment.
+
+    Attributes:
+        name: Its name.
+        text: Its text, as the report of the last cell shows it; empty where it shows none.
+        type: Its type; empty where it is not known.
+        size: Its size in bytes as it is stored; None where it is not.
+        content: What equals that of another moment if and only if the value is the same; empty
+            where it is not stored.
+        is_changed: Whether the round made or changed it.
+        lost: Reason why a stored state does not hold it; empty if it does.
+    """
+
+    name: str
+    text: str
+    type: str
+    size: int | None
+    content: tuple[str, ...]
+    is_changed: bool
+    lost: str
+
+
+@dataclass(frozen=True, slots=True)
+class MomentFile:
+    """A file of the working directory at a moment.
+
+    Attributes:
+        path: Its path.
+        size: Its size in bytes.
+        changed_at: Time of its last change, in nanoseconds since 1970.
+        is_changed: Whether it was made or changed since the round before.
+        now: Whether its content can still be read: the ``same``, ``changed`` since, or ``gone``.
+    """
+
+    path: str
+    size: int
+    changed_at: int
+    is_changed: bool
+    now: Literal["same", "changed", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A branch at a moment.
+
+    Attributes:
+        branch: Name of the branch.
+        number: Number of the round at whose end it is, from 1; 0 before the first.
+        rounds: The rounds that it sees, oldest first.
+        state: How its variables are kept: ``live`` in a sleeping process, ``stored`` on disk,
+            ``none`` any more, or ``empty`` where no code had run.
+        variables: Its variables, by name.
+        files: Its files by path; None where their list was not kept.
+        core: Core memory.
+        facts: Facts of the branch, the newest first.
+    """
+
+    branch: str
+    number: int
+    rounds: Sequence[Round]
+    state: KeptState
+    variables: Mapping[str, MomentVariable]
+    files: Mapping[str, MomentFile] | None
+    core: Mapping[str, str]
+    facts: Sequence[KeptFact]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentDifference:
+    """Differences of two moments.
+
+    Attributes:
+        rounds: Messages of the user that only the first sees, and that only the second sees.
+        common_rounds: Number of rounds that both see.
+        variables: Variables that differ: their texts; None is none.
+        equal_variables: Number of those that are equal.
+        files: Files that differ: their sizes as text; None is none.
+        equal_files: Number of those that are equal; None where a list was not kept.
+        core: Keys of core memory that differ: their values; None is none.
+        equal_core: Number of those that are equal.
+        facts: Facts of the branch that only the first sees, and that only the second sees.
+        equal_facts: Number of those that both see.
+    """
+
+    rounds: tuple[list[str], list[str]]
+    common_rounds: int
+    variables: Mapping[str, Pair]
+    equal_variables: int
+    files: Mapping[str, Pair]
+    equal_files: int | None
+    core: Mapping[str, Pair]
+    equal_core: int
+    facts: tuple[list[KeptFact], list[KeptFact]]
+    equal_facts: int
+
+
+def difference(
+    first: Moment,
+    second: Moment,
+    touched: set[str],
+    present_files: Mapping[str, Pair] | None = None,
+) -> MomentDifference:
+    """Return the differences of two moments of a session.
+
+    Args:
+        first: A moment.
+        second: Another one.
+        touched: Variables that the rounds which only one of them sees may have changed in place.
+        present_files: Files that differ, where both are the present, with their content compared.
+    """
+    variables = _differing_variables(first, second, touched)
+    cores = first.core, second.core
+    core = {key: (cores[0].get(key), cores[1].get(key)) for key in differing_keys(*cores)}
+    files, equal_files = _differing_files(first, second, present_files)
+    texts = [{fact.text: fact for fact in moment.facts} for moment in (first, second)]
+    return MomentDifference(
+        rounds_apart(first.rounds, second.rounds),
+        len({one.id for one in first.rounds} & {one.id for one in second.rounds}),
+        variables,
+        len(_common(first.variables, second.variables) - variables.keys()),
+        files,
+        equal_files,
+        core,
+        len(_common(*cores) - core.keys()),
+        (_only(texts[0], texts[1]), _only(texts[1], texts[0])),
+        len(texts[0].keys() & texts[1].keys()),
+    )
+
+
+def _differing_variables(first: Moment, second: Moment, touched: set[str]) -> dict[str, Pair]:
+    texts = [
+        {name: one.text or one.type for name, one in moment.variables.items()}
+        for moment in (first, second)
+    ]
+    found = differing_variables(*texts)
+    for name in _common(first.variables, second.variables) & touched - found.keys():
+        one, two = first.variables[name], second.variables[name]
+        if one.content and two.content and one.content != two.content:
+            found[name] = texts[0][name], f"{texts[1][name]} ({OTHER})"
+    return found
+
+
+def _differing_files(
+    first: Moment, second: Moment, present: Mapping[str, Pair] | None
+) -> tuple[Mapping[str, Pair], int | None]:
+    if first.files is None or second.files is None:
+        return {}, None
+    if present is None:
+        sides = [
+            {path: (one.size, one.changed_at) for path, one in files.items()}
+            for files in (first.files, second.files)
+        ]
+        present = differing_sizes(*sides)
+    return present, len(_common(first.files, second.files) - present.keys())
+
+
+def _common(first: Mapping[str, object], second: Mapping[str, object]) -> set[str]:
+    return set(first) & set(second)
+
+
+def _only(first: Mapping[str, KeptFact], second: Mapping[str, KeptFact]) -> list[KeptFact]:
+    return [fact for text, fact in first.items() if text not in second]
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineRound:
+    """A round, on the branch that it was asked on.
+
+    Attributes:
+        round: The round, maybe without its posts.
+        branch: Name of the branch.
+        number: Its position on its path, from 1.
+        has_failed: Whether it failed, or is code of the user whose cell failed.
+        forks: Branches that were forked at its end.
+    """
+
+    round: Round
+    branch: str
+    number: int
+    has_failed: bool = False
+    forks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineMerge:
+    """A merge of the memory of `source` into a branch, after its round of a number; 0 for none."""
+
+    branch: str
+    number: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """All rounds of a session, each once, parents before children, and the merges, oldest first."""
+
+    rounds: list[OutlineRound]
+    merges: list[OutlineMerge]
+
+
+def outline(branches: SessionBranches) -> Outline:
+    """Return the outline of a session; of branches that are not open, posts of code alone are read.
+
+    A fork is named at the last round that it shares with its parent.
+    """
+    shown: dict[str, OutlineRound] = {}
+    for info in branches.files.branches():
+        shared = 0
+        rounds = _rounds_of(branches, info.name)
+        for number, round_ in enumerate(rounds, 1):
+            if round_.id in shown:
+                shared = number
+            else:
+                shown[round_.id] = OutlineRound(round_, info.name, number)
+        if info.parent is not None and shared:
+            shown[rounds[shared - 1].id].forks.append(info.name)
+    failed = failed_rounds(branches.files.store, [one.round for one in shown.values()])
+    marked = [replace(one, has_failed=one.round.id in failed) for one in shown.values()]
+    return Outline(marked, _merges(branches))
+
+
+def _rounds_of(branches: SessionBranches, name: str) -> list[Round]:
+    found = branches.find_open(name)
+    if found is not None:
+        return list(found.memory.conversation.rounds)
+    return BranchLog(branches.files.store, name).rounds(with_posts=False)
+
+
+def _merges(branches: SessionBranches) -> list[OutlineMerge]:
+    store = branches.files.store
+    notes = store.merges()
+    ends = {
+        name: [stored.end_seq for stored in store.turns.load(name, with_posts=False)]
+        for name in {note.target for note in notes}
+    }
+    return [
+        OutlineMerge(note.target, sum(0 < end < note.seq for end in ends[note.target]), note.source)
+        for note in notes
+    ]
 
 
 class Moments:
