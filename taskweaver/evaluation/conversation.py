@@ -11,7 +11,7 @@ from typing import Any
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.errors import TaskWeaverError
 from taskweaver.evaluation.case import CaseStep, EvalCase, RecordedReply
-from taskweaver.evaluation.checks import Check, Examiner, JudgeVerdict, Observed, shown
+from taskweaver.evaluation.checks import Check, Examiner, Observed, shown
 from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.evaluation.judge import StatementJudge, Turns
 from taskweaver.llm.errors import ModelError
@@ -185,8 +185,8 @@ class CaseConversation:
         """Make the checks of the whole conversation."""
         self._check(self._case.checks, self._observe(self._rounds, self._calls), "")
 
-    def judge(self, statement: str) -> JudgeVerdict:
-        """Ask the judge about a statement.
+    def judge(self, statement: str) -> str:
+        """Ask the judge about a statement; return the problem, empty if it agrees.
 
         Raises:
             CaseFailed: If no model can judge, or its replies cannot be read.

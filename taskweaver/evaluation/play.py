@@ -226,8 +226,7 @@ class CasePlay:
         """Return the problem of a scoring point; empty if it is met."""
         if point.eval_code:
             return talk.run_check(_cell(point.eval_code, talk.turns), point.score_point)
-        verdict = talk.judge(point.score_point)
-        return "" if verdict.is_hit else f"the judge denies {point.score_point!r}: {verdict.reason}"
+        return talk.judge(point.score_point)
 
 
 def _prepared(case: EvalCase, folder: Path) -> dict[str, Any]:

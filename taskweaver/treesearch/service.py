@@ -20,7 +20,7 @@ from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 from taskweaver.session.storage.workdir import copy_working_folder
 from taskweaver.treesearch.engine.search import Machine, Search
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
@@ -246,8 +246,6 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
 
 def _copy(workspace: Path, cwd: Path) -> None:
     cwd.mkdir()
-    try:
-        with Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
-            copy_working_folder(source, target, limit_bytes=_MOST_COPIED)
-    except OSError as error:
-        raise SearchError(f"{workspace} cannot be opened: {error.strerror}.") from error
+    cannot = system_errors(f"{workspace} cannot be opened")
+    with cannot, Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
+        copy_working_folder(source, target, limit_bytes=_MOST_COPIED)

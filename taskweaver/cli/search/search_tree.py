@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,8 +14,7 @@ from rich.text import Text
 from taskweaver.console.terminal.text import depth_first, safe
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Node, NodeStatus
 from taskweaver.treesearch.record.run_statistics import Budgets
 from taskweaver.treesearch.record.state import RunState
 from taskweaver.treesearch.reports.run_results import run_facts
@@ -32,84 +31,22 @@ _MARGIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """A node, as a live view shows it; see `Node`. One that runs may have its figure already.
-
-    A repetition is another measurement of the program of an earlier node.
-    """
-
-    id: str
-    kind: NodeKind
-    status: NodeStatus
-    parent: str | None = None
-    name: str = ""
-    value: float | None = None
-    is_repetition: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunningPhase:
-    """A running node with its phase, and when that began, in seconds since 1970."""
-
-    node_id: str
-    phase: str
-    since: float
-
-
-@dataclass(frozen=True, slots=True)
 class SearchSnapshot:
     """A search at one moment, in seconds since 1970.
 
-    The stage is spelled as in `StageState.title`, and empty before the first; the best node is None
-    while nothing was measured, and may only be lucky where it is a candidate.
+    Attributes:
+        journal: The nodes.
+        stage: The stage as in `StageState.title`; empty before the first.
+        running: Running nodes with their phases, and when these began.
+        budgets: Use of the budget.
+        now: The moment.
     """
 
-    name: str
-    objective: Objective
+    journal: Journal
     stage: str
-    nodes: tuple[NodeFacts, ...]
-    best: str | None
-    running: tuple[RunningPhase, ...]
+    running: Sequence[tuple[str, str, float]]
     budgets: Budgets
     now: float
-    is_candidate: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        journal: Journal,
-        *,
-        name: str,
-        stage: str,
-        budgets: Budgets,
-        now: float,
-        running: Iterable[RunningPhase] = (),
-    ) -> SearchSnapshot:
-        """Return the snapshot of a journal."""
-        best = journal.best()
-        nodes = tuple(
-            NodeFacts(
-                node.id,
-                node.kind,
-                node.status,
-                node.parent,
-                node.name,
-                journal.figure(node.id) if node.value is None else node.value,
-                is_repetition=bool(node.repeats),
-            )
-            for node in journal.nodes
-        )
-        return cls(
-            name,
-            journal.objective,
-            stage,
-            nodes,
-            best.id if best else None,
-            tuple(running),
-            budgets,
-            now,
-            is_candidate=best is not None and journal.is_candidate(best.id),
-        )
 
 
 def search_tree(
@@ -125,7 +62,7 @@ def search_tree(
         for line in _running(snapshot)
     ]
     room = max(rows - len(head) - len(running), _LEAST_ROWS)
-    return Group(*head, *_tree(snapshot, room), *running)
+    return Group(*head, *_tree(snapshot.journal, room), *running)
 
 
 def status_line(snapshot: SearchSnapshot) -> str:
@@ -145,19 +82,18 @@ def status_line(snapshot: SearchSnapshot) -> str:
 
 
 def _running(snapshot: SearchSnapshot) -> list[str]:
-    return [f"{p.node_id} {p.phase} {snapshot.now - p.since:.0f} s" for p in snapshot.running]
+    return [f"{node} {phase} {snapshot.now - at:.0f} s" for node, phase, at in snapshot.running]
 
 
 def _headline(snapshot: SearchSnapshot) -> Text:
-    objective = snapshot.objective
-    best = next((node for node in snapshot.nodes if node.id == snapshot.best), None)
+    objective, best = snapshot.journal.objective, snapshot.journal.best()
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(safe(snapshot.stage or "starting"), style="bold")
     line.append(f"  {safe(objective.name)} ")
     if best is None:
         line.append("nothing measured yet", style="dim")
     else:
-        once = ", measured once" if snapshot.is_candidate else ""
+        once = ", measured once" if snapshot.journal.is_candidate(best.id) else ""
         line.append(f"{objective.text(best.value)} ({best.id}{once})", style="bold yellow")
     return line
 
@@ -186,43 +122,35 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _tree(snapshot: SearchSnapshot, room: int) -> Iterator[Text]:
-    lines = list(_ordered(snapshot.nodes))
+def _tree(journal: Journal, room: int) -> Iterator[Text]:
+    best, nodes = journal.best(), journal.nodes
+    roots = [node for node in nodes if node.parent is None]
     shown = [
         (depth, node)
-        for depth, node in lines
-        if node.kind is not NodeKind.SEED and not node.is_repetition
+        for depth, node in depth_first(roots, lambda node: journal.children(node.id))
+        if not node.repeats
     ]
     if len(shown) > room:
-        newest = {node.id for node in sorted(snapshot.nodes, key=lambda n: n.id)[-(room - 2) :]}
-        kept = [entry for entry in shown if entry[1].id in newest | {snapshot.best}][-(room - 1) :]
-        yield Text(f"... {len(shown) - len(kept)} more nodes", style="dim")
-        shown = kept
+        kept = {node.id for node in nodes[-(room - 2) :]} | {best.id if best else ""}
+        some = [entry for entry in shown if entry[1].id in kept][-(room - 1) :]
+        yield Text(f"... {len(shown) - len(some)} more nodes", style="dim")
+        shown = some
     for depth, node in shown:
-        yield _line(snapshot, node, depth)
+        yield _line(journal, node, depth, is_best=node is best)
 
 
-def _ordered(nodes: Sequence[NodeFacts]) -> Iterator[tuple[int, NodeFacts]]:
-    """Yield depth and node, each below its parent."""
-    children: dict[str | None, list[NodeFacts]] = {}
-    known = {node.id for node in nodes}
-    for node in nodes:
-        parent = node.parent if node.parent in known else None
-        children.setdefault(parent, []).append(node)
-    yield from depth_first(children.get(None, []), lambda node: children.get(node.id, []))
-
-
-def _line(snapshot: SearchSnapshot, node: NodeFacts, depth: int) -> Text:
+def _line(journal: Journal, node: Node, depth: int, *, is_best: bool) -> Text:
     sign, color = _SIGNS.get(node.status, _FAILED)
-    is_best = node.id == snapshot.best
+    value = journal.figure(node.id) if node.value is None else node.value
+    shown = str(node.status) if value is None else journal.objective.text(value)
     line = Text(f"{'  ' * min(depth, 16)}", no_wrap=True, overflow="ellipsis")
     line.append(f"{sign} ", style=color)
     line.append(f"{node.id} {node.kind}", style="bold" if is_best else "")
     line.append(f" {' '.join(safe(node.name).split())}" if node.name else "", style="dim")
-    value = snapshot.objective.text(node.value) if node.value is not None else str(node.status)
-    line.append(f"  {value}", style="bold yellow" if is_best else "")
-    standing = "candidate" if snapshot.is_candidate else "best"
-    line.append(f"  {standing}" if is_best else "", style="bold yellow")
+    line.append(f"  {shown}", style="bold yellow" if is_best else "")
+    if is_best:
+        standing = "candidate" if journal.is_candidate(node.id) else "best"
+        line.append(f"  {standing}", style="bold yellow")
     return line
 
 
@@ -262,19 +190,13 @@ def live_view(search: Search) -> Iterator[LiveView]:
 
 def snapshot(search: Search, state: RunState) -> SearchSnapshot:
     """Return a search as it is now."""
-    facts = run_facts(search.places, state, search.budget)
     now, ticks = time.time(), time.monotonic()
     running = {node.id for node in state.journal.running}
     phases = [
-        RunningPhase(node_id, phase, now - (ticks - since))
+        (node_id, phase, now - (ticks - since))
         for node_id, (phase, since) in list(search.running.items())
         if node_id in running
     ]
-    return SearchSnapshot.of(
-        state.journal,
-        name=facts.name,
-        stage=state.stage.title if state.stage else "over",
-        budgets=facts.budgets,
-        now=now,
-        running=phases,
-    )
+    stage = state.stage.title if state.stage else "over"
+    budgets = run_facts(search.places, state, search.budget).budgets
+    return SearchSnapshot(state.journal, stage, phases, budgets, now)

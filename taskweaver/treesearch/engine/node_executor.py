@@ -23,7 +23,7 @@ from taskweaver.treesearch.execution.installation import (
     install,
     without_installing,
 )
-from taskweaver.treesearch.execution.job import PHASES, Job, JobResult
+from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.machine import WorkerFacts
 from taskweaver.treesearch.execution.phases import run_download_command, run_job
 from taskweaver.treesearch.execution.resources import Materials
@@ -34,7 +34,7 @@ from taskweaver.treesearch.model.artifacts import UnreadArtifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import Node, NodeError
-from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, PhasePlan, WorkspacePlan
 from taskweaver.treesearch.record.places import RunPlaces
 
 _FULL_SHARE, _FULL_BYTES = 0.05, 1 << 30

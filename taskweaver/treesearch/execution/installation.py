@@ -240,7 +240,17 @@ def install(
 
     job.log_dir.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    check = _Check(run, dependencies.get("pip"))
+    listed = dependencies.get("pip")
+    texts = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
+    found = (_PACKAGE.match(name.strip()) for name in texts)
+    names = [match[0] for match in found if match]
+
+    def check() -> str:
+        """Return the missing packages, in words; empty for none. Once: the plan may be wrong."""
+        wanted, names[:] = names[:], []
+        missing = run(("python", "-c", _CHECK, *wanted)).tail.strip() if wanted else ""
+        return f"the plan names packages that are not here: {missing}" if missing else ""
+
     done = phase1_iterative_driver(decide, run, max_steps, folder=job.log_dir, check=check)
     seconds = time.monotonic() - began
     status = "ok" if done.is_ok else "failed"
@@ -270,22 +280,3 @@ def without_installing(result: JobResult) -> JobResult:
         for one in result.phases
     )
     return replace(result, phases=tuple(phases))
-
-
-class _Check:
-    """Finds missing packages at the end of an installation. Once: the plan may be wrong."""
-
-    def __init__(self, run: Run, packages: object) -> None:
-        self._run = run
-        named = packages if isinstance(packages, list) else []
-        found = (_PACKAGE.match(name.strip()) for name in named if isinstance(name, str))
-        self._names = [match[0] for match in found if match]
-
-    def __call__(self) -> str:
-        """Return the missing packages, in words; empty for none."""
-        names, self._names = self._names, []
-        if not names:
-            return ""
-        done = self._run(("python", "-c", _CHECK, *names))
-        missing = done.tail.strip()
-        return f"the plan names packages that are not here: {missing}" if missing else ""

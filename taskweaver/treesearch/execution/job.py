@@ -14,10 +14,8 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
-from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, PhasePlan, WorkspacePlan
 
-PHASES = ("download", "coding", "compile", "run")
-"""The phases of an attempt, in order; phase 0, the plan, comes before them."""
 PACKAGES = ".pydeps"
 """Folder of a workspace that the download phase installs Python packages into."""
 _HASH_SEEDS = 1 << 32

@@ -51,6 +51,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 _MEMINFO = Path("/proc/meminfo")
 _SYSTEM = Path("/sys/devices/system")
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 _COPIED_BYTES = 64 << 20
 _COPIES = 3
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
@@ -80,20 +81,20 @@ def collect_environment() -> dict[str, Fact]:
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpu": _field(_CPUINFO, "model name") or platform.processor(),
-        "cpus": _usable_cpus(),
+        "cpus": len(os.sched_getaffinity(0)),
         "memory_mib": _memory_mib(),
         "caches": _caches(),
         "simd": _simd(),
         "numa_nodes": _numa_nodes(),
         "huge_pages": _huge_pages(),
-        "load": _load(),
+        "load": f"{os.getloadavg()[0]:.1f} tasks in the minute before the start",
         "gpus": gpus,
         "compilers": _versions(compilers(programs(), has_gpus=bool(gpus))),
         "tools": _versions(_TOOLS),
         "variables": sorted(
             f"{name}={value}" for name, value in os.environ.items() if name.startswith(_VARIABLES)
         ),
-        "container": "yes" if _is_container() else "",
+        "container": "yes" if any(Path(mark).exists() for mark in _CONTAINER_MARKS) else "",
         "python": platform.python_version(),
         "python_packages": list(_packages()),
     }
@@ -105,12 +106,6 @@ def _os_name() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return platform.system()
-
-
-def _usable_cpus() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def programs() -> frozenset[str]:
@@ -160,8 +155,6 @@ def _packages() -> tuple[str, ...]:
 
 def _output(*command: str) -> list[str]:
     """Return the lines a program prints; none when it is not there, fails or takes too long."""
-    if shutil.which(command[0]) is None:
-        return []
     try:
         done = subprocess.run(
             command,
@@ -175,10 +168,6 @@ def _output(*command: str) -> list[str]:
         return []
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     return [line.strip() for line in lines if line.strip()]
-
-
-def _is_container() -> bool:
-    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
 
 
 def _field(path: Path, name: str) -> str:
@@ -246,14 +235,6 @@ def _huge_pages() -> str:
     parts = [f"transparent: {mode}"] if mode else []
     parts += [f"reserved: {reserved} of {size}"] if size else []
     return ", ".join(parts)
-
-
-def _load() -> str:
-    """Return the number of tasks that ran or waited for a CPU in the last minute, on average."""
-    try:
-        return f"{os.getloadavg()[0]:.1f} tasks in the minute before the start"
-    except OSError:
-        return ""
 
 
 @cache  # the machine stays what it is while this program runs

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.command.command import Command, CommandResult
-from taskweaver.treesearch.errors import PhasePlanError, SearchError
+from taskweaver.treesearch.errors import PhasePlanError, SearchError, system_errors
 from taskweaver.treesearch.execution.commands import (
     failure,
     host_variables,
@@ -21,7 +21,6 @@ from taskweaver.treesearch.execution.commands import (
 )
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
-    PHASES,
     FileStates,
     Job,
     JobResult,
@@ -44,7 +43,7 @@ from taskweaver.treesearch.execution.workspace import (
 )
 from taskweaver.treesearch.model.metric import USED_BY_OTHERS
 from taskweaver.treesearch.model.node import CommandRun, NodeError, PhaseOutcome
-from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, WORKING, PhasePlan
 from taskweaver.treesearch.model.plan_checks import CommandText
 
 _KINDS = {
@@ -97,14 +96,12 @@ def prepare_workspace(job: Job) -> None:
     """
     if job.workspace.is_dir():
         return
-    try:
+    with system_errors(f"{job.workspace} cannot be made"):
         job.workspace.parent.mkdir(parents=True, exist_ok=True)
         if job.parent_workspace is not None:
             take_over(job.parent_workspace, job.workspace)
             return
         job.workspace.mkdir()
-    except OSError as error:
-        raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
     for files in job.inherited:
         with suppress(PhasePlanError):  # it could not be written the first time either
             apply_workspace_plan(job.workspace, files)
@@ -116,8 +113,7 @@ class _Failed(Exception):
     def __init__(self, kind: str, message: str, result: CommandResult | None = None) -> None:
         super().__init__(kind, message)
         self.error = NodeError(kind, message)
-        self.is_timeout = result is not None and result.status == "timeout"
-        self.exit_code = result.exit_code if result else None
+        self.result = result
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +170,16 @@ class _Run:
         self._ran = ()
         try:
             done = step()
-        except _Failed as failed:
+        except SearchError as error:
+            kind = "PhasePlanError" if isinstance(error, PhasePlanError) else _KINDS[name]
+            self._error = NodeError(kind, str(error))
+            done = _Done(str(error), "failed")
+        except (BadResult, _Failed) as failed:
             self._error = failed.error
-            status = "timeout" if failed.is_timeout else "failed"
-            done = _Done(failed.error.message, status, failed.exit_code)
+            done = _Done(failed.error.message, "failed")
+            if isinstance(failed, _Failed) and failed.result is not None:
+                status = "timeout" if failed.result.status == "timeout" else "failed"
+                done = replace(done, status=status, exit_code=failed.result.exit_code)
         seconds = time.monotonic() - began
         if name == "run":
             self._exec_seconds = seconds
@@ -190,12 +192,7 @@ class _Run:
         return self._job.log_dir / f"{phase}.log"
 
     def _coding(self, plan: PhasePlan) -> _Done:
-        try:
-            apply_workspace_plan(self._job.workspace, plan.workspace)
-        except PhasePlanError as error:
-            raise _Failed("PhasePlanError", str(error)) from error
-        except SearchError as error:
-            raise _Failed("CodingError", str(error)) from error
+        apply_workspace_plan(self._job.workspace, plan.workspace)
         files = plan.workspace.files
         log = self._log("coding")
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -206,9 +203,12 @@ class _Run:
 
     def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> _Done:
         """Run the commands of a phase."""
-        cwd = self._job.workspace
+        cwd = home = self._job.workspace
         if phase == "compile":
-            cwd = self._inside(plan.build.workdir)
+            cwd = (home / plan.build.workdir).resolve()
+            if not cwd.is_relative_to(home.resolve()) or not cwd.is_dir():
+                missing = f"compile: there is no folder {plan.build.workdir} to work in"
+                raise _Failed("CompilationError", missing)
         commands = [_command(self._job, phase, plan.build.filled(text), cwd) for text in texts]
         results = run_commands_with_logging(commands, self._log(phase))
         if not results:
@@ -230,10 +230,7 @@ class _Run:
         return _Done(", ".join(parts), exit_code=last.exit_code)
 
     def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
-        try:
-            empty_working(self._job.workspace)
-        except SearchError as error:
-            raise _Failed("RuntimeError", str(error)) from error
+        empty_working(self._job.workspace)
         load = HostLoad()
         done = self._commands("run", plan, plan.run)
         after = _states(self._job.workspace, plan.expected_outputs)
@@ -245,10 +242,7 @@ class _Run:
                 *([f"left as it was before: {', '.join(stale)}"] if stale else []),
             ]
             raise _Failed("RuntimeError", f"run: {'; '.join(parts)}\n{self._output[-2000:]}")
-        try:
-            self._result = self._with_load(self._measured(), load)
-        except BadResult as bad:
-            raise _Failed(bad.error.kind, bad.error.message) from bad
+        self._result = self._with_load(self._measured(), load)
         made = _named(list_files(self._job.workspace, WORKING))
         said = done.message if plan.run else "The evaluator alone"
         return replace(done, status="ok", message=f"{said}. Outputs: {made}")
@@ -287,13 +281,6 @@ class _Run:
             kind = "TimeoutError" if ended.status == "timeout" else "EvaluationError"
             raise _Failed(kind, f"evaluate: {message}", ended)
         return printed_result(ended.tail)
-
-    def _inside(self, path: str) -> Path:
-        """Return a folder in the workspace."""
-        place = (self._job.workspace / path).resolve()
-        if not place.is_relative_to(self._job.workspace.resolve()) or not place.is_dir():
-            raise _Failed("CompilationError", f"compile: there is no folder {path} to work in")
-        return place
 
 
 def _named(paths: Sequence[str]) -> str:

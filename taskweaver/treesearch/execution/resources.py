@@ -27,7 +27,7 @@ from taskweaver.memory.branched.run.resource_file import (
 )
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.phases import prepare_workspace
 from taskweaver.treesearch.execution.workspace import link_inside
@@ -160,9 +160,10 @@ def _copy(place: Path, workspace: Path, path: str) -> None:
     """Copy a file or a folder, and take the right to write from it."""
     rules = CopyRules(_COPY_BYTES, _MOST_FILES, is_read_only=True)
     try:
-        with Folder.at(workspace) as root:
+        with system_errors(f"{place} cannot be copied"), Folder.at(workspace) as root:
             parent = PurePosixPath(path).parent
-            if any(_is_link(root, folder) for folder in (PurePosixPath(FOLDER), parent)):
+            above = filter(None, map(root.stat, (PurePosixPath(FOLDER), parent)))
+            if any(stat.S_ISLNK(facts.st_mode) for facts in above):
                 raise SearchError(f"{path} is inside of a folder that another resource shows.")
             root.make_folders(parent)
             if place.is_dir():
@@ -171,15 +172,8 @@ def _copy(place: Path, workspace: Path, path: str) -> None:
                     copy_tree(source, target, rules)
             else:
                 _copy_file(place, root, path)
-    except OSError as error:
-        raise SearchError(f"{place} cannot be copied: {error}.") from error
     except CopyTooLarge as error:
         raise _too_much(place) from error
-
-
-def _is_link(root: Folder, path: PurePosixPath) -> bool:
-    facts = root.stat(path)
-    return facts is not None and stat.S_ISLNK(facts.st_mode)
 
 
 def _copy_file(place: Path, root: Folder, path: str) -> None:

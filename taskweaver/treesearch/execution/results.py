@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.execution.workspace import read_inside
 from taskweaver.treesearch.model.node import NodeError
 from taskweaver.treesearch.model.phase_plan import RESULT_FILE
@@ -27,7 +27,7 @@ _MOST_DATASETS = 1000
 _LONGEST_NAME = 200
 PLACE = ".evaluator"
 """Folder of a workspace with the evaluator, while it runs."""
-_MOST_BYTES, _MOST_ENTRIES = 64 << 20, 1000
+_COPIED = CopyRules(64 << 20, 1000)
 _SHOWN_CHARS = 6000
 
 
@@ -138,15 +138,17 @@ def keep_evaluator(line: str, beside: Path, folder: Path) -> None:
             f"The idea names the evaluator {name}, which is no file in {beside} and no command.",
             "Put it beside the idea, as in `Evaluate: evaluate.py`.",
         )
-    try:
-        if "/" in name:
-            _copy(source.parent, folder)
-        else:
-            folder.mkdir()
+    with system_errors(f"The evaluator {name} cannot be copied"):
+        folder.mkdir()
+        if "/" not in name:
             shutil.copyfile(source, folder / source.name)
+        else:
+            with Folder.at(source.parent) as files, Folder.at(folder) as place:
+                try:
+                    copy_tree(files, place, _COPIED)
+                except CopyTooLarge as error:
+                    raise SearchError(f"{source.parent} holds more than {error.limit}.") from error
         (folder / source.name).chmod(0o500)
-    except OSError as error:
-        raise SearchError(f"The evaluator {name} cannot be copied: {error}.") from error
 
 
 def kept_evaluator(line: str, folder: Path) -> Evaluator:
@@ -174,7 +176,7 @@ def place_evaluator(evaluator: Evaluator, workspace: Path) -> None:
             place.remove(PLACE)
             place.make_folder(PLACE)
             with place.folder(PLACE) as target:
-                copy_tree(source, target, CopyRules(_MOST_BYTES, _MOST_ENTRIES))
+                copy_tree(source, target, _COPIED)
     except (OSError, CopyTooLarge) as error:
         raise SearchError(f"The evaluator cannot be copied: {error}.") from error
 
@@ -208,12 +210,3 @@ def _words(line: str) -> list[str]:
     if not words:
         raise SearchError("The idea's line `Evaluate:` names no program.")
     return words
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.mkdir()
-    with Folder.at(source) as files, Folder.at(target) as place:
-        try:
-            copy_tree(files, place, CopyRules(_MOST_BYTES, _MOST_ENTRIES))
-        except CopyTooLarge as error:
-            raise SearchError(f"{source} holds more than {error.limit}.") from error

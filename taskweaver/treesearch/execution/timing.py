@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 
 GivenUp = Callable[[], bool]
 _LOOK_S = 0.2
@@ -138,10 +138,8 @@ def check_host_turn() -> None:
 
 def _opened() -> int:
     place = Path(tempfile.gettempdir()) / f"taskweaver-measuring-{os.getuid()}.lock"
-    try:
+    with system_errors(f"{place} cannot be opened", "Remove it."):
         handle = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise SearchError(f"{place} cannot be opened: {error.strerror}.", "Remove it.") from error
     if os.fstat(handle).st_uid != os.getuid():
         os.close(handle)
         raise SearchError(f"{place} belongs to another user.", "Remove it.")

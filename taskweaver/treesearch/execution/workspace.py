@@ -14,7 +14,7 @@ from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from taskweaver.treesearch.errors import PhasePlanError, SearchError
+from taskweaver.treesearch.errors import PhasePlanError, SearchError, system_errors
 from taskweaver.treesearch.model.phase_plan import WORKING, WorkspacePlan
 from taskweaver.treesearch.model.plan_checks import ROOT, inner_path
 from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
@@ -46,15 +46,12 @@ def apply_workspace_plan(
     for path in (*plan.tree, *(file.path for file in plan.files)):
         if inner_path("coding.workspace", path) != path:
             raise PhasePlanError("coding.workspace", f"{path} is not in its shortest form")
-    try:
-        with Folder.at(workspace_root) as root:
-            for n, folder in enumerate(plan.tree):
-                _check_folder(f"coding.workspace.tree[{n}]", root, PurePosixPath(folder).parts)
-            for n, file in enumerate(plan.files):
-                _check_file(f"coding.workspace.files[{n}].path", root, file.path)
-            _write_all(root, plan)
-    except OSError as error:
-        raise SearchError(f"The workspace cannot be written: {error}.") from error
+    with system_errors("The workspace cannot be written"), Folder.at(workspace_root) as root:
+        for n, folder in enumerate(plan.tree):
+            _check_folder(f"coding.workspace.tree[{n}]", root, PurePosixPath(folder).parts)
+        for n, file in enumerate(plan.files):
+            _check_file(f"coding.workspace.files[{n}].path", root, file.path)
+        _write_all(root, plan)
     return [workspace_root / file.path for file in plan.files]
 
 
@@ -66,18 +63,16 @@ def link_inside(workspace_root: Path, path: str, target: Path) -> None:
         SearchError: If the system refuses.
     """
     parent = PurePosixPath(path).parent.parts
-    try:
-        with Folder.at(workspace_root) as root, ExitStack() as undo:
-            _check_folder(path, root, parent)
-            _make(root, parent, undo)
-            kind = _kind(root, path)
-            if kind is not None and not stat.S_ISLNK(kind):
-                raise PhasePlanError(path, "is there already")
-            root.remove(path)
-            root.make_link(path, target)
-            undo.pop_all()
-    except OSError as error:
-        raise SearchError(f"{path} cannot be linked: {error}.") from error
+    cannot = system_errors(f"{path} cannot be linked")
+    with cannot, Folder.at(workspace_root) as root, ExitStack() as undo:
+        _check_folder(path, root, parent)
+        _make(root, parent, undo)
+        kind = _kind(root, path)
+        if kind is not None and not stat.S_ISLNK(kind):
+            raise PhasePlanError(path, "is there already")
+        root.remove(path)
+        root.make_link(path, target)
+        undo.pop_all()
 
 
 def _check_folder(place: str, root: Folder, parts: Sequence[str]) -> None:
@@ -152,8 +147,9 @@ def take_over(parent: Path, workspace: Path) -> None:
     """
     rules = CopyRules(TAKE_OVER_BYTES, _MOST_ENTRIES, left_out=WORKING)
     draft = f"{workspace.name}.partial"
+    cannot = system_errors(f"{parent} cannot be taken over")
     try:
-        with Folder.at(workspace.parent) as place, Folder.at(parent) as source:
+        with cannot, Folder.at(workspace.parent) as place, Folder.at(parent) as source:
             try:
                 place.remove(draft)
                 place.make_folder(draft)
@@ -162,8 +158,6 @@ def take_over(parent: Path, workspace: Path) -> None:
                 place.move(draft, place, workspace.name)
             finally:
                 place.remove(draft)
-    except OSError as error:
-        raise SearchError(f"{parent} cannot be taken over: {error}.") from error
     except CopyTooLarge as error:
         raise SearchError(
             f"{parent} cannot be taken over: it holds more than {error.limit}.",
@@ -207,9 +201,6 @@ def empty_working(workspace: Path) -> None:
     Raises:
         SearchError: If it cannot be emptied.
     """
-    try:
-        with Folder.at(workspace) as folder:
-            folder.remove(WORKING)
-            folder.make_folder(WORKING)
-    except OSError as error:
-        raise SearchError(f"{workspace / WORKING} cannot be emptied: {error}.") from error
+    with system_errors(f"{workspace / WORKING} cannot be emptied"), Folder.at(workspace) as folder:
+        folder.remove(WORKING)
+        folder.make_folder(WORKING)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.record.places import RunPlaces
@@ -61,7 +61,7 @@ def place_memory(places: RunPlaces, file: Path) -> None:
         SearchError: If the file exists already, or cannot be made.
     """
     file, link = file.resolve(), places.memory
-    try:
+    with system_errors(f"{file} cannot be made"):
         link.parent.mkdir()
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.exists():
@@ -73,8 +73,6 @@ def place_memory(places: RunPlaces, file: Path) -> None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
         if file != link.resolve():
             link.symlink_to(file)
-    except OSError as error:
-        raise SearchError(f"{file} cannot be made: {error.strerror}.") from error
 
 
 def discard_run(places: RunPlaces) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,12 +23,10 @@ from taskweaver.treesearch.reports.best_node import (
 from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
 from taskweaver.treesearch.reports.run_data import costs, gain_over
 from taskweaver.utils.files import write_text
+from taskweaver.utils.markup.inert_markdown import inert_line
 from taskweaver.utils.redact import redact_secrets
 from taskweaver.utils.text import counted, duration_text, fenced, shorten
 
-_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
-_ENTITIES = {ord("<"): "&lt;", ord(">"): "&gt;", ord("&"): "&amp;"}
-_ADDRESS = re.compile(r"(?i)(https?|ftp)(:)|\b(www)(\.)|(@)")
 MOST_ROWS = 40
 MOST_STEPS = 12
 PLAN_CHARS = 1_500
@@ -42,15 +39,7 @@ def inline(text: object, limit_chars: int = 200) -> str:
     """Return text for the inside of a line: nothing in it is markup, a link or a line's end."""
     line = " ".join(str(text).split())
     short = line if len(line) <= limit_chars else f"{line[: limit_chars - 1].rstrip()}…"
-    return _ADDRESS.sub(_broken_address, _SPECIAL.sub(r"\\\1", short.translate(_ENTITIES)))
-
-
-def _broken_address(match: re.Match[str]) -> str:
-    # Most renderers make links of bare addresses.
-    scheme, colon, www, _, at = match.groups()
-    if at:
-        return "&#64;"
-    return f"{scheme}&#58;" if colon else f"{www}&#46;"
+    return inert_line(short)
 
 
 def block(text: str, limit_chars: int, language: str = "text") -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from taskweaver.treesearch.model.artifacts import artifact_commands, changes, first_lines
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind, PhaseOutcome
+from taskweaver.treesearch.model.phase_plan import PHASES
 from taskweaver.treesearch.model.stages import STAGES
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import NodePlaces
@@ -39,7 +40,6 @@ _BEST = (
 )  # fmt: skip
 _FAILED = ("id", "branch_id", "parent", "kind", "error", "fixed_by")
 _NAMED = frozenset({NodeKind.HYPERPARAM, NodeKind.ABLATION})
-_PHASES = ("download", "coding", "compile", "run")
 
 
 def node_facts(journal: Journal, node: Node) -> dict[str, Any]:
@@ -346,7 +346,7 @@ def read_phase_logs(places: NodePlaces, most_bytes: int) -> dict[str, str]:
     """
     found = {}
     here = str(places.workspace)  # they are shown to others
-    for name in _PHASES:
+    for name in PHASES:
         path = places.phase_logs / f"{name}.log"
         if path.is_file():
             with path.open("rb") as file:

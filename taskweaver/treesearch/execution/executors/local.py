@@ -50,8 +50,8 @@ class LocalExecutor:
         Raises:
             RuntimeError: If the executor is closed.
         """
-        return self._pool.submit_within(
-            deadline_s, call.function, *call.args, is_alone=resources.is_alone
+        return self._pool.submit(
+            call.function, *call.args, deadline_s=deadline_s, is_alone=resources.is_alone
         )
 
     def host_of(self, group: str) -> str:  # noqa: ARG002 - there is one

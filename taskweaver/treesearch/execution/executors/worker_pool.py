@@ -20,7 +20,7 @@ from concurrent.futures import Executor, Future
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.environment import WORKER_MARK
@@ -79,14 +79,14 @@ class _Task(WorkerFuture):
         self.is_alone = is_alone
 
 
-def packed_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+def packed_call(function: Callable[..., Any], *args: Any) -> bytes:
     """Return a call in the form that travels to a worker.
 
     Raises:
         NotTransferable: If it cannot travel.
     """
     try:
-        return pickle.dumps((function, args, kwargs))
+        return pickle.dumps((function, args))
     except Exception as error:
         raise NotTransferable(f"The job cannot travel to a worker: {error!r:.300}.") from error
 
@@ -114,7 +114,7 @@ class WorkerPool(Executor):
         """
         if count < 1:
             raise ValueError(f"count must be at least 1, not {count}")
-        self._tasks: TaskQueue[_Task | None] = TaskQueue()
+        self._tasks = _TaskQueue()
         self._lock = threading.Lock()
         self._open: set[_Task] = set()
         self._is_shut = False
@@ -134,22 +134,8 @@ class WorkerPool(Executor):
             thread.start()
         atexit.register(self.shutdown, cancel_futures=True)
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Run a function in a worker.
-
-        Raises:
-            RuntimeError: If the workers are shut down.
-        """
-        return self.submit_within(0.0, fn, *args, **kwargs)
-
-    def submit_within(
-        self,
-        deadline_s: float,
-        fn: Callable[..., T],
-        /,
-        *args: Any,
-        is_alone: bool = False,
-        **kwargs: Any,
+    def submit(  # type: ignore[override]  # keywords are those of the pool
+        self, fn: Callable[..., T], /, *args: Any, deadline_s: float = 0.0, is_alone: bool = False
     ) -> Future[T]:
         """Run a function in a worker that is lost after a deadline from its start on; 0 is no end.
 
@@ -160,7 +146,7 @@ class WorkerPool(Executor):
             RuntimeError: If the workers are shut down.
         """
         try:
-            call = packed_call(fn, *args, **kwargs)
+            call = packed_call(fn, *args)
         except NotTransferable as problem:
             failed = WorkerFuture()
             failed.set_exception(problem)
@@ -170,7 +156,7 @@ class WorkerPool(Executor):
     def submit_packed(
         self, deadline_s: float, call: bytes, *, is_alone: bool = False
     ) -> Future[Any]:
-        """Run a call that was packed, perhaps by another process; see `submit_within`.
+        """Run a call that was packed, perhaps by another process; see `submit`.
 
         Raises:
             RuntimeError: If the workers are shut down.
@@ -201,7 +187,8 @@ class WorkerPool(Executor):
         if wait:
             for thread in self._threads:
                 thread.join()
-            self._guard.communicate()
+            if self._guard.poll() is None:
+                self._guard.communicate(b".")  # an orderly end: it has nothing to do
 
     def _serve(self, gpu: str | None) -> None:
         """Do one task after the other, in a process that is replaced when it is lost."""
@@ -241,7 +228,7 @@ class WorkerPool(Executor):
 def _guard(pool_id: str) -> subprocess.Popen[bytes]:
     """Start the process that ends what the pool's workers leave when this process is killed."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_GUARD), f"{WORKER_MARK}={pool_id}."],
+        [sys.executable, "-I", "-S", str(_GUARD), f"{pool_id}.", str(_PACKAGE_ROOT), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -381,15 +368,15 @@ class _Process:
         sweep_groups()
 
 
-class TaskQueue(Generic[T]):
-    """Tasks that wait for a slot; a slot without a process leaves them to the idle processes."""
+class _TaskQueue:
+    """Tasks in their order, None for an end: a slot without a process leaves them to idle ones."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._tasks: deque[T] = deque()
+        self._tasks: deque[_Task | None] = deque()
         self._idle = 0
 
-    def put(self, *tasks: T) -> None:
+    def put(self, *tasks: _Task | None) -> None:
         """Add tasks at the end."""
         with self._changed:
             self._tasks.extend(tasks)
@@ -401,7 +388,7 @@ class TaskQueue(Generic[T]):
             with self._changed:
                 self._idle += 1
 
-    def take_for_process(self, idle_s: float | None) -> T:
+    def take_for_process(self, idle_s: float | None) -> _Task | None:
         """Return the next task for an idle process, which is idle no longer.
 
         Raises:
@@ -415,7 +402,7 @@ class TaskQueue(Generic[T]):
                 raise queue.Empty
             return self._tasks.popleft()
 
-    def take(self) -> T:
+    def take(self) -> _Task | None:
         """Return the next task that no idle process takes."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._tasks) > self._idle)
