@@ -54,7 +54,11 @@ def export(
     """
     writers: dict[str, Callable[[Sequence[Round], str], str]]
     writers = {".ipynb": partial(_notebook, folder=folder), ".py": _script, ".md": _report}
-    finished = [_masked(round_) for round_ in rounds if round_.state == "finished"]
+    finished = [
+        Round.from_dict(cast("RoundDict", redact_secrets_in(round_.shown_dict())))
+        for round_ in rounds
+        if round_.state == "finished"
+    ]
     finished = with_plain_tables(with_outside_cells(finished))
     if target.suffix not in writers:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
@@ -65,10 +69,6 @@ def export(
         write_text(target, writers[target.suffix](finished, title))
     except OSError as error:
         raise SessionError(f"{target} cannot be written: {error.strerror}") from error
-
-
-def _masked(round_: Round) -> Round:
-    return Round.from_dict(cast("RoundDict", redact_secrets_in(round_.shown_dict())))
 
 
 def _mask_note(rounds: Sequence[Round]) -> str:
@@ -157,7 +157,8 @@ def _cell_id(text: str) -> str:
 
 def _script(rounds: Sequence[Round], title: str) -> str:
     note = _mask_note(rounds)
-    parts = [f'"""{_one_line(title)}"""', f"# {note}" if note else "", _imports(rounds)]
+    line = " ".join(title.split()).replace("\\", "/").replace('"', "'")
+    parts = [f'"""{line}"""', f"# {note}" if note else "", _imports(rounds)]
     parts = [part for part in parts if part]
     for round_ in rounds:
         codes = [_marked(printing(cell.code, cell.report)).strip() for cell in _cells(round_)]
@@ -166,10 +167,6 @@ def _script(rounds: Sequence[Round], title: str) -> str:
             asked = "\n".join(f"# {line}" for line in query.splitlines())
             parts.append("\n\n".join([asked, *codes]))
     return "\n\n\n".join(parts) + "\n"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
 def _report(rounds: Sequence[Round], title: str) -> str:

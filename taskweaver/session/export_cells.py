@@ -149,11 +149,8 @@ def outside_query(codes: Sequence[str]) -> str:
 
 def with_outside_cells(rounds: Sequence[Round]) -> list[Round]:
     """Return copies of rounds in which the recorded cells are code, so that exports run them."""
-    return [_with_code(one) if _is_record(one) else one for one in rounds]
-
-
-def _is_record(round_: Round) -> bool:
-    return round_.user_query.startswith(f"{_OUTSIDE}:\n```")
+    start = f"{_OUTSIDE}:\n```"
+    return [_with_code(one) if one.user_query.startswith(start) else one for one in rounds]
 
 
 def _with_code(round_: Round) -> Round:
@@ -292,15 +289,10 @@ def _defined(code: str, reads: Sequence[TableRead]) -> str:
     plans = {(read.path, read.sheet): as_code(read.plan) for read in reads}
     modules = modules_of(" ".join(plans.values()))
     imports = "".join(f"import {name}\n" for name in modules)
-    lines = "\n".join(_entries(plans))
+    lines = "\n".join(f"        {key!r}: lambda: {text}," for key, text in plans.items())
     function = (
         f"def {_READ}(path, sheet=None):\n"
         f"    readers = {{\n{lines}\n    }}\n"
         "    return readers[str(path), sheet]()"
     )
     return f"{imports}import pandas as pd\n\n\n{function}\n\n\n{code}"
-
-
-def _entries(plans: dict[tuple[str, str | int | None], str]) -> Iterator[str]:
-    for key, text in plans.items():
-        yield f"        {key!r}: lambda: {text},"

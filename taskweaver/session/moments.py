@@ -30,6 +30,7 @@ from taskweaver.session.storage.file_lists import Listed, listed_files
 from taskweaver.utils.text import without_addresses
 
 KeptState = Literal["live", "stored", "none", "empty"]
+_UNSHOWN = {"module", "function", "type", "builtin_function_or_method"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,8 +387,8 @@ class Moments:
         touched = touched_names(rounds[-1:], kept)
         found = []
         for name in sorted({*now, *types}):
-            if name not in now and not _is_shown(name, types[name]):
-                continue
+            if name not in now and (name.startswith("_") or types[name] in _UNSHOWN):
+                continue  # reports of cells do not show it
             text, (old, new) = now.get(name, ""), (one.get(name, ()) for one in contents)
             is_other = name in touched and bool(old and new and old != new)
             is_new = _plain(text) != _plain(before.get(name)) if name in now else not old
@@ -415,8 +416,14 @@ class Moments:
         if listed is None:
             return None
         before = self._list(branch, rounds if is_now else rounds[:-1]) or {}
+        now: dict[bool, Literal["same", "changed"]] = {True: "same", False: "changed"}
         return {
-            path: MomentFile(path, *facts, before.get(path) != facts, _now(present, path, facts))
+            path: MomentFile(
+                path,
+                *facts,
+                is_changed=before.get(path) != facts,
+                now=now[present[path] == facts] if path in present else "gone",
+            )
             for path, facts in listed.items()
         }
 
@@ -445,17 +452,3 @@ def touched_names(rounds: Sequence[Round], *states: StateManifest | None) -> set
 def last_with_code(rounds: Sequence[Round]) -> Round | None:
     """Return the last round in which code ran."""
     return next((round_ for round_ in reversed(rounds) if ran_code(round_)), None)
-
-
-def _now(present: Listed, path: str, facts: tuple[int, int]) -> Literal["same", "changed", "gone"]:
-    if path not in present:
-        return "gone"
-    return "same" if present[path] == facts else "changed"
-
-
-_UNSHOWN = {"module", "function", "type", "builtin_function_or_method"}
-
-
-def _is_shown(name: str, kind: str) -> bool:
-    """Return whether a stored variable is one that reports of cells show."""
-    return not name.startswith("_") and kind not in _UNSHOWN

@@ -8,7 +8,7 @@ form is refused in one line. Its cells run again, and are compared up to the fir
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -27,6 +27,8 @@ from taskweaver.utils.text import counted
 FORMAT, VERSION = "taskweaver-receipt", 1
 MAX_BYTES = 48 << 20
 MAX_CELLS = 5_000
+_TEXTS = ("session_id", "branch", "written_at", "question")
+_CELL_TEXTS = ("post_id", "role", "code", "report")
 
 T = TypeVar("T")
 _SHOWN_CHARS = 200
@@ -130,7 +132,7 @@ def read_receipt(path: Path) -> Receipt:
     return receipt
 
 
-def refuse_masked(cells: tuple[ExecutedCell, ...]) -> None:
+def refuse_masked(cells: Sequence[ExecutedCell]) -> None:
     """Raise if code holds the mask of a secret: a masked text is a copy and never runs.
 
     Raises:
@@ -157,10 +159,7 @@ def _receipt(data: Mapping[str, Any]) -> Receipt:
         raise ValueError("it has too many cells, or an input twice")
     found = RoundAnswer.from_finding(_of(answer, "text", str), answer)
     return Receipt(
-        session_id=_of(data, "session_id", str),
-        branch=_of(data, "branch", str),
-        written_at=_of(data, "written_at", str),
-        question=_of(data, "question", str),
+        **{name: _of(data, name, str) for name in _TEXTS},
         reading=_of(data, "reading", dict),
         answer=found,
         cells=cells,
@@ -174,11 +173,8 @@ def _cell(data: object) -> ExecutedCell:
     pairs = [(str(name), str(text)) for name, text in _of(fields, "variables", list)]
     return ExecutedCell(
         number=_of(fields, "number", int),
-        post_id=_of(fields, "post_id", str),
-        role=_of(fields, "role", str),
-        code=_of(fields, "code", str),
         is_success=_of(fields, "is_success", bool),
-        report=_of(fields, "report", str),
+        **{name: _of(fields, name, str) for name in _CELL_TEXTS},
         variables=tuple(pairs),
         artifacts=tuple(map(str, _of(fields, "artifacts", list))),
     )
@@ -317,19 +313,13 @@ def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> ReceiptDifference 
     return ReceiptDifference("cell", "", cell.number, first.part, first.line, old, new)
 
 
-def _variable_differences(cell: ExecutedCell, outcome: Outcome) -> list[LineDifference]:
-    """Return the variables that are in both lists and differ."""
-    now = dict(outcome.variables)
-    return [
-        LineDifference(f"Variables, {name}", 0, old, redact_secrets(now[name]))
-        for name, old in cell.variables
-        if name in now and _differ(old, redact_secrets(now[name]))
-    ]
-
-
-def _differ(old: str, new: str) -> bool:
-    before, after = (f"### Result\n{text}" for text in (old, new))
-    return next(differing_lines(before, after), None) is not None
+def _variable_differences(cell: ExecutedCell, outcome: Outcome) -> Iterator[LineDifference]:
+    """Yield the variables that are in both lists and differ."""
+    now = {name: redact_secrets(text) for name, text in outcome.variables}
+    for name, old in cell.variables:
+        new = now.get(name, old)
+        if any(differing_lines(f"### Result\n{old}", f"### Result\n{new}")):
+            yield LineDifference(f"Variables, {name}", 0, old, new)
 
 
 def _answer_compared(receipt: Receipt, sources: list[SupportingText]) -> ReceiptComparison:

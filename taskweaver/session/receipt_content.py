@@ -75,7 +75,7 @@ def build_receipt(rounds: Sequence[Round], origin: ConversationOrigin) -> Receip
     """
     number = next((n for n in range(len(rounds), 0, -1) if rounds[n - 1].answer.text), 0)
     seen = list(rounds[:number])
-    cells = tuple(executed_cells(seen))
+    cells = executed_cells(seen)
     if not any(cell.is_success for cell in cells):
         raise ReceiptError("There is no answer yet that rests on code which ran.")
     _refuse_secrets(cells)
@@ -87,13 +87,20 @@ def build_receipt(rounds: Sequence[Round], origin: ConversationOrigin) -> Receip
         question=redact_secrets(round_.question),
         reading=redact_secrets_in(_reading(round_)),
         answer=_answer(seen),
-        cells=tuple(map(_masked, cells)),
+        cells=tuple(
+            replace(
+                cell,
+                report=redact_secrets(cell.report),
+                variables=tuple((name, redact_secrets(text)) for name, text in cell.variables),
+            )
+            for cell in cells
+        ),
         inputs=inputs_of(seen, origin.cwd, origin.data_dir),
         versions=versions_for(cell.code for cell in cells),
     )
 
 
-def _refuse_secrets(cells: tuple[ExecutedCell, ...]) -> None:
+def _refuse_secrets(cells: Sequence[ExecutedCell]) -> None:
     refuse_masked(cells)
     secret = next((cell.number for cell in cells if redact_secrets(cell.code) != cell.code), None)
     if secret is not None:
@@ -101,11 +108,6 @@ def _refuse_secrets(cells: tuple[ExecutedCell, ...]) -> None:
             f"Cell {secret} holds a secret, and a receipt stores code byte for byte. Let the code"
             " read the secret from its source, and ask again."
         )
-
-
-def _masked(cell: ExecutedCell) -> ExecutedCell:
-    variables = tuple((name, redact_secrets(text)) for name, text in cell.variables)
-    return replace(cell, report=redact_secrets(cell.report), variables=variables)
 
 
 def _answer(rounds: Sequence[Round]) -> RoundAnswer:
@@ -192,13 +194,11 @@ def _input(folder: Folder, name: str, added: float, data_dir: Path, left: int) -
     try:
         with folder.open_file(name) as file:
             facts = os.fstat(file.fileno())
-            kept = file.read(left + 1) if facts.st_size <= left else None
-            digest = hashlib.sha256(kept or b"")
-            size = len(kept or b"")
+            kept = file.read(left) if facts.st_size <= left else b""
+            digest, size = hashlib.sha256(kept), len(kept)
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
                 size += len(chunk)
-                kept = None
     except OSError as error:
         raise ReceiptError(f"The input {name} cannot be read: {error}") from error
     source = data_dir / name
@@ -207,17 +207,14 @@ def _input(folder: Folder, name: str, added: float, data_dir: Path, left: int) -
         change = "in the working directory"
     elif source.is_file() and _hash_of(source) != digest.hexdigest():
         change = "in the data folder"
-    content = None if kept is None else base64.b64encode(kept).decode("ascii")
+    content = base64.b64encode(kept).decode("ascii") if len(kept) == size <= left else None
     return Input(name, size, digest.hexdigest(), change, content)
 
 
 def _hash_of(path: Path) -> str:
     try:
         with open_ordinary(path) as file:
-            digest = hashlib.sha256()
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-            return digest.hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except OSError as error:
         raise ReceiptError(f"The input {path.name} cannot be read: {error}") from error
 

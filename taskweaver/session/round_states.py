@@ -37,14 +37,6 @@ class _Kept:
     resident_bytes: int
     extra_bytes: int | None = None
 
-    def measure(self, private_bytes: int, resident_bytes: int) -> int:
-        """Return the memory of the snapshot that its kernel does not share any more.
-
-        Pages that the kernel wrote since are its own now. As far as it has grown they are new;
-        the others replaced pages that the snapshot keeps.
-        """
-        return max(0, private_bytes - (resident_bytes - self.resident_bytes))
-
 
 class Snapshots:
     """Snapshots by branch and round, the newest within a memory budget. Close it.
@@ -69,8 +61,10 @@ class Snapshots:
             return
         for earlier in self._kept.values():
             if earlier.client is client and earlier.extra_bytes is None:
-                private_bytes = now.resident_bytes - now.shared_bytes
-                earlier.extra_bytes = earlier.measure(private_bytes, now.resident_bytes)
+                # Pages that the kernel wrote since are its own now. As far as it has grown they
+                # are new; the others replaced pages that the snapshot keeps.
+                grown = now.resident_bytes - earlier.resident_bytes
+                earlier.extra_bytes = max(0, now.resident_bytes - now.shared_bytes - grown)
         self._kept[branch, round_id] = _Kept(snapshot, client, now.resident_bytes)
         while len(self._kept) > _MOST or self.extra_bytes > self._limit_bytes:
             self._kept.pop(next(iter(self._kept))).snapshot.close()

@@ -106,9 +106,8 @@ def resume_search(
         ConfigError: If a setting is of the wrong type.
     """
     places = find_run(app, run)
-    loaded = load_config(places)
-    before, given = dict(loaded.values), dict(settings or {})
-    lost = [name for name in loaded.foreign if name not in given]
+    (before, foreign), given = load_config(places), dict(settings or {})
+    lost = [name for name in foreign if name not in given]
     if lost:
         raise SearchError(
             f"The run's folder was made elsewhere, and {', '.join(lost)} in its config.json"
@@ -151,7 +150,7 @@ def allowance_of(app: TaskWeaverApp, places: RunPlaces) -> tuple[int, float, int
 
 
 def _config_of(app: TaskWeaverApp, places: RunPlaces) -> SearchConfig:
-    return SearchConfig(settled_config(app.config, load_config(places).values))
+    return SearchConfig(settled_config(app.config, load_config(places)[0]))
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:

@@ -62,9 +62,9 @@ def search_command() -> None:
 
 
 def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    match = _TIME.fullmatch(text.strip()) if text else None
     if text is None:
         return None
+    match = _TIME.fullmatch(text.strip())
     if match is None or not any(match.groups()):
         raise click.BadParameter("write a time with its unit, like 8h, 1h30m, 20m or 90s.")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
@@ -72,9 +72,9 @@ def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) ->
 
 
 def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    match = _MONEY.fullmatch(text.strip()) if text else None
     if text is None:
         return None
+    match = _MONEY.fullmatch(text.strip())
     if match is None:
         raise click.BadParameter("write an amount like 5 or 5usd.")
     return float(match[1])

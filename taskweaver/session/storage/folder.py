@@ -13,8 +13,8 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -100,29 +100,21 @@ def folder_problems(folder: Path) -> list[str]:
     """Return the entries of a session's folder that the program must not touch, a line each."""
     if folder.is_symlink():
         return [f"{folder} is a link"]
-    return list(_problems(folder))
-
-
-def _problems(folder: Path) -> Iterator[str]:
+    found = []
     for place in (folder, *(folder / name for name in _FLAT)):
         if place.is_symlink() or not place.is_dir():
             continue
         try:
             with os.scandir(place) as entries:
-                yield from _entry_problems(entries, is_top=place == folder)
+                listed = list(entries)
         except PermissionError as error:
-            yield f"{place} cannot be read: {error.strerror}"
-
-
-def _entry_problems(entries: Iterable[os.DirEntry[str]], *, is_top: bool) -> Iterator[str]:
-    for entry in entries:
-        try:
-            facts = entry.stat(follow_symlinks=False)
-        except FileNotFoundError:
-            continue  # a process that has the session open removed it since
-        problem = _problem(facts, is_top=is_top)
-        if problem:
-            yield f"{entry.path} {problem}"
+            found.append(f"{place} cannot be read: {error.strerror}")
+            continue
+        for entry in listed:
+            with suppress(FileNotFoundError):  # the process of the session removed it since
+                problem = _problem(entry.stat(follow_symlinks=False), is_top=place == folder)
+                found += [f"{entry.path} {problem}"] if problem else []
+    return found
 
 
 def _problem(facts: os.stat_result, *, is_top: bool) -> str:

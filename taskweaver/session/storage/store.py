@@ -87,7 +87,9 @@ class SessionFiles:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
         self._lock = locked(folder)
         try:
-            self._remove_drafts()
+            with Folder.at(folder / STAGING_FOLDER) as staging:
+                for name in staging.names():  # of branches that a killed process was preparing
+                    staging.remove(name)
             require_own_memory(folder)
             self.store = BranchedMemory(folder / MEMORY_FILE, config)
             self.lists = FileLists(folder)
@@ -95,12 +97,6 @@ class SessionFiles:
         except BaseException:
             self._lock.close()
             raise
-
-    def _remove_drafts(self) -> None:
-        """Remove the branches that a killed process was preparing."""
-        with Folder.at(self.folder / STAGING_FOLDER) as staging:
-            for name in staging.names():
-                staging.remove(name)
 
     def _prepare_branches(self) -> None:
         try:
@@ -129,15 +125,13 @@ class SessionFiles:
             name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
         except (OSError, ValueError):
             return MAIN_BRANCH
-        known = self._names()
-        return name if name in known and self._has_folder(name) else MAIN_BRANCH
-
-    def _has_folder(self, branch: str) -> bool:
+        if name not in self._names():
+            return MAIN_BRANCH
         try:
-            self.open_working_folder(branch).close()
-        except SessionError:
-            return not os.path.lexists(self.working_folder(branch))  # an imported one has none yet
-        return True
+            self.open_working_folder(name).close()
+        except SessionError:  # an imported one has none yet
+            return MAIN_BRANCH if os.path.lexists(self.working_folder(name)) else name
+        return name
 
     def set_current(self, name: str) -> None:
         """Remember which branch is gone on with."""

@@ -71,22 +71,20 @@ def add_files(cwd: Path, files: Iterable[AddedFile]) -> list[str]:
     Raises:
         FileNotAdded: If one cannot be read or written.
     """
-    return [_add_file(cwd, file) for file in files]
-
-
-def _add_file(cwd: Path, file: AddedFile) -> str:
-    name = _name(file)
-    try:
-        with Folder.at(cwd) as folder:
-            _write(folder, name, file)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        reason = f"{error.strerror or error}{where}"
-        raise FileNotAdded(f"{name} cannot be added: {reason}") from error
-    except (ValueError, RuntimeError, TypeError) as error:
-        # A path with a NUL, the home folder of nobody, content that is no text UTF-8 can hold.
-        raise FileNotAdded(f"{name} cannot be added: {error}") from error
-    return name
+    names = []
+    for file in files:
+        names.append(name := _name(file))
+        try:
+            with Folder.at(cwd) as folder:
+                _write(folder, name, file)
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            reason = f"{error.strerror or error}{where}"
+            raise FileNotAdded(f"{name} cannot be added: {reason}") from error
+        except (ValueError, RuntimeError, TypeError) as error:
+            # A path with a NUL, the home folder of nobody, content that is no text UTF-8 can hold.
+            raise FileNotAdded(f"{name} cannot be added: {error}") from error
+    return names
 
 
 def _write(folder: Folder, name: str, file: AddedFile) -> None:
@@ -95,8 +93,8 @@ def _write(folder: Folder, name: str, file: AddedFile) -> None:
         with folder.replacing(name) as target:
             target.write(content.encode() if isinstance(content, str) else content)
     elif "path" in file:
-        source = Path(file["path"]).expanduser()
-        if not _is_there(folder, name, source):
+        source, copy = Path(file["path"]).expanduser(), folder.stat(name)
+        if copy is None or not os.path.samestat(copy, source.stat()):
             copy_in(source, folder, name)
     else:
         raise FileNotAdded(f"{name}: a file needs a path or its content.")
@@ -118,11 +116,6 @@ def _name(file: AddedFile) -> str:
     if not is_plain_name(name):
         raise FileNotAdded(f"{given!r} is not a name for a file.")
     return name
-
-
-def _is_there(folder: Folder, name: str, source: Path) -> bool:
-    copy = folder.stat(name)
-    return copy is not None and os.path.samestat(copy, source.stat())
 
 
 def files_in(

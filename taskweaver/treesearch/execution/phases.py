@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,15 +116,6 @@ class _Failed(Exception):
         self.result = result
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    """The end of a phase."""
-
-    message: str = ""
-    status: str = "ok"
-    exit_code: int | None = None
-
-
 class _Run:
     """The phases of one job."""
 
@@ -165,7 +156,7 @@ class _Run:
             before=self._before,
         )
 
-    def _phase(self, name: str, step: Callable[[], _Done]) -> None:
+    def _phase(self, name: str, step: Callable[[], PhaseOutcome]) -> None:
         began = time.monotonic()
         self._ran = ()
         try:
@@ -173,10 +164,10 @@ class _Run:
         except SearchError as error:
             kind = "PhasePlanError" if isinstance(error, PhasePlanError) else _KINDS[name]
             self._error = NodeError(kind, str(error))
-            done = _Done(str(error), "failed")
+            done = PhaseOutcome(name, "failed", message=str(error))
         except (BadResult, _Failed) as failed:
             self._error = failed.error
-            done = _Done(failed.error.message, "failed")
+            done = PhaseOutcome(name, "failed", message=failed.error.message)
             if isinstance(failed, _Failed) and failed.result is not None:
                 status = "timeout" if failed.result.status == "timeout" else "failed"
                 done = replace(done, status=status, exit_code=failed.result.exit_code)
@@ -184,14 +175,12 @@ class _Run:
         if name == "run":
             self._exec_seconds = seconds
         log = os.path.relpath(self._log(name), self._job.run_dir)
-        self._phases.append(
-            PhaseOutcome(name, done.status, seconds, done.exit_code, done.message, log, self._ran)
-        )
+        self._phases.append(replace(done, seconds=seconds, log=log, commands=self._ran))
 
     def _log(self, phase: str) -> Path:
         return self._job.log_dir / f"{phase}.log"
 
-    def _coding(self, plan: PhasePlan) -> _Done:
+    def _coding(self, plan: PhasePlan) -> PhaseOutcome:
         apply_workspace_plan(self._job.workspace, plan.workspace)
         files = plan.workspace.files
         log = self._log("coding")
@@ -199,9 +188,10 @@ class _Run:
         lines = [f"{file.path} ({len(file.data)} bytes)\n" for file in files]
         with log.open("a", encoding="utf-8") as opened:
             opened.writelines(lines or ["No files.\n"])
-        return _Done(f"Files: {_named([file.path for file in files])}")
+        named = _named([file.path for file in files])
+        return PhaseOutcome("coding", "ok", message=f"Files: {named}")
 
-    def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> _Done:
+    def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> PhaseOutcome:
         """Run the commands of a phase."""
         cwd = home = self._job.workspace
         if phase == "compile":
@@ -212,7 +202,7 @@ class _Run:
         commands = [_command(self._job, phase, plan.build.filled(text), cwd) for text in texts]
         results = run_commands_with_logging(commands, self._log(phase))
         if not results:
-            return _Done("No commands.", "skipped")
+            return PhaseOutcome(phase, "skipped", message="No commands.")
         last = results[-1]
         self._output = last.tail
         self._ran = tuple(
@@ -227,9 +217,9 @@ class _Run:
         compiler = plan.build.compiler_selected if phase == "compile" else ""
         parts = [f"Compiler: {compiler}"] if compiler else []
         parts.append(f"{count} command{'s' if count > 1 else ''}")
-        return _Done(", ".join(parts), exit_code=last.exit_code)
+        return PhaseOutcome(phase, "ok", exit_code=last.exit_code, message=", ".join(parts))
 
-    def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
+    def _run(self, plan: PhasePlan, before: FileStates) -> PhaseOutcome:
         empty_working(self._job.workspace)
         load = HostLoad()
         done = self._commands("run", plan, plan.run)

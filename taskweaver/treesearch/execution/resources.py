@@ -89,17 +89,6 @@ def with_resources(policy: SandboxPolicy, items: Sequence[Item]) -> SandboxPolic
     return replace(policy, read_only=tuple(dict.fromkeys((*policy.read_only, *folders))))
 
 
-def check_places(items: Sequence[Item]) -> None:
-    """Refuse items that cannot be put where they should be.
-
-    Raises:
-        SearchError: If a source or an item has no place of its own.
-    """
-    for item in items:
-        _inner(item.source)
-        _name(item)
-
-
 def fetch_commands(items: Sequence[Item]) -> tuple[str, ...]:
     """Return the commands that fetch missing items, for the download phase.
 
@@ -244,7 +233,9 @@ def read_materials(file: Path | None, memory: BranchedMemory | None = None) -> M
         items = tuple(read_resource_file(file))
     except (InvalidUpdate, OSError) as error:
         raise SearchError(f"The resources cannot be used: {error}") from error
-    check_places(items)
+    for item in items:  # each has a place of its own
+        _inner(item.source)
+        _name(item)
     return Materials(file, items, memory)
 
 

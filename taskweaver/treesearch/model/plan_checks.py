@@ -46,11 +46,8 @@ def section(place: str, value: object) -> Mapping[str, Any]:
     Raises:
         PhasePlanError: If it is no mapping.
     """
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise PhasePlanError(place, f"must be an object, not {_kind(value)}")
-    return value
+    found: Mapping[str, Any] = _typed(place, value, Mapping, "an object", {})
+    return found
 
 
 def items(place: str, value: object) -> list[Any]:
@@ -59,11 +56,7 @@ def items(place: str, value: object) -> list[Any]:
     Raises:
         PhasePlanError: If it is no list.
     """
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise PhasePlanError(place, f"must be a list, not {_kind(value)}")
-    return list(value)
+    return list(_typed(place, value, list | tuple, "a list", ()))
 
 
 def text(place: str, value: object) -> str:
@@ -72,16 +65,21 @@ def text(place: str, value: object) -> str:
     Raises:
         PhasePlanError: If it is none.
     """
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise PhasePlanError(place, f"must be text, not {_kind(value)}")
-    if "\0" in value:
+    found: str = _typed(place, value, str, "text", "")
+    if "\0" in found:
         raise PhasePlanError(place, "holds a NUL")
     try:
-        value.encode()
+        found.encode()
     except UnicodeEncodeError:
         raise PhasePlanError(place, "holds half of a surrogate pair") from None
+    return found
+
+
+def _typed(place: str, value: object, kind: Any, noun: str, missing: object) -> Any:
+    if value is None:
+        return missing
+    if not isinstance(value, kind):
+        raise PhasePlanError(place, f"must be {noun}, not {_kind(value)}")
     return value
 
 

@@ -244,8 +244,6 @@ def policy_named(name: str, rules: SearchRules) -> Policy:
 
 def drafts_missing(view: StageView) -> bool:
     """Return whether the stage has not had its drafts yet."""
-    if not view.drafts:
-        return False
     return sum(node.kind is NodeKind.DRAFT for node in view.nodes) < view.drafts
 
 

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,26 +83,16 @@ def discard_run(places: RunPlaces) -> None:
     shutil.rmtree(places.folder, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class RunConfig:
-    """The configuration a run was started with, and the foreign keys that were left out of it.
-
-    These need consent, and the file came with the folder.
-    """
-
-    values: Mapping[str, Any]
-    foreign: tuple[str, ...] = ()
-
-
 def save_config(places: RunPlaces, values: Mapping[str, Any]) -> None:
     """Write the configuration of a run, and the mark of this installation."""
     write_json(places.config, dict(values) | {_SEAL: _seal(places, values)})
 
 
-def load_config(places: RunPlaces) -> RunConfig:
-    """Return the configuration a run was started with.
+def load_config(places: RunPlaces) -> tuple[dict[str, Any], list[str]]:
+    """Return the configuration of a run, and its foreign keys, which were left out.
 
-    Of a file that this installation did not write for this folder, keys count that loosen nothing.
+    Foreign are keys that loosen something, of a file that this installation did not write for this
+    folder: they need consent.
 
     Raises:
         SearchError: If it cannot be read.
@@ -114,9 +103,9 @@ def load_config(places: RunPlaces) -> RunConfig:
         raise SearchError(f"The run's configuration cannot be read: {error}.") from error
     values = found if isinstance(found, dict) else {}
     if values.pop(_SEAL, None) == _seal(places, values):
-        return RunConfig(values)
+        return values, []
     kept = {name: value for name, value in values.items() if risk_of(name) == "harmless"}
-    return RunConfig(kept, tuple(name for name in values if name not in kept))
+    return kept, [name for name in values if name not in kept]
 
 
 def _seal(places: RunPlaces, values: Mapping[str, Any]) -> str:

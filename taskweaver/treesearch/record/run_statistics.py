@@ -109,18 +109,6 @@ class Effect:
         return self.difference.gain if self.difference else None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Nodes that failed in the same way, and the number of them with a child that works.
-
-    The kind is that of the error, or the status where there is none.
-    """
-
-    kind: str
-    nodes: tuple[Node, ...]
-    repaired: int
-
-
 def gain(journal: Journal, after: Node | None, before: Node | None) -> Difference | None:
     """Return how much better one node is than another; None when one of them has no value.
 
@@ -325,20 +313,24 @@ def _told(journal: Journal, judgement: Judgement) -> str:
     )
 
 
-def failures(journal: Journal) -> list[Failure]:
-    """Return the failures by kind, the most frequent first."""
+def failures(journal: Journal) -> list[tuple[str, list[Node], int]]:
+    """Return the failures by kind, the most frequent first: the kind, its nodes, those repaired.
+
+    The kind is that of the error, or the status where there is none. A child of a repaired node
+    works.
+    """
     by_kind: dict[str, list[Node]] = {}
     for node in journal.buggy:
         by_kind.setdefault(node.error.kind if node.error else node.status.value, []).append(node)
     found = [
-        Failure(
+        (
             kind,
-            tuple(nodes),
+            nodes,
             sum(any(child.is_good for child in journal.children(node.id)) for node in nodes),
         )
         for kind, nodes in by_kind.items()
     ]
-    return sorted(found, key=lambda failure: (-len(failure.nodes), failure.kind))
+    return sorted(found, key=lambda failure: (-len(failure[1]), failure[0]))
 
 
 def missing_modules(journal: Journal) -> list[str]:

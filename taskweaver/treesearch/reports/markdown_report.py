@@ -269,13 +269,13 @@ def _failures(journal: Journal) -> str:
         return ""
     rows = [
         (
-            inline(failure.kind),
-            str(len(failure.nodes)),
-            str(failure.repaired),
-            inline(failure.nodes[-1].id),
-            inline(error.gist if (error := failure.nodes[-1].error) else "-"),
+            inline(kind),
+            str(len(nodes)),
+            str(repaired),
+            inline(nodes[-1].id),
+            inline(error.gist if (error := nodes[-1].error) else "-"),
         )
-        for failure in found
+        for kind, nodes, repaired in found
     ]
     header = ("kind", "nodes:", "repaired:", "latest", "message")
     return f"## Failures\n\n{_bounded(header, rows, 'kinds')}"

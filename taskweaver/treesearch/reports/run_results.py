@@ -64,22 +64,10 @@ def results_of(places: RunPlaces, config: SearchConfig) -> Path:
 def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
     """Return the facts about a run beside its nodes."""
     journal = state.journal
-    stages = [
-        StageFacts(
-            passed.state.stage.number,
-            passed.state.stage.name,
-            passed.reason,
-            passed.state.base,
-            passed.best,
-        )
-        for passed in state.passed
-    ]
+    stages = [(passed.state, passed.reason, passed.best) for passed in state.passed]
     if state.stage is not None:
-        now = state.stage
-        best = journal.best(journal.of_stage(now.stage.number))
-        stages.append(
-            StageFacts(now.stage.number, now.stage.name, "", now.base, best.id if best else None)
-        )
+        best = journal.best(journal.of_stage(state.stage.stage.number))
+        stages.append((state.stage, "", best.id if best else None))
     ends = [node.finished_at for node in journal.nodes if node.finished_at is not None]
     return RunFacts(
         name=places.folder.name,
@@ -93,6 +81,9 @@ def run_facts(places: RunPlaces, state: RunState, budget: Budget) -> RunFacts:
             None if budget.spent.money is None else Use(budget.money_used, budget.money),
         ),
         beside=budget.spent - run_statistics.total_cost(journal.nodes),
-        stages=tuple(stages),
+        stages=tuple(
+            StageFacts(one.stage.number, one.stage.name, reason, one.base, best_id)
+            for one, reason, best_id in stages
+        ),
         reason=state.reason,
     )
