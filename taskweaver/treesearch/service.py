@@ -25,7 +25,7 @@ from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_folder import (
     discard_run,
@@ -34,8 +34,7 @@ from taskweaver.treesearch.record.run_folder import (
     place_memory,
     save_config,
 )
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import fold
+from taskweaver.treesearch.record.runlog import fold, read_log
 from taskweaver.treesearch.reports.run_results import results_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.ids import create_id

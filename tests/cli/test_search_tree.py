@@ -10,8 +10,7 @@ from rich.console import Console
 
 from taskweaver.cli.search.search_tree import SearchSnapshot, search_tree
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus, Objective
 from taskweaver.treesearch.record.run_statistics import Budgets, Use
 
 OBJECTIVE = Objective("accuracy on held-out rows", unit="points")

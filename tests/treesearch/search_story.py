@@ -10,13 +10,14 @@ from typing import Any
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import (
     Cost,
+    Measurement,
     Node,
     NodeError,
     NodeKind,
     NodeStatus,
+    Objective,
     PhaseOutcome,
 )
 from taskweaver.treesearch.model.stages import STAGES

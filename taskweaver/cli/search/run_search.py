@@ -28,8 +28,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.runlog import is_worked_on, read_log
-from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.record.runlog import RunState, fold, is_worked_on, read_log
 from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.treesearch.service import (
     find_run,

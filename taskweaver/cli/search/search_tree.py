@@ -16,7 +16,7 @@ from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeStatus
 from taskweaver.treesearch.record.run_statistics import Budgets
-from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.record.runlog import RunState
 from taskweaver.treesearch.reports.run_results import run_facts
 
 _SIGNS = {

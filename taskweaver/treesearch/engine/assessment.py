@@ -14,8 +14,7 @@ from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import BudgetSpent
-from taskweaver.treesearch.model.metric import LARGEST
-from taskweaver.treesearch.model.node import Node, NodeError, NodeStatus
+from taskweaver.treesearch.model.node import LARGEST, Node, NodeError, NodeStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ from taskweaver.treesearch.model.policy import NodeChoice, Policy, StageView, po
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
-from taskweaver.treesearch.record.runlog import RunLog
-from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.record.runlog import RunLog, RunState
 
 Changed = Callable[[RunState], None]
 _POLL_S = 1.0

@@ -23,7 +23,7 @@ from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
-from taskweaver.treesearch.embedded.proposer import model_for, needs_of
+from taskweaver.treesearch.embedded.built_in import model_for, needs_of
 from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
@@ -45,8 +45,7 @@ from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea, parse_idea
 from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.record.places import ROOT_BRANCH, WORKSPACES, RunPlaces
-from taskweaver.treesearch.record.runlog import RunLog
-from taskweaver.treesearch.record.state import RunState, fold, reopen
+from taskweaver.treesearch.record.runlog import RunLog, RunState, fold, reopen
 from taskweaver.treesearch.reports.history import earlier_runs
 from taskweaver.utils.files import read_text
 

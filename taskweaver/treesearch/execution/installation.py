@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from taskweaver.ces.command.command import CommandResult
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.execution.commands import last_lines
 from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.execution.phases import last_lines
 from taskweaver.treesearch.model.node import Node, NodeError, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import CommandText

@@ -9,7 +9,7 @@ from taskweaver.ces.command.command import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits, RoleModels
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.treesearch.model.policy import SearchRules
 
 STAGES = 4

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.utils.files import read_text
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$")

@@ -10,8 +10,7 @@ from statistics import fmean
 from typing import Any, Self
 
 from taskweaver.treesearch.model.artifacts import artifact_files
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus, Objective
 from taskweaver.treesearch.model.samples import (
     Difference,
     MeasurementNoise,

@@ -18,7 +18,7 @@ from functools import cache
 from statistics import fmean, stdev
 from typing import Any
 
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 
 _LEVEL = 0.05
 """Share of runs in which noise may be called a difference, and share outside of an interval."""

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from taskweaver.treesearch.model.journal import Journal, Judgement
-from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Objective
-from taskweaver.treesearch.model.node import Cost, Node, NodeKind
+from taskweaver.treesearch.model.node import USED_BY_OTHERS, Cost, Node, NodeKind, Objective
 from taskweaver.treesearch.model.samples import Difference, difference, with_error
 from taskweaver.utils.text import counted
 

@@ -10,8 +10,7 @@ from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import fold
+from taskweaver.treesearch.record.runlog import fold, read_log
 from taskweaver.utils.text import shorten_words
 
 _MOST_RUNS = 3

@@ -14,8 +14,7 @@ from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import LOGS, RunPlaces
 from taskweaver.treesearch.record.run_statistics import Budgets, RunFacts, StageFacts, Use
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.record.runlog import RunState, fold, read_log
 from taskweaver.treesearch.reports.html_page import write_page
 from taskweaver.treesearch.reports.markdown_report import write_report
 from taskweaver.treesearch.reports.run_data import paper_index, write_outputs

@@ -19,8 +19,7 @@ from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.record.run_folder import load_config
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.record.runlog import RunState, fold, read_log
 from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
 PRICES = {"llm.prompt_price": 1000.0, "llm.completion_price": 1000.0}

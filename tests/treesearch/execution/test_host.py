@@ -24,14 +24,12 @@ from taskweaver.ces.sandbox.bwrap import bwrap_command
 from taskweaver.treesearch.engine.node_executor import check_room
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.execution import machine, timing
-from taskweaver.treesearch.execution.commands import host_variables, named_files
 from taskweaver.treesearch.execution.job import Job
 from taskweaver.treesearch.execution.machine import devices_of, gpus
-from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.execution.phases import host_variables, named_files, run_job
 from taskweaver.treesearch.execution.timing import host_turn
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Measurement, Objective
-from taskweaver.treesearch.model.node import NodeKind
+from taskweaver.treesearch.model.node import USED_BY_OTHERS, Measurement, NodeKind, Objective
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.run_statistics import certainty
 

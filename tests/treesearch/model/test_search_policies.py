@@ -13,8 +13,7 @@ from sizes import examples, some
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus, Objective
 from taskweaver.treesearch.model.policy import (
     NodeChoice,
     SearchRules,
