@@ -277,7 +277,7 @@ class _OriginalCase(StrictForm):
     dialogues: Many[_Query] = ()
 
     def case(self, file: Path) -> EvalCase:
-        """Return it as a case; its file names it, or its folder where each case has one."""
+        """Return it as a case. Its file names it, or its folder where each case has one."""
         queries = [*self.eval_query, *self.dialogues]
         points = [*self.scoring_points, *(p for query in queries for p in query.scoring_points)]
         if not points:

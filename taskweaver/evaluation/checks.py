@@ -84,7 +84,7 @@ class Examiner:
 
 
 class NumberCheck(StrictForm):
-    """A number of the answer; without a tolerance as exact as the answer shows it, up to 1 %."""
+    """A number of the answer. Without a tolerance as exact as the answer shows it, up to 1 %."""
 
     value: float
     within: float | None = None
@@ -105,7 +105,7 @@ class CountCheck(StrictForm):
 
 
 class FileCheck(StrictForm):
-    """A file of the working directory; the columns and rows are those of a CSV table."""
+    """A file of the working directory. The columns and rows are those of a CSV table."""
 
     name: Words
     matches: Pattern | None = None
@@ -159,7 +159,7 @@ class Check(StrictForm):
         return self
 
     def problems(self, seen: Observed, examiner: Examiner) -> Iterator[str]:
-        """Yield the problem of each check; empty for one that is met.
+        """Yield the problem of each check, empty for one that is met.
 
         Raises:
             TaskWeaverError: If a check cannot be made.
@@ -177,7 +177,7 @@ def shown(text: str) -> str:
 
 
 def _is(found: bool, wanted: bool, absent: str, present: str) -> str:  # noqa: FBT001
-    """Return the problem of a fact; empty if it is as wanted."""
+    """Return the problem of a fact, empty if it is as wanted."""
     if found == wanted:
         return ""
     return absent if wanted else present
@@ -236,7 +236,7 @@ def _supported(wanted: bool, seen: Observed, _: Examiner) -> str:  # noqa: FBT00
 
 
 def _content(seen: Observed, name: str) -> str | None:
-    """Return the beginning of a file, which sandboxed code can write; None if there is none."""
+    """Return the beginning of a file, which sandboxed code can write, None if there is none."""
     try:
         with Folder.at(seen.cwd.resolve()) as folder, folder.open_file(name) as file:
             return str(file.read(_MOST_BYTES).decode("utf-8-sig", "replace"))

@@ -30,7 +30,7 @@ _OPERATIONS = {"remember": "text", "forget": "text", "recall": "query"}
 
 
 class Recording:
-    """The recorded replies of a case; called as the model of an application.
+    """The recorded replies of a case, called as the model of an application.
 
     A reply is found by its place, not by the prompt: a recording outlives changes of prompts, and
     shows nothing about them.
@@ -125,7 +125,7 @@ class CaseConversation:
         recording: Recording | None,
         judge: StatementJudge | None,
     ) -> None:
-        """Prepare it; nothing is asked yet.
+        """Prepare the conversation. Nothing is asked yet.
 
         Args:
             case: The case.
@@ -155,7 +155,7 @@ class CaseConversation:
 
     @property
     def session(self) -> Session:
-        """The current session; made when it is first needed."""
+        """The current session, made when first needed."""
         if self._session is None:
             self._session = self._app.get_session()
             if self._is_over.is_set():
@@ -163,7 +163,7 @@ class CaseConversation:
         return self._session
 
     def interrupt(self) -> None:
-        """End the step under way, from any thread; no other one begins."""
+        """End the step under way, from any thread. No other one begins."""
         self._is_over.set()
         session = self._session
         if session is not None:
@@ -186,7 +186,7 @@ class CaseConversation:
         self._check(self._case.checks, self._observe(self._rounds, self._calls), "")
 
     def judge(self, statement: str) -> str:
-        """Ask the judge about a statement; return the problem, empty if it agrees.
+        """Ask the judge about a statement, and return the problem, empty if it agrees.
 
         Raises:
             CaseFailed: If no model can judge, or its replies cannot be read.
@@ -197,7 +197,7 @@ class CaseConversation:
         return self._judge.decide(self._case.steps[0].text, self.turns, statement)
 
     def run_check(self, code: str, name: str) -> str:
-        """Run a cell of a check; return the problem, empty if it runs to its end."""
+        """Run a cell of a check, and return the problem, empty for a cell that runs to its end."""
         try:
             post = self.session.run_code(code).post_list[-1]
         except TaskWeaverError as error:
@@ -214,7 +214,7 @@ class CaseConversation:
             self._error = event.msg
 
     def _play(self, step: CaseStep, place: str) -> bool:
-        """Play a step; return whether the next one follows."""
+        """Play a step, and return whether the next one follows."""
         match step.action:
             case "ask":
                 return self._ask(step, step.text, place)
@@ -243,7 +243,7 @@ class CaseConversation:
         return True
 
     def _ask(self, step: CaseStep, question: str, place: str) -> bool:
-        """Ask a question; return whether it was answered, or was not to be."""
+        """Ask a question, and return whether it was answered, or was not to be."""
         if self._recording is not None:
             self._recording.begin_turn(step.replies or ())
         self._error = ""
@@ -266,7 +266,7 @@ class CaseConversation:
         return True
 
     def _add(self, round_: Round) -> Sequence[PromptRecord]:
-        """Add a round; return its model calls."""
+        """Add a round, and return its model calls."""
         calls = self.session.prompts.records(round_.id)
         self._rounds.append(round_)
         self._calls += calls
@@ -301,7 +301,7 @@ class CaseConversation:
                 self.problems.append(problem and f"{place}{problem}")
 
     def _take_files(self, step: CaseStep) -> list[AddedFile]:
-        """Return the files that go with a question; write those in folders of their own."""
+        """Return the files that go with a question, and write files in folders."""
         files = {**self._files, **step.files}
         self._files = {}
         self._place({name: content for name, content in files.items() if "/" in name})

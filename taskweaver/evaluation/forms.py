@@ -81,4 +81,4 @@ class EvaluationError(TaskWeaverError):
 
 
 class CaseFailed(EvaluationError):
-    """A case cannot be played to its end; other cases are not affected."""
+    """A case cannot be played to its end. Other cases are not affected."""

@@ -38,7 +38,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 class StatementJudge:
-    """A model beside the one that is tried; its consumption is counted apart."""
+    """A model beside the one that is tried. Its consumption is counted apart."""
 
     def __init__(self, services: ModelServices) -> None:
         self._api = LLMApi(services)

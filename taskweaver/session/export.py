@@ -37,7 +37,7 @@ _PICTURES = {".png", ".svg", ".jpg", ".jpeg", ".gif"}
 def export(
     rounds: Sequence[Round], target: Path, *, title: str, folder: Path | None = None
 ) -> None:
-    """Write finished rounds in the format a file's name ends in; see `FORMATS`.
+    """Write finished rounds in the format a file's name ends in (see `FORMATS`).
 
     A notebook and a script run from top to bottom in the working directory of the conversation,
     without TaskWeaver: `read_table` is replaced by plain pandas code.
@@ -72,7 +72,7 @@ def export(
 
 
 def _mask_note(rounds: Sequence[Round]) -> str:
-    """Return a sentence that names the cells with a mask, by number; empty without any."""
+    """Return a sentence that names the cells with a mask, by number, empty without any."""
     cells = successful_cells(rounds)
     found = [str(number) for number, cell in enumerate(cells, 1) if has_mask(cell.code)]
     if not found:

@@ -66,7 +66,7 @@ class NotebookOutputs:
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Take the working directory of the conversation; without one there are no pictures."""
+        """Take the working directory of the conversation. Without one there are no pictures."""
         self._folder = folder
         self._rest_bytes = MAX_PICTURES_BYTES
 
@@ -100,7 +100,7 @@ class NotebookOutputs:
                 yield {"output_type": "display_data", "metadata": {}, "data": data}
 
     def _read(self, name: str) -> bytes:
-        """Return the content of a file; empty for one that is too large, missing or no file."""
+        """Return the content of a file, empty for one that is too large, missing or no file."""
         if self._folder is None:
             return b""
         try:
@@ -259,7 +259,7 @@ def _is_call(node: ast.Call, name: str) -> bool:
 
 
 def _plan_code(call: ast.Call, reads: Sequence[TableRead]) -> str | None:
-    """Return the code of a call with literal arguments; None for another call."""
+    """Return the code of a call with literal arguments, None for another call."""
     given = dict(zip(("path", "sheet"), call.args, strict=False))
     given |= {keyword.arg or "": keyword.value for keyword in call.keywords}
     values = {name: value.value for name, value in given.items() if isinstance(value, ast.Constant)}
@@ -271,7 +271,7 @@ def _plan_code(call: ast.Call, reads: Sequence[TableRead]) -> str | None:
 
 
 def _substituted(code: str, known: Sequence[tuple[ast.Call, str]]) -> str:
-    """Return code with calls replaced; the positions of a syntax tree count bytes."""
+    """Return code with calls replaced. The positions of a syntax tree count bytes."""
     content = code.encode("utf-8")
     starts = [0]
     for line in content.split(b"\n"):

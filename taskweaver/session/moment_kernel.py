@@ -25,7 +25,7 @@ NewKernel = Callable[[str, Snapshot | None], Client]
 
 @dataclass(frozen=True, slots=True)
 class _RoundEnd:
-    """The end of a round in which code ran, as a branch sees it; the first round is number 1."""
+    """The end of a round in which code ran, as a branch sees it. The first round is number 1."""
 
     branch: str
     number: int
@@ -40,7 +40,7 @@ class MomentKernel:
     """
 
     def __init__(self, branches: SessionBranches, moments: Moments, new: NewKernel) -> None:
-        """Prepare; nothing runs yet. The caller ends it with the kernels of the branches."""
+        """Prepare. Nothing runs yet. The caller ends the kernel with those of the branches."""
         self._branches = branches
         self._moments = moments
         self._new = new
@@ -52,7 +52,7 @@ class MomentKernel:
 
     @property
     def has_process(self) -> bool:
-        """Whether it runs."""
+        """Whether the kernel runs."""
         return self._client is not None
 
     def check_kept(self, branch: str, number: int) -> None:
@@ -71,7 +71,7 @@ class MomentKernel:
                 self._stored(lineage, moment)
 
     def view(self, branch: str, number: int, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of a variable as it was at the end of a round; see `Client.view`.
+        """Return a view of a variable as it was at the end of a round (see `Client.view`).
 
         The branch may be at work. Views of several threads come one after another.
 
@@ -99,7 +99,7 @@ class MomentKernel:
                 self._used_at = time.monotonic()
 
     def _round_end(self, branch: str, number: int) -> _RoundEnd | None:
-        """Return the end of the last round with code; None where no code had run."""
+        """Return the end of the last round with code, None where no code had run."""
         seen = enumerate(self._moments.rounds(branch, number), 1)
         ends = [_RoundEnd(branch, n, round_.id) for n, round_ in seen if ran_code(round_)]
         return ends[-1] if ends else None
@@ -171,7 +171,7 @@ class MomentKernel:
             self._viewing.release()
 
     def end(self) -> None:
-        """End its process; a view that is under way fails. Safe to call again."""
+        """End its process. A view that is under way fails. Safe to call again."""
         with self._making:
             self._stop()
 

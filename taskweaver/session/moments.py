@@ -220,7 +220,7 @@ class OutlineRound:
 
 @dataclass(frozen=True, slots=True)
 class OutlineMerge:
-    """A merge of the memory of `source` into a branch, after its round of a number; 0 for none."""
+    """A merge of the memory of `source` into a branch, after its round of a number, 0 for none."""
 
     branch: str
     number: int
@@ -236,7 +236,7 @@ class Outline:
 
 
 def outline(branches: SessionBranches) -> Outline:
-    """Return the outline of a session; of branches that are not open, posts of code alone are read.
+    """Return the outline of a session. Of branches that are not open, posts of code alone are read.
 
     A fork is named at the last round that it shares with its parent.
     """
@@ -312,7 +312,7 @@ class Moments:
     def diff(
         self, first: tuple[str, int | None], second: tuple[str, int | None]
     ) -> MomentDifference:
-        """Return the differences of two moments, each a branch and a number; raises as `at`."""
+        """Return the differences of two moments, each a branch and a number. Raises as `at`."""
         one, two = self.at(*first), self.at(*second)
         known = [{round_.id for round_ in moment.rounds} for moment in (one, two)]
         apart = [
@@ -329,7 +329,7 @@ class Moments:
         return outline(self._branches)
 
     def losses(self, branch: str, number: int | None = None) -> list[LostVariable]:
-        """Return the variables that a fork at the end of a round, or now, would lack; as `at`.
+        """Return the variables that a fork at the end of a round, or now, lacks. Raises as `at`.
 
         A fork of a process has all of them. One whose kernel starts from disk lacks those that are
         not stored, or may have changed since.
@@ -353,7 +353,7 @@ class Moments:
         return [LostVariable(name, "", why, "") for name in variables_of(rounds)]
 
     def rounds(self, branch: str, number: int | None = None) -> list[Round]:
-        """Return the rounds that a branch sees, or saw then, oldest first; raises as `at`."""
+        """Return the rounds that a branch sees, or saw then, oldest first. Raises as `at`."""
         self._branches.files.require(branch)
         found = self._branches.find_open(branch)
         log = BranchLog(self._branches.files.store, branch)
@@ -398,7 +398,7 @@ class Moments:
         return found
 
     def _manifest(self, branch: str, rounds: Sequence[Round]) -> StateManifest | None:
-        """Return the stored state at the end of some rounds; None where none can be read."""
+        """Return the stored state at the end of some rounds, None where none can be read."""
         last, states = last_with_code(rounds), self._branches.states
         if last is None or not states.folder.is_trusted:
             return None

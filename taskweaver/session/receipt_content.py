@@ -183,7 +183,7 @@ def _inputs(folder: Folder, added: Mapping[str, float], data_dir: Path) -> tuple
 
 
 def _time_of(round_id: str) -> float:
-    """Return when a round began, as its id says; infinity for an id without a time."""
+    """Return when a round began, as its id says, infinity for an id without a time."""
     match = _STAMP.search(round_id)
     if match is None:
         return float("inf")
@@ -289,7 +289,7 @@ def versions_for(codes: Iterable[str]) -> dict[str, str]:
 
 
 def _package(module: str) -> str | None:
-    """Return the name of a module's package; most are called like it."""
+    """Return the name of a module's package. Most are called like it."""
     with suppress(PackageNotFoundError):
         package = distribution(module)
         if f"\n{module}/" in f"\n{package.read_text('RECORD')}" and (name := _name(package)):
@@ -298,7 +298,7 @@ def _package(module: str) -> str | None:
 
 
 def _name(package: Distribution) -> str | None:
-    """Return the name of a package; a folder that an installer left behind has none."""
+    """Return the name of a package. A folder that an installer left behind has none."""
     try:
         name: str | None = package.metadata["Name"]
     except FileNotFoundError:  # from importlib_metadata, which replaces the standard library's
@@ -318,7 +318,7 @@ def _places() -> tuple[tuple[str, int], ...]:
 # It reads the metadata of every package.
 @lru_cache(maxsize=1)
 def _packages(_places: tuple[tuple[str, int], ...]) -> Mapping[str, str]:
-    """Return the package of each module; of several, which share a namespace, the first."""
+    """Return the package of each module. Of several, which share a namespace, the first."""
     found: dict[str, str] = {}
     for package in distributions():
         if name := _name(package):

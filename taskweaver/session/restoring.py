@@ -50,7 +50,7 @@ class RestorePoint:
 def newest_state(
     rounds: Sequence[Round], find: Callable[[str], StateManifest | None]
 ) -> RestorePoint | None:
-    """Return the newest round whose state is stored; None if there is none.
+    """Return the newest round whose state is stored, None if there is none.
 
     Raises:
         StateDamaged: If a manifest cannot be read.
@@ -186,7 +186,7 @@ class Restoring:
 
     @property
     def lost(self) -> list[LostVariable]:
-        """The variables that will not be there; empty where nothing is stored at all."""
+        """The variables that will not be there, empty where nothing is stored at all."""
         return [] if self.stored is None else self.stored.lost
 
     @property
@@ -229,7 +229,7 @@ class Restoring:
         return lines
 
     def note(self) -> str:
-        """Describe the variables that are not restored, for the roles; empty if none is lost."""
+        """Describe the variables that are not restored, for the roles, empty if none is lost."""
         if self.stored is None:
             return ALL_VARIABLES_GONE
         return "\n".join(f"{VARIABLE_GONE}: {line}" for line in _first(self._descriptions()))

@@ -113,7 +113,7 @@ class RoundStates:
         in_use: Callable[[], Collection[Path]],
         problems: Sequence[str] = (),
     ) -> None:
-        """Prepare; no thread runs yet.
+        """Prepare. No thread runs yet.
 
         Args:
             snapshots: Keeps the states that branches start from.
@@ -166,7 +166,7 @@ class RoundStates:
             forks.result()
 
     def finish(self) -> None:
-        """Wait until the newest state is stored; returns at once when closed."""
+        """Wait until the newest state is stored, or return at once when closed."""
         if not self._is_closed:
             self._finish()
 
@@ -236,7 +236,7 @@ class RoundStates:
         )
 
     def close(self) -> None:
-        """Store the newest state, then discard the snapshots; an interrupt breaks that off."""
+        """Store the newest state, then discard the snapshots. An interrupt breaks that off."""
         with self._lock:
             if self._is_closed:
                 return

@@ -44,7 +44,7 @@ class WorkerLost(SearchError):
 
 
 class ExecutorLost(SearchError):
-    """No job can run any more, or none could from the start; finished nodes are kept."""
+    """No job can run any more, or none could from the start. Finished nodes are kept."""
 
 
 class NotTransferable(SearchError):

@@ -52,7 +52,7 @@ def start_search(
     index: int = 0,
     memory_db: Path | None = None,
 ) -> Search:
-    """Begin a run; it is worked on by `Search.run`. Close it.
+    """Begin a run, which `Search.run` works on. Close the search.
 
     Args:
         app: The application; it must stay open as long as the search.
@@ -131,7 +131,7 @@ def resume_search(
 
 
 def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
-    """Write the results of a run anew; return the report.
+    """Write the results of a run anew, and return the report.
 
     Raises:
         SearchError: If there is none.
@@ -140,7 +140,7 @@ def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
 
 
 def allowance_of(app: TaskWeaverApp, places: RunPlaces) -> tuple[int, float, int, float]:
-    """Return the most nodes, seconds, tokens and money of a run; 0 is no limit.
+    """Return the most nodes, seconds, tokens and money of a run. 0 is no limit.
 
     Raises:
         SearchError: If its configuration cannot be read.

@@ -218,7 +218,7 @@ def list_runs(project: Path | None) -> None:
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
-    """Return the columns of a run in the list; empty for one that has not begun."""
+    """Return the columns of a run in the list, empty for one that has not begun."""
     try:
         state = fold(read_log(places.log))
     except SearchError as error:

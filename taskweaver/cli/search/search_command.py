@@ -156,7 +156,7 @@ _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
 def run(project: Path | None, /, *, idea: str | None, resume: str | None, **options: Any) -> None:
-    """Search; IDEA is a Markdown file with the task and the way to measure it.
+    """Search with IDEA, a Markdown file with the task and the way to measure it.
 
     Ctrl-C stops it cleanly: finished work is kept, and --resume continues.
     """

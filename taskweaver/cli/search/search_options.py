@@ -123,7 +123,7 @@ class Bfts:
 
 
 def read_bfts(file: Path) -> Bfts:
-    """Read a ``bfts_config.yaml``; paths in it start at the current folder.
+    """Read a ``bfts_config.yaml``. Paths in it start at the current folder.
 
     Raises:
         SearchError: If it cannot be read.

@@ -163,7 +163,7 @@ class LiveView:
         self._hint = "Ctrl-C stops"
 
     def changed(self, state: RunState) -> None:
-        """Draw it."""
+        """Draw the tree."""
         rows = self._live.console.size.height - _MARGIN
         view = search_tree(snapshot(self._search, state), rows, self._hint)
         self._live.update(view, refresh=True)

@@ -41,7 +41,7 @@ _SPARE_BYTES = 1 << 20
 
 
 def locked(folder: Path, *, is_written: bool = True) -> IO[str]:
-    """Take the lock of a session; the system gives it back when this process ends.
+    """Take the lock of a session. The system gives it back when this process ends.
 
     With `is_written` the process is named in the file, which needs the right to write it.
 
@@ -84,7 +84,7 @@ def _opened(path: Path, *, is_written: bool) -> IO[str]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a process has a session open; nothing is written."""
+    """Return whether a process has a session open. Nothing is written."""
     if not (folder / LOCK_FILE).exists():
         return False
     try:
@@ -143,7 +143,7 @@ def require_plain_folder(folder: Path) -> None:
 
 
 def memory_source(folder: Path) -> Path:
-    """Return the memory file of a session; one that a repair put aside if that was cut off."""
+    """Return the memory file of a session, or the file that an unfinished repair put aside."""
     file = folder / MEMORY_FILE
     if not file.exists():
         kept = sorted(folder.glob(DAMAGED_FILES))
@@ -203,7 +203,7 @@ def readable_rounds(folder: Path) -> tuple[int, str]:
 
 
 def row_problem(table: str, row: Row) -> str:
-    """Return why a row cannot be part of a conversation; empty when it can."""
+    """Return why a row cannot be part of a conversation, empty when it can."""
     try:
         if table == "posts":
             require_texts(Post.from_dict(json.loads(str(row["body"]))))

@@ -107,7 +107,7 @@ class SessionFiles:
             raise
 
     def memory(self, branch: str, open_round: str = "") -> Memory:
-        """Return a branch's conversation as it was left; every write to it goes to disk.
+        """Return a branch's conversation as it was left. Every write to it goes to disk.
 
         `open_round` is the id of the round it goes on with, empty for none.
         """
@@ -120,7 +120,7 @@ class SessionFiles:
 
     @property
     def current(self) -> str:
-        """Name of the branch that is gone on with; the first where code replaced its folder."""
+        """Name of the current branch, or of the first where code replaced its folder."""
         try:
             name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
         except (OSError, ValueError):
@@ -213,7 +213,7 @@ class SessionFiles:
             raise SessionError(f"{name!r} {problem}.")
 
     def rename(self, branch: str, title: str) -> None:
-        """Give a branch a title, which is shown in place of its name; work on it goes on.
+        """Give a branch a title, which is shown in place of its name. Work on it goes on.
 
         Raises:
             SessionError: If there is no such branch, or the title is taken or malformed.
@@ -236,7 +236,7 @@ class SessionFiles:
         return self.store[parent].fork(name, at=at).id
 
     def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> Path:
-        """Copy the working files of a branch for one that is to be made; return their folder.
+        """Copy the working files of a branch for one that is to be made, and return their folder.
 
         Raises:
             SessionError: If they cannot be copied.
@@ -259,7 +259,7 @@ class SessionFiles:
             raise SessionError(f"{folder} cannot be opened: {error.strerror}") from error
 
     def add_branch(self, parent: str, name: str) -> None:
-        """Make a branch whose files are there; see `copy_files`."""
+        """Make a branch whose files are there (see `copy_files`)."""
         self.store[parent].fork(name)
 
     def remove_files(self, name: str) -> None:
@@ -270,7 +270,7 @@ class SessionFiles:
             own.remove(f"{BRANCHES_FOLDER}/{name}")
 
     def end_of(self, branch: str, number: int) -> int:
-        """Return the number in the memory of the end of a round; 0 is before the first.
+        """Return the number in the memory of the end of a round. 0 is before the first.
 
         Raises:
             SessionError: If there is no such round.
@@ -306,14 +306,14 @@ class SessionFiles:
             return differing_files(one, two)
 
     def close(self) -> None:
-        """Close the memory, and let others have the session; safe to call again."""
+        """Close the memory, and let others have the session. Safe to call again."""
         self.lists.close()
         self.store.close()
         self._lock.close()
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folders of a session; a link in the place of one is refused."""
+    """Make the folders of a session. A link in the place of one is refused."""
     with Folder.at(folder) as own:
         for name in (WORKING_FOLDER, BRANCHES_FOLDER, STAGING_FOLDER):
             if own.stat(name) is None:

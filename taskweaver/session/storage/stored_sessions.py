@@ -132,7 +132,7 @@ def _described(folder: Path) -> StoredSession | None:
 
 
 def _changed_at(*paths: Path) -> datetime:
-    """Return when the newest of some files was written; one that is gone does not count."""
+    """Return when the newest of some files was written. One that is gone does not count."""
     newest = 0.0
     for path in paths:
         with suppress(FileNotFoundError):
@@ -159,7 +159,7 @@ def require_own_memory(folder: Path) -> None:
 
 
 def stored_session(folder: Path) -> StoredSession | None:
-    """Return the session in a folder; None unless something was asked in it.
+    """Return the session in a folder, None unless something was asked in it.
 
     Raises:
         StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.

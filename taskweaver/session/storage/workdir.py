@@ -46,7 +46,7 @@ class AddedFile(TypedDict):
 
 
 def chosen_file(given: str | os.PathLike[str], root: Path | None = None) -> NamedFile:
-    """Return the file that a user of this machine gives by its path; `root` is as for `files_in`.
+    """Return the file that a user of this machine gives by its path. `root` is as for `files_in`.
 
     Raises:
         FileNotAdded: If there is none, or it cannot be used.
@@ -121,7 +121,7 @@ def _name(file: AddedFile) -> str:
 def files_in(
     folder: Path, root: Path | None = None, *, tables_only: bool = False
 ) -> Iterator[Path]:
-    """Yield the files directly in a folder; none of one that is not there.
+    """Yield the files directly in a folder, none of one that is not there.
 
     Links may not leave the project folder `root`; None allows any target. With `tables_only` they
     are the first `_MOST_TABLES` by name that have the suffix of a table and are not hidden.
@@ -204,7 +204,7 @@ class WorkingFiles:
     def _name_for(
         self, named: NamedFile, given: Mapping[str, AddedFile], new: Mapping[str, NamedFile]
     ) -> str:
-        """Return the name of the copy of a file; empty where its name means another file here."""
+        """Return the name of the copy of a file, empty where its name means another file here."""
         if named.is_bare:
             name = named.spelled if named.spelled in self._brought else named.source.name
             is_other = name in self._brought and self._brought[name][0].source != named.source
@@ -243,7 +243,7 @@ class WorkingFiles:
         return "changed" if copy_now == copy_then else "kept"
 
     def _stamp_here(self, name: str) -> Stamp | None:
-        """Return the stamp of a copy; None if there is none."""
+        """Return the stamp of a copy, None if there is none."""
         try:
             with Folder.at(self._cwd) as folder:
                 facts = folder.stat(name)

@@ -47,7 +47,7 @@ _NAMED = re.compile(r"built-in proposer\W+(?:is\s+)?`(?P<name>[a-z_]+)`", re.IGN
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Requirements of an idea; false when there are none.
+    """Requirements of an idea, false when there are none.
 
     Attributes:
         packages: Requirements as pip takes them, like ``scikit-learn>=1.5``.
@@ -280,7 +280,7 @@ class Other:
 
 
 def sections(prompt: str) -> dict[str, str]:
-    """Return the text below each heading of the first level; fenced text has no headings."""
+    """Return the text below each heading of the first level. Fenced text has no headings."""
     found: dict[str, list[str]] = {}
     heading, fence = "", ""
     for line in prompt.splitlines():
@@ -312,7 +312,7 @@ def others(digest: str) -> list[Other]:
 
 
 def number(text: str) -> float | None:
-    """Return the number a text begins with; None when it begins with none."""
+    """Return the number a text begins with, None when it begins with none."""
     try:
         return float(text.split()[0])
     except (ValueError, IndexError):
@@ -320,7 +320,7 @@ def number(text: str) -> float | None:
 
 
 def remembered(memory: str, key: str) -> Any:
-    """Return a core key of a rendered memory, as data; None when it is not there."""
+    """Return a core key of a rendered memory, as data, None when it is not there."""
     for match in _CORE.finditer(memory):
         if match["key"] == key:
             try:
@@ -474,7 +474,7 @@ _SPACES = {space.name: space for space in (TABULAR, STENCIL)}
 
 
 def model_for(idea: Idea) -> Model | None:
-    """Return the model that an idea names, as in ``Built-in proposer: `stencil```; or None."""
+    """Return the model that an idea names, as in ``Built-in proposer: `stencil```, or None."""
     space = _space_of(idea)
     return RuleProposer(space) if space is not None else None
 

@@ -40,7 +40,7 @@ _CHECK = (
 
 
 class BadReply(Exception):
-    """A reply that holds no decision; the message says why."""
+    """A reply that holds no decision. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class InstallerResult:
 
     @property
     def explanation(self) -> str:
-        """The message; of a failure, with the last failed command and its output."""
+        """The message. Of a failure, with the last failed command and its output."""
         failed = [step for step in self.steps if step.exit_code]
         if self.is_ok or not failed:
             return self.message
@@ -176,7 +176,7 @@ def _keep(step: InstallerStep, folder: Path) -> None:
 
 
 def _ending(steps: Sequence[InstallerStep]) -> tuple[Ending, str] | None:
-    """Return why the last step ends the installation; None where it goes on."""
+    """Return why the last step ends the installation, None where it goes on."""
     step, last = steps[-1], steps[-_MOST_REPEATED:]
     if not step.command and not step.done:
         return "empty_command", "There was no command, and it was not done."
@@ -246,7 +246,7 @@ def install(
     names = [match[0] for match in found if match]
 
     def check() -> str:
-        """Return the missing packages, in words; empty for none. Once: the plan may be wrong."""
+        """Return the missing packages, in words, empty for none. Once: the plan may be wrong."""
         wanted, names[:] = names[:], []
         missing = run(("python", "-c", _CHECK, *wanted)).tail.strip() if wanted else ""
         return f"the plan names packages that are not here: {missing}" if missing else ""

@@ -68,7 +68,7 @@ _KIND = (
 
 
 def collect_environment() -> dict[str, Fact]:
-    """Return facts about this machine; unknown ones are left out.
+    """Return facts about this machine. Unknown facts are left out.
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
     ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``huge_pages``, ``load``,
@@ -125,7 +125,7 @@ def compilers(there: frozenset[str], *, has_gpus: bool) -> tuple[str, ...]:
 
 
 def _versions(names: Iterable[str]) -> list[str]:
-    """Return each program with its version; a file of several names has the most telling one."""
+    """Return each program with its version. A file of several names has the most telling one."""
     by_file: dict[str, str] = {}
     for name in sorted(names, key=lambda name: (name in _ALIASES, len(name), name)):
         path = shutil.which(name)
@@ -137,7 +137,7 @@ def _versions(names: Iterable[str]) -> list[str]:
 
 @cache  # a program stays what it is while this one runs
 def _version_line(name: str) -> str:
-    """Return the line that says a program's version; nvcc has it below its name."""
+    """Return the line with a program's version, which nvcc prints below its name."""
     lines = next(filter(None, (_output(name, question) for question in _QUESTIONS)), [])
     return next((line for line in lines if "release" in line), next(iter(lines), ""))
 
@@ -154,7 +154,7 @@ def _packages() -> tuple[str, ...]:
 
 
 def _output(*command: str) -> list[str]:
-    """Return the lines a program prints; none when it is not there, fails or takes too long."""
+    """Return the lines that a program prints, empty for a missing, failing or slow program."""
     try:
         done = subprocess.run(
             command,
@@ -193,7 +193,7 @@ def _caches() -> list[str]:
 
 
 def _cpus_in(path: Path) -> int:
-    """Return the number of CPUs in a file with a list like ``0-3,8``; 0 where it is not known."""
+    """Return the number of CPUs in a file with a list like ``0-3,8``, or 0 where unknown."""
     try:
         ends = (part.partition("-") for part in path.read_text().strip().split(",") if part)
         return sum(int(last or first) - int(first) + 1 for first, _, last in ends)
@@ -259,7 +259,7 @@ def copy_rate() -> str:
 
 
 def gpus(dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[str, ...]:
-    """Return the GPUs that may be used, by UUID where it is known; none where there are none."""
+    """Return the GPUs that may be used, by UUID where known."""
     known = list(_known(dev, driver))
     named = os.environ.get(VISIBLE_GPUS)
     if named is None:
@@ -288,7 +288,7 @@ def devices_of(named: str, dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[Pa
 
 
 def _names(named: str) -> list[str]:
-    """Return the names in a list; -1 ends it."""
+    """Return the names in a list. -1 ends it."""
     names = (name.strip() for name in named.split(","))
     return [name for name in takewhile(lambda name: not name.startswith("-"), names) if name]
 

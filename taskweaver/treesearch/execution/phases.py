@@ -76,7 +76,7 @@ _COMMAND_CHARS = 2000
 
 
 def run_commands_with_logging(commands: Sequence[Command], log_path: Path) -> list[CommandResult]:
-    """Run commands in order, up to the first that fails; return the results of those started.
+    """Run commands in order, up to the first that fails, and return the results of those started.
 
     Each gets a block at the end of the log: ``$`` and the command, its output as it comes, byte for
     byte within its limit, and ``exit_code=``.
@@ -162,14 +162,14 @@ def named_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _pip_file() -> Path | None:
-    """Return the configuration file of pip that this user has; commands have another home."""
+    """Return the configuration file of pip that this user has. Commands have another home."""
     settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     files = (settings / "pip/pip.conf", Path.home() / ".pip/pip.conf")
     return next((file for file in files if file.is_file()), None)
 
 
 def run_job(job: Job) -> JobResult:
-    """Execute the phases of a job, up to the first that fails; their failures raise nothing.
+    """Execute the phases of a job, up to the first that fails. Their failures raise nothing.
 
     Raises:
         OSError: If the logs cannot be written.
@@ -198,7 +198,7 @@ def run_download_command(job: Job, command: CommandText) -> CommandResult:
 
 
 def prepare_workspace(job: Job) -> None:
-    """Make a node's folder, with its parent's files; one that is there stays as it is.
+    """Make a node's folder, with its parent's files. One that is there stays as it is.
 
     Files of a parent whose folder is gone are written anew, as far as they were proposed.
 
@@ -390,7 +390,7 @@ def _named(paths: Sequence[str]) -> str:
 
 
 def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
-    """Return states of files, which a write changes; None where there is none.
+    """Return states of files, which a write changes, None where there is none.
 
     Files a child takes over from its parent must not pass for its own output.
     """
@@ -407,7 +407,7 @@ def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
 
 
 def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
-    """Return a command of a phase, with its limits; only downloads have the network.
+    """Return a command of a phase, with its limits. Only downloads have the network.
 
     Only other commands have the GPUs of this process, a worker's own.
     """

@@ -56,7 +56,7 @@ _HUB_THERE = (
 
 
 def stage_resources(items: Sequence[Item], workspace: Path) -> list[Path]:
-    """Make the local items available in a node's folder, in place of old ones; return their paths.
+    """Make the local items available in a node's folder, and return the paths there.
 
     Raises:
         SearchError: If an item is missing, or its place is taken.
@@ -184,18 +184,18 @@ def _too_much(place: Path) -> SearchError:
 
 @dataclass(frozen=True, slots=True)
 class Materials:
-    """The resources of a run, which a file lists; without a file there are none."""
+    """The resources of a run, which a file lists. Without a file there are none."""
 
     file: Path | None = None
     items: tuple[Item, ...] = ()
     memory: BranchedMemory | None = None
 
     def text(self) -> str:
-        """Return the lines of prompts about them; empty for none."""
+        """Return the lines of prompts about them, empty for none."""
         return "\n".join(f"- {_line(item)}" for item in self.items)
 
     def prepared(self, job: Job, installs: Sequence[CommandText]) -> Job:
-        """Place the resources in a node's workspace; return the job that can read and fetch them.
+        """Place the resources in a node's workspace, and return a job that can read and fetch them.
 
         The download phase then goes on with the commands in `installs`.
 
@@ -222,7 +222,7 @@ class Materials:
 
 
 def read_materials(file: Path | None, memory: BranchedMemory | None = None) -> Materials:
-    """Return the resources a file lists; none without a file.
+    """Return the resources a file lists, none without a file.
 
     Raises:
         SearchError: If the file cannot be used.

@@ -32,7 +32,7 @@ _SHOWN_CHARS = 6000
 
 
 class BadResult(Exception):
-    """A result that is none, or says itself that it is not valid; its error is that of the node."""
+    """A result that is none, or says itself that it is not valid. Its error is that of the node."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(kind, message)
@@ -40,7 +40,7 @@ class BadResult(Exception):
 
 
 def read_result(workspace: Path) -> Mapping[str, Any] | None:
-    """Return ``metric`` (a number, or one per data set), ``valid`` and ``details``; None for none.
+    """Return ``metric`` (a number, or one per data set), ``valid`` and ``details``, None for none.
 
     Numbers may be NaN or infinite: whether they count is for the caller to judge.
 
@@ -60,7 +60,7 @@ def read_result(workspace: Path) -> Mapping[str, Any] | None:
 
 
 def checked_result(result: object, place: str) -> Mapping[str, Any]:
-    """Return a result, as `read_result`; `place` is where it stands, for messages.
+    """Return a result, as `read_result`. `place` is where it stands, for messages.
 
     Raises:
         BadResult: As `read_result`.
@@ -122,7 +122,7 @@ class Evaluator:
 
 
 def keep_evaluator(line: str, beside: Path, folder: Path) -> None:
-    """Copy the evaluator that an idea names into a folder of the run; a lone command is not copied.
+    """Copy the evaluator that an idea names into a folder of the run. A lone command is not copied.
 
     A file beside the idea is copied alone, one in a folder with all of that folder.
 

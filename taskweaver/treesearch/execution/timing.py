@@ -28,7 +28,7 @@ class MeasuringSlot:
     """
 
     def __init__(self, *, is_timed: bool) -> None:
-        """Create the slot of a run; where runs are not timed, all of them share the machine."""
+        """Create the slot of a run. Where runs are not timed, all of them share the machine."""
         self._is_timed = is_timed
         self._changed = threading.Condition()
         self._sharing = 0
@@ -40,7 +40,7 @@ class MeasuringSlot:
     def shared(
         self, is_given_up: GivenUp, give_way: Callable[[], object] | None = None
     ) -> Iterator[None]:
-        """Work beside others; wait while a timed run has the machine, or until given up.
+        """Work beside others. Wait while a timed run has the machine, or until given up.
 
         Spare work is given `give_way`, which ends it: it is called, in another thread, when a timed
         run waits.
@@ -61,7 +61,7 @@ class MeasuringSlot:
 
     @contextmanager
     def alone(self, is_given_up: GivenUp) -> Iterator[None]:
-        """Work with the machine alone, where runs are timed; wait for it, or until given up."""
+        """Work with the machine alone, where runs are timed. Wait for it, or until given up."""
         if not self._is_timed:
             with self.shared(is_given_up):
                 yield
@@ -92,13 +92,13 @@ class MeasuringSlots:
     """The measuring slots of a run, one for each host."""
 
     def __init__(self, *, is_timed: bool) -> None:
-        """Create the slots of a run; where runs are not timed, all of them share the machines."""
+        """Create the slots of a run. Where runs are not timed, all of them share the machines."""
         self.is_timed = is_timed
         self._lock = threading.RLock()  # a handler of a signal calls `wake` in the same thread
         self._slots: dict[str, MeasuringSlot] = {}
 
     def of(self, host: str) -> MeasuringSlot:
-        """Return the slot of a host; the empty name is that of the only one, or of any."""
+        """Return the slot of a host. The empty name is that of the only one, or of any."""
         with self._lock:
             return self._slots.setdefault(host, MeasuringSlot(is_timed=self.is_timed))
 
@@ -112,7 +112,7 @@ class MeasuringSlots:
 
 @contextmanager
 def host_turn(cut_off: threading.Event | None = None) -> Iterator[None]:
-    """Wait for the turn at this host, and keep it; it ends with the process at the latest.
+    """Wait for the turn at this host, and keep it. It ends with the process at the latest.
 
     Where `cut_off` is set, the wait ends without the turn.
 
@@ -132,7 +132,7 @@ def host_turn(cut_off: threading.Event | None = None) -> Iterator[None]:
 
 
 def check_host_turn() -> None:
-    """Check that the turn at this host can be had; raises as `host_turn`."""
+    """Check that the turn at this host can be had. Raises as `host_turn`."""
     os.close(_opened())
 
 
@@ -162,7 +162,7 @@ class HostLoad:
         self._foreign_s = _foreign_s()
 
     def cpus_of_others(self) -> float | None:
-        """Return how many CPUs others kept busy, on average; None where that is not known.
+        """Return how many CPUs others kept busy, on average, None where that is not known.
 
         Time that a hypervisor gave to other machines counts as theirs; the time of this process and
         of its children that have ended does not. Within a second nothing is known.

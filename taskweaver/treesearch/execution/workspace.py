@@ -31,7 +31,7 @@ _MOST_LISTED = 1000
 def apply_workspace_plan(
     workspace_root: Path, plan: WorkspacePlan, *, expected_root: str = ROOT
 ) -> list[Path]:
-    """Write the files of a plan, all of them or none; return them in its order.
+    """Write the files of a plan, all of them or none, and return them in its order.
 
     The plan may call the folder `expected_root`.
 
@@ -56,7 +56,7 @@ def apply_workspace_plan(
 
 
 def link_inside(workspace_root: Path, path: str, target: Path) -> None:
-    """Make a link at a path in a node's folder, never through another; a link there is replaced.
+    """Make a link at a path in a node's folder, never through another. A link there is replaced.
 
     Raises:
         PhasePlanError: If something else is there.
@@ -140,7 +140,7 @@ def _move(root: Folder, drafts: Folder, n: int, path: str, undo: ExitStack) -> N
 
 
 def take_over(parent: Path, workspace: Path) -> None:
-    """Copy a parent's files, all but those of its run, to a folder that is made; links stay links.
+    """Copy a parent's files, all but those of its run, to a folder that is made. Links stay links.
 
     Raises:
         SearchError: If there is more to copy, or it cannot be done; `workspace` is not made.
@@ -166,7 +166,7 @@ def take_over(parent: Path, workspace: Path) -> None:
 
 
 def list_files(workspace: Path, below: str = "") -> list[str]:
-    """Return the plain files `below` a folder of a workspace, sorted; the first thousand."""
+    """Return the plain files `below` a folder of a workspace, sorted, the first thousand."""
     prefix = f"{below}/" if below else ""
     try:
         with Folder.at(workspace) as root, root.folder(below) as folder:
@@ -176,7 +176,7 @@ def list_files(workspace: Path, below: str = "") -> list[str]:
 
 
 def read_inside(workspace: Path, path: str, max_bytes: int) -> bytes | None:
-    """Return the bytes of a plain file in a folder; None when there is none.
+    """Return the bytes of a plain file in a folder, None when there is none.
 
     No part of its path may be a link.
 

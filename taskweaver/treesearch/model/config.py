@@ -18,7 +18,7 @@ _PHASE0 = {"true": "node", "false": "off"}
 
 
 class SearchConfig(ModuleConfig):
-    """Keys under ``search.``; docs/configuration.md describes each.
+    """Keys under ``search.``, described in docs/configuration.md.
 
     Attributes:
         folder: Where runs are kept.

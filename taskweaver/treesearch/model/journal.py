@@ -30,7 +30,7 @@ VERSION = 3
 
 
 class NodeTree:
-    """Nodes by id, in order. One thread adds nodes and replaces them; any may read."""
+    """Nodes by id, in order. One thread adds nodes and replaces them. Any may read."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -40,7 +40,7 @@ class NodeTree:
         self._files: dict[str, Mapping[str, str]] = {}
 
     def drop(self, node_id: str) -> None:
-        """Forget a node that did not finish; its number is free again."""
+        """Forget a node that did not finish. Its number is free again."""
         node = self._nodes.pop(node_id)
         self._files.pop(node_id, None)
         self._proposed.pop(node_id, None)
@@ -65,7 +65,7 @@ class NodeTree:
         self._proposed[node.id] = node
 
     def as_proposed(self, node: Node) -> Node:
-        """Return the newest state of a node; while it runs, with its name and plan by now.
+        """Return the newest state of a node. While it runs, with its name and plan by now.
 
         One that was dropped meanwhile is returned as it is.
         """
@@ -110,7 +110,7 @@ class NodeTree:
 
     @property
     def good(self) -> list[Node]:
-        """The nodes that ran, and measured something; those of seed evaluations too."""
+        """The nodes that ran, and measured something, those of seed evaluations too."""
         return [node for node in self.nodes if node.is_good]
 
     @property
@@ -132,7 +132,7 @@ class NodeTree:
         return found
 
     def of_stage(self, stage: int) -> list[Node]:
-        """Return the nodes of a stage, in order; seed evaluations are not counted."""
+        """Return the nodes of a stage, in order. Seed evaluations are not counted."""
         return [
             node for node in self.nodes if node.stage == stage and node.kind is not NodeKind.SEED
         ]
@@ -191,7 +191,7 @@ class NodeTree:
 
 
 def ended(node: Node | None) -> float:
-    """Return when a node ended; never, for none."""
+    """Return when a node ended, infinity for None."""
     return math.inf if node is None else (node.finished_at or 0.0)
 
 
@@ -228,7 +228,7 @@ class Judgement:
 
 
 class Journal(NodeTree):
-    """The nodes of a run. One thread adds them and replaces them by their next state; any may read.
+    """The nodes of a run. One thread adds them and replaces them by their next state. Any may read.
 
     Attributes:
         objective: The metric the run optimises.
@@ -248,7 +248,7 @@ class Journal(NodeTree):
             self.put(node)
 
     def drop(self, node_id: str) -> None:
-        """Forget a node that did not finish; its number is free again."""
+        """Forget a node that did not finish. Its number is free again."""
         super().drop(node_id)
         self._ranks.pop(node_id, None)
         self._figures.pop(node_id, None)
@@ -272,7 +272,7 @@ class Journal(NodeTree):
         self._figures[node_id] = metric
 
     def figure(self, node_id: str) -> float | None:
-        """Return the figure of a node that runs still, which may be found wrong; None for none."""
+        """Return the figure of a node that runs still, which may be found wrong, None for none."""
         metric = self._figures.get(node_id)
         return metric.value if metric else None
 
@@ -281,7 +281,7 @@ class Journal(NodeTree):
 
     @property
     def noise(self) -> MeasurementNoise | None:
-        """Noise of the run's measurements; None while no program was measured repeatedly."""
+        """Noise of the run's measurements, None while no program was measured repeatedly."""
         return self._noise.noise
 
     def samples(self, node_id: str) -> Samples:
@@ -289,7 +289,7 @@ class Journal(NodeTree):
         return _sampled(self._runs(node_id), self.noise)
 
     def repeated_samples(self, node_id: str) -> Samples | None:
-        """Return the repeated measurements of a node without its own; None without any tried."""
+        """Return the repeated measurements of a node without its own, None without any tried."""
         runs = self.repetitions(node_id)
         return _sampled(runs, self.noise) if runs else None
 
@@ -303,7 +303,7 @@ class Journal(NodeTree):
         return noise is not None and noise.single > 0 and self.samples(node_id).n == 1
 
     def rank(self, node_id: str) -> float:
-        """Return a number that is higher for a better node; see `Objective.rank`.
+        """Return a number that is higher for a better node (see `Objective.rank`).
 
         Of a node that was repeated with other seeds it is the mean: one lucky seed is not better.
         Effects of seeds are taken out, so that nodes of different seeds compare. It is the least
@@ -368,7 +368,7 @@ class Journal(NodeTree):
         return next((node for node in drafts if node.is_good), None)
 
     def confirmed(self, node: Node | None) -> Difference | None:
-        """Return the gain of a node over the baseline on fresh seeds; None where there are none."""
+        """Return the gain of a node over the baseline on fresh seeds, None where there are none."""
         base = self.baseline
         if node is None or base is None:
             return None
@@ -376,7 +376,7 @@ class Journal(NodeTree):
         return difference(self.objective, *pair)
 
     def best_until(self, stage: int) -> Node | None:
-        """Return the best node of a stage and those before it; see `best`."""
+        """Return the best node of a stage and those before it (see `best`)."""
         return self.best(self.until(stage))
 
     def leaders(self, count: int, among: Sequence[Node] | None = None) -> list[Node]:
@@ -423,7 +423,7 @@ class Journal(NodeTree):
         return tuple(metric.values) if metric else ()
 
     def comparable(self, metric: Measurement) -> tuple[Measurement, str]:
-        """Return the compared part of a measurement, and why it is not comparable; empty if it is.
+        """Return the compared part of a measurement, and why it is not comparable, empty if it is.
 
         A mean over other data sets than those of the run is no better and no worse: leaving the
         hard one out would win.

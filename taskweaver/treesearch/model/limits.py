@@ -23,7 +23,7 @@ class BudgetSpent(SearchError):
 
 @dataclass(slots=True)
 class Budget:
-    """Keeps a run within its limits; 0 is no limit. It may be asked from any thread.
+    """Keeps a run within its limits. 0 is no limit. It may be asked from any thread.
 
     Attributes:
         steps: Most nodes, seed evaluations not counted.
@@ -61,7 +61,7 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left, 0 when its time is over; endless without a limit."""
+        """Seconds that are left, 0 when its time is over, endless without a limit."""
         return max(0.0, self.seconds - self.elapsed_s) if self.seconds else float("inf")
 
     @property
@@ -107,7 +107,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class PhaseLimits:
-    """Limits of the phases of a node; 0 sets no limit.
+    """Limits of the phases of a node. 0 sets no limit.
 
     Attributes:
         download_s: Longest time of a download command.
@@ -124,7 +124,7 @@ class PhaseLimits:
 
 @dataclass(frozen=True, slots=True)
 class RoleModels:
-    """Models of a search by their work, as aliases of ``ext_llms``; empty for the main model.
+    """Models of a search by their work, as aliases of ``ext_llms``, empty for the main model.
 
     Attributes:
         code: Plans, attempts, commands and programs that draw plots.

@@ -33,7 +33,7 @@ _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)(?
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The metric a run optimises; fixed when it starts.
+    """The metric that a run optimises, fixed at its start.
 
     Attributes:
         name: Name of the metric.
@@ -47,7 +47,7 @@ class Objective:
 
     @property
     def is_timed(self) -> bool:
-        """Whether it is a time or a rate: it depends on the load of the machine."""
+        """Whether the metric is a time or a rate: it depends on the load of the machine."""
         if _TIMED_UNIT.fullmatch(self.unit.strip()):
             return True
         return bool(_TIMED_NAME.search(self.name)) and not _NO_TIME.search(self.name)
@@ -63,7 +63,7 @@ class Objective:
         return self.rank(one) > self.rank(other)
 
     def rank(self, measurement: Measurement | None) -> float:
-        """Return a number that is higher for a better value; a missing one is the worst.
+        """Return a number that is higher for a better value. A missing value is the worst.
 
         A total order: neither NaN nor a value beyond `LARGEST` ever counts as a result.
         """
@@ -87,14 +87,14 @@ class Measurement:
 
     @property
     def value(self) -> float | None:
-        """The mean over the data sets; None when there is none, or one of them does not count."""
+        """The mean over the data sets, None unless each value counts."""
         numbers = [float(value) for value in self.values.values()]
         if not numbers or not all(abs(number) <= LARGEST for number in numbers):  # nor NaN
             return None
         return math.fsum(numbers) / len(numbers)
 
     def over(self, datasets: Collection[str]) -> Measurement:
-        """Return it with the values of some data sets alone; those of others become details."""
+        """Return the measurement of some data sets alone. Further values become details."""
         further = {name: value for name, value in self.values.items() if name not in datasets}
         if not further:
             return self
@@ -102,7 +102,7 @@ class Measurement:
         return Measurement(values, {**self.details, "further data sets": further})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the measurement as plain data."""
         return {"values": dict(self.values), "details": dict(self.details)}
 
     @classmethod
@@ -206,7 +206,7 @@ class NodeError:
 
     @property
     def gist(self) -> str:
-        """The last line with the name of an exception; the whole message if there is none.
+        """The last line with the name of an exception, the whole message if there is none.
 
         Of a failed command it begins with the last line that was printed before the traceback.
         """
@@ -332,17 +332,17 @@ class Node:
 
     @property
     def is_good(self) -> bool:
-        """Whether it ran, and measured something."""
+        """Whether the node ran, and measured something."""
         return self.status is NodeStatus.OK
 
     @property
     def repeats(self) -> str:
-        """Id of the node whose program it measures again; empty for none."""
+        """Id of the node whose program it measures again, empty for none."""
         return (self.parent or "") if self.kind is NodeKind.SEED else self.same_as
 
     @property
     def has_failed(self) -> bool:
-        """Whether it can be repaired."""
+        """Whether the node can be repaired."""
         return self.status in FAILED
 
     @property
@@ -356,7 +356,7 @@ class Node:
         return replace(self, status=status, error=error)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the node as plain data."""
         return {
             **{entry.name: getattr(self, entry.name) for entry in fields(self)},
             "phases": tuple(map(asdict, self.phases)),
@@ -369,7 +369,7 @@ class Node:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the node of plain data; fields of later versions are left out.
+        """Return the node of plain data. Fields of later versions are left out.
 
         Raises:
             KeyError, TypeError, ValueError: If it is no node.

@@ -54,7 +54,7 @@ class PlannedFile:
 
     @property
     def data(self) -> bytes:
-        """Its bytes."""
+        """Bytes of the file."""
         return self.content.encode(self.encoding)
 
 
@@ -94,7 +94,7 @@ class BuildPlan:
     output: str = ""
 
     def filled(self, command: CommandText) -> CommandText:
-        """Return a command with its placeholders filled in; all other braces stay.
+        """Return a command with its placeholders filled in. All other braces stay.
 
         In a text, values are quoted for the shell. A word that is nothing but ``{cflags}`` or
         ``{ldflags}`` becomes as many words as there are options.
@@ -142,7 +142,7 @@ class PhasePlan:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``phase_artifacts``."""
+        """Return the plan as plain data, the form of ``phase_artifacts``."""
         build = self.build
         sections: dict[str, dict[str, Any]] = {
             "download": {"commands": _plain(self.download)},
@@ -255,7 +255,7 @@ def _section(name: str, value: object) -> Mapping[str, Any]:
 
 
 def _first_word(commands: Sequence[CommandText]) -> str:
-    """Return the program of the first command; empty for none."""
+    """Return the program of the first command, empty for none."""
     first = commands[0] if commands else ""
     words = first.split() if isinstance(first, str) else first
     return words[0] if words else ""
@@ -267,7 +267,7 @@ def _build(
     programs: Collection[str],
     first: str,
 ) -> BuildPlan:
-    """Return a build plan; where it names no compiler, that is the `first` program if it is one."""
+    """Return a build plan. Where it names no compiler, that is the `first` program if it is one."""
     place = "compile.build_plan"
     given = checks.text(f"{place}.language", data.get("language")).strip().lower()
     language = _ALIASES.get(given, given)

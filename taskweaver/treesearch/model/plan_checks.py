@@ -41,7 +41,7 @@ def refuse_mask(place: str, data: object) -> None:
 
 
 def section(place: str, value: object) -> Mapping[str, Any]:
-    """Return a part of a plan; a missing one is empty.
+    """Return a part of a plan. A missing part is empty.
 
     Raises:
         PhasePlanError: If it is no mapping.
@@ -51,7 +51,7 @@ def section(place: str, value: object) -> Mapping[str, Any]:
 
 
 def items(place: str, value: object) -> list[Any]:
-    """Return a list; a missing one is empty.
+    """Return a list. A missing list is empty.
 
     Raises:
         PhasePlanError: If it is no list.
@@ -60,7 +60,7 @@ def items(place: str, value: object) -> list[Any]:
 
 
 def text(place: str, value: object) -> str:
-    """Return text without NUL that UTF-8 can hold; a missing one is empty.
+    """Return text without NUL that UTF-8 can hold. A missing text is empty.
 
     Raises:
         PhasePlanError: If it is none.
@@ -118,7 +118,7 @@ def inner_path(place: str, value: object) -> str:
 
 
 def path_below_root(place: str, value: object) -> str:
-    """Return a path that may begin with `ROOT`, relative to it; a missing one is ``.``.
+    """Return a path that may begin with `ROOT`, relative to `ROOT`. A missing path is ``.``.
 
     Raises:
         PhasePlanError: If it leads elsewhere.
@@ -142,7 +142,7 @@ def file_path(place: str, value: object) -> str:
 
 
 def mode(place: str, value: object) -> int:
-    """Return the mode of a file, from octal digits; 0644 for a missing one.
+    """Return the mode of a file, from octal digits, 0644 for a missing mode.
 
     Raises:
         PhasePlanError: If it is none, or gives more than reading, writing and running.
@@ -159,7 +159,7 @@ def mode(place: str, value: object) -> int:
 
 
 def encoding(place: str, value: object) -> str:
-    """Return the name of an encoding; UTF-8 for a missing one.
+    """Return the name of an encoding, UTF-8 for a missing name.
 
     Raises:
         PhasePlanError: If it is none of `ENCODINGS`.

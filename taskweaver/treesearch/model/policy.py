@@ -170,7 +170,7 @@ Policy = Callable[[StageView, Random], NodeChoice | None]
 
 
 def best_first(rules: SearchRules, view: StageView, random: Random) -> NodeChoice | None:
-    """Choose drafts first; then, by chance, repair a failed leaf, else grow the best node.
+    """Choose drafts first. Then, by chance, repair a failed leaf, else grow the best node.
 
     The best node is the one with the best estimate, see `estimates`: of noisy measurements the
     highest is the luckiest. Where no noise was measured, that is the best by metric.
@@ -189,7 +189,7 @@ def best_first(rules: SearchRules, view: StageView, random: Random) -> NodeChoic
 
 
 def best_estimated(journal: Journal, nodes: Sequence[Node]) -> Node | None:
-    """Return the node with the best estimate, the first of equals; None if none measured.
+    """Return the node with the best estimate, the first of equals, None if none measured.
 
     A node that a judgement passed over is left out, unless there is no other.
     """
@@ -201,7 +201,7 @@ def best_estimated(journal: Journal, nodes: Sequence[Node]) -> Node | None:
 
 
 def _replacement(view: StageView) -> NodeChoice | None:
-    """Return a draft when nothing is left to repair or to grow; None while attempts run."""
+    """Return a draft when nothing is left to repair or to grow, None while attempts run."""
     is_waiting = any(node.status is NodeStatus.RUNNING for node in view.nodes)
     return None if is_waiting else NodeChoice(NodeKind.DRAFT)
 
@@ -259,7 +259,7 @@ def good_nodes(view: StageView) -> list[Node]:
 
 
 def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
-    """Return failed nodes without a child; one that proposed nothing has nothing to repair."""
+    """Return failed nodes without a child. One that proposed nothing has nothing to repair."""
     return [
         node
         for node in view.nodes

@@ -71,7 +71,7 @@ class RunPlaces:
 
 
 def remove(path: Path) -> None:
-    """Remove an entry with everything below it; of a link, the link.
+    """Remove an entry with everything below it. Of a link, the link.
 
     Raises:
         SearchError: If that cannot be done.

@@ -25,7 +25,7 @@ _SEAL = "seal"
 
 
 def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
-    """Make the folder of a run, with its idea; without a name it has one of time and title.
+    """Make the folder of a run, with its idea. Without a name it has one of time and title.
 
     Raises:
         SearchError: If there is one of this name, or it cannot be made.
@@ -54,7 +54,7 @@ def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
 
 
 def place_memory(places: RunPlaces, file: Path) -> None:
-    """Place a new run's memory in a file elsewhere; a link in the run's folder leads to it.
+    """Place a new run's memory in a file elsewhere. A link in the run's folder leads to it.
 
     Raises:
         SearchError: If the file exists already, or cannot be made.

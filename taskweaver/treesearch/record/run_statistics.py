@@ -19,7 +19,7 @@ _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of a limited quantity; a limit of 0 is none."""
+    """Use of a limited quantity. A limit of 0 is none."""
 
     used: float = 0.0
     limit: float = 0.0
@@ -104,12 +104,12 @@ class Effect:
 
     @property
     def gain(self) -> float | None:
-        """Gain over the base, in the unit of the metric; below 0 for a worse one."""
+        """Gain over the base, in the unit of the metric, below 0 for a worse one."""
         return self.difference.gain if self.difference else None
 
 
 def gain(journal: Journal, after: Node | None, before: Node | None) -> Difference | None:
-    """Return how much better one node is than another; None when one of them has no value.
+    """Return how much better one node is than another, None when one of them has no value.
 
     A program that was proposed again is no better than itself.
     """
@@ -149,7 +149,7 @@ def gained(journal: Journal, found: Difference | None, base: Node | None) -> str
 
 
 def measured_ancestor(journal: Journal, node: Node) -> Node | None:
-    """Return the nearest of the nodes that a node was made from which has a value; or None."""
+    """Return the nearest of the nodes that a node was made from which has a value, or None."""
     before = node.parent
     while before is not None and before in journal:
         if journal[before].value is not None:
@@ -222,7 +222,7 @@ def confirmation(journal: Journal) -> str:
 
 
 def _beside(journal: Journal) -> str:
-    """Return beside how many timed runs other processes worked, as a sentence; empty for none."""
+    """Return beside how many timed runs other processes worked, as a sentence, empty for none."""
     details = [node.metric.details.get(USED_BY_OTHERS) for node in journal.good if node.metric]
     used = [value for value in details if isinstance(value, int | float)]
     if not used:
@@ -235,7 +235,7 @@ def _beside(journal: Journal) -> str:
 
 
 def _rivals(journal: Journal, best: Node) -> str:
-    """Return which other nodes may be as good as the best, in a sentence; empty for none."""
+    """Return which other nodes may be as good as the best, in a sentence, empty for none."""
     said = ""
     if journal.is_candidate(best.id):
         said = f"{best.id} was measured once: it may have been lucky."
@@ -280,7 +280,7 @@ def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
 
 
 def reached(journal: Journal, node: Node) -> str:
-    """Return the measurement of a node as text; of a repeated one mean, standard error, number."""
+    """Return the measurement of a node as text. Of a repeated one mean, standard error, number."""
     samples = journal.samples(node.id)
     if node.value is None or samples.n < 2:
         return journal.objective.text(node.value)
@@ -288,7 +288,7 @@ def reached(journal: Journal, node: Node) -> str:
 
 
 def outcome(journal: Journal, node: Node) -> str:
-    """Return what `reached` does; of a node that failed, its status and repair."""
+    """Return the measurement as `reached` does, or status and repair of a failed node."""
     if node.is_good:
         return reached(journal, node)
     repair = next((child.id for child in journal.children(node.id) if child.is_good), "")
@@ -342,7 +342,7 @@ def missing_modules(journal: Journal) -> list[str]:
 
 
 def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:
-    """Return nodes in order, each with the best value so far; repetitions are left out."""
+    """Return nodes in order, each with the best value so far. Repetitions are left out."""
     best: Node | None = None
     found: list[tuple[Node, float | None]] = []
     for node in nodes:
@@ -356,7 +356,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
-    """Return the cost of all nodes together; money is known when any of it is."""
+    """Return the cost of all nodes together. Money is known when any amount is."""
     return sum((node.cost for node in nodes), Cost())
 
 

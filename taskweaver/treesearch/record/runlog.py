@@ -29,7 +29,7 @@ class RunLog:
     """A run's log, open for writing by one process. Close it."""
 
     def __init__(self, path: Path) -> None:
-        """Open it; it is made when it is not there.
+        """Open the log, or make a new one.
 
         Raises:
             RunInUse: If another process has it open.
@@ -64,7 +64,7 @@ class RunLog:
         return _entries(self._path, data[:whole])
 
     def add(self, kind: str, **data: Any) -> Mapping[str, Any]:
-        """Add an entry, and return it as it will be read; it is on disk when this returns.
+        """Add an entry, and return it as it will be read. It is on disk when this returns.
 
         Raises:
             SearchError: If it cannot be written; nothing of it is then in the file.
@@ -72,7 +72,7 @@ class RunLog:
         return self._write(kind, data, is_synced=True)
 
     def note(self, kind: str, **data: Any) -> None:
-        """Add an entry that outlives the process; if the machine goes down, the last may be lost.
+        """Add an entry that outlives the process. If the machine goes down, the last may be lost.
 
         It is on disk at the latest with the next that is added.
 
@@ -114,7 +114,7 @@ class RunLog:
             self._file = os.fdopen(handle, "a+b")
 
     def close(self) -> None:
-        """Close the log and release its lock; safe to call again."""
+        """Close the log and release its lock. Safe to call again."""
         self._file.close()
 
     def __enter__(self) -> Self:
@@ -122,7 +122,7 @@ class RunLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the log."""
         self.close()
 
 
@@ -213,7 +213,7 @@ class RunState:
 
 
 def fold(entries: Iterable[Mapping[str, Any]], *, keeps_running: bool = False) -> RunState | None:
-    """Return the state that a log describes; None for an empty one.
+    """Return the state that a log describes, None for an empty one.
 
     Args:
         entries: The entries of the log.

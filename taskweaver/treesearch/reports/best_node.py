@@ -38,7 +38,7 @@ _RAW_WORKING, _, _ = RESULT_FILE.partition("/")
 
 
 def idea_text(run_dir: Path) -> str:
-    """Return the idea of a run, cut where it is long; empty without one."""
+    """Return the idea of a run, cut where it is long, empty without one."""
     path = RunPlaces(run_dir).idea
     if not path.is_file():
         return ""
@@ -47,7 +47,7 @@ def idea_text(run_dir: Path) -> str:
 
 
 def evaluator_of(run_dir: Path) -> Evaluator | None:
-    """Return the evaluator of a run; None where attempts measured themselves."""
+    """Return the evaluator of a run, None where attempts measured themselves."""
     line = parse_idea(idea_text(run_dir)).evaluation
     return kept_evaluator(line, RunPlaces(run_dir).evaluator) if line else None
 
@@ -89,7 +89,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _phases(node: Node, evaluator: Evaluator | None) -> Iterator[str]:
-    """Yield the lines that compile, run and measure; each command in a shell of its own."""
+    """Yield the lines that compile, run and measure. Each command in a shell of its own."""
     values = run_variables(node.seed, f"$PWD/{PACKAGES}")
     yield f"cd {_WORKSPACE} || exit"
     yield "export " + " ".join(f'{name}="{value}"' for name, value in values.items())
@@ -161,7 +161,7 @@ def write_best(journal: Journal, run_dir: Path) -> Path | None:
 
 
 def _copy(source: Path, target: Path) -> list[str]:
-    """Copy a folder; return the paths that were left out."""
+    """Copy a folder, and return the paths that were left out."""
     left_out: list[str] = []
     target.mkdir(parents=True)
     with Folder.at(source) as workspace, Folder.at(target) as copy:
@@ -172,7 +172,7 @@ def _copy(source: Path, target: Path) -> list[str]:
 
 
 def _copy_entry(workspace: Folder, copy: Folder, path: str, facts: os.stat_result) -> bool:
-    """Copy a file, or a link to an entry inside; return whether it is wanted."""
+    """Copy a file, or a link to an entry inside, and return whether it is wanted."""
     copy.make_folders(PurePosixPath(path).parent)
     if stat.S_ISLNK(facts.st_mode):
         target = workspace.link_target(path)
@@ -205,7 +205,7 @@ def _write_proposed(files: Mapping[str, str], target: Path) -> None:
 
 
 def _replace(draft: Path, target: Path) -> None:
-    """Replace a folder by another; the old one is removed afterwards."""
+    """Replace a folder by another. The old one is removed afterwards."""
     if not target.exists():
         draft.replace(target)
         return

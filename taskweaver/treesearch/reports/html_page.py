@@ -38,7 +38,7 @@ _FACTS = (
 def write_page(
     journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
 ) -> Path:
-    """Write the page of a run, ``tree.html``, with its memory if it has one; return its path.
+    """Write the page of a run, ``tree.html``, with its memory if it has one, and return its path.
 
     Raises:
         OSError: If it cannot be written.
@@ -86,7 +86,7 @@ def _data(
 
 
 class _Shown:
-    """Nodes as the page shows them; texts are cut, and plots are pictures while there is room."""
+    """Nodes as the page shows them. Texts are cut, and plots are pictures while there is room."""
 
     def __init__(
         self, journal: Journal, places: RunPlaces, store: BranchedMemory | None, chars: int

@@ -48,7 +48,7 @@ def block(text: str, limit_chars: int, language: str = "text") -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are Markdown already; columns of numbers end with ``:``."""
+    """Return a table of cells that are Markdown already. Columns of numbers end with ``:``."""
     names = [name.rstrip(":") for name in header]
     rule = ["---:" if name.endswith(":") else "---" for name in header]
     lines = [names, rule, *rows]

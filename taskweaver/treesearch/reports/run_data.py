@@ -93,7 +93,7 @@ def pick(facts: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def gain_over(journal: Journal, node: Node, base: Node | None) -> str:
-    """Return how much better a node is than another; of repeated nodes, their means are compared.
+    """Return how much better a node is than another. Of repeated nodes, their means are compared.
 
     Returns:
         The gain in the objective's unit with its standard error, and in per cent; empty where one
@@ -131,7 +131,7 @@ def _changed(node: Node, diffs: Mapping[str, str]) -> str:
 
 
 def _parameters(journal: Journal, node: Node) -> dict[str, str]:
-    """Return the parameters the names of a node and its ancestors set; the nearest one holds."""
+    """Return the parameters the names of a node and its ancestors set. The nearest name holds."""
     found: dict[str, str] = {}
     for step in journal.path(node.id):
         name, sign, value = step.name.partition("=")
@@ -303,7 +303,7 @@ def _key_numbers(
 
 
 def costs(journal: Journal, beside: Cost) -> dict[str, Any]:
-    """Return the costs of model calls and runs, by stage and by kind; times in seconds.
+    """Return the costs of model calls and runs, by stage and by kind, times in seconds.
 
     The consumption `beside` the nodes is in the total.
     """
@@ -339,7 +339,7 @@ def _account(nodes: list[Node]) -> dict[str, Any]:
 
 
 def read_phase_logs(places: NodePlaces, most_bytes: int) -> dict[str, str]:
-    """Return the logs of a node by phase, their beginnings; its workspace has another name there.
+    """Return the logs of a node by phase, their beginnings. Its workspace has another name there.
 
     Raises:
         OSError: If one cannot be read.

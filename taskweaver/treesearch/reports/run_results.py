@@ -23,7 +23,7 @@ from taskweaver.treesearch.reports.run_data import paper_index, write_outputs
 def write_results(
     places: RunPlaces, state: RunState, budget: Budget, store: BranchedMemory | None
 ) -> Path:
-    """Write all results of a run, with its memory if it has one; return the report.
+    """Write all results of a run, with its memory if it has one, and return the report.
 
     Raises:
         OSError: If it cannot be written.
@@ -44,7 +44,7 @@ def write_results(
 
 
 def results_of(places: RunPlaces, config: SearchConfig) -> Path:
-    """Write the results of a run that no process works on; return the report.
+    """Write the results of a run that no process works on, and return the report.
 
     Raises:
         SearchError: If there is no run.

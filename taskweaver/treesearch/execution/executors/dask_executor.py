@@ -132,7 +132,7 @@ class Roster:
     def _ask(
         self, addresses: list[str], function: Callable[..., Any], *args: Any
     ) -> dict[str, Any]:
-        """Run a function on workers; return results and, of those that fail, errors."""
+        """Run a function on workers, and return results and, of those that fail, errors."""
         if not addresses:
             return {}
         try:
@@ -191,7 +191,7 @@ class _Client(Client):
     """
 
     def start(self, **kwargs: Any) -> None:
-        """Connect; see `Client`."""
+        """Connect (see `Client`)."""
         try:
             super().start(**kwargs)
         except BaseException:
@@ -288,13 +288,13 @@ class DaskExecutor:
         return self._facts
 
     def host_of(self, group: str) -> str:
-        """Return the host of a group; empty while none of its jobs has ended."""
+        """Return the host of a group, empty while none of its jobs has ended."""
         return self._hosts.get(group, "")
 
     def submit(
         self, call: JobCall[T], deadline_s: float, resources: Resources = NO_RESOURCES
     ) -> Future[T]:
-        """Run a job on a worker; see `JobExecutor.submit`.
+        """Run a job on a worker (see `JobExecutor.submit`).
 
         Raises:
             RuntimeError: If the executor is closed.
@@ -379,7 +379,7 @@ class DaskExecutor:
     def _watched(
         self, future: WorkerFuture, task: Any, job: HostedJob, addresses: list[str]
     ) -> HostedReply | None:
-        """Wait for a task; return None when its workers are gone before one began it."""
+        """Wait for a task, and return None when its workers are gone before one began it."""
         is_done = threading.Event()
         task.add_done_callback(lambda _: is_done.set())
         while not is_done.wait(_WATCH_S):
@@ -422,7 +422,7 @@ class DaskExecutor:
         return WorkerLost(f"Dask could not run the job: {error!r:.500}.")
 
     def close(self) -> None:
-        """Cancel the open jobs and leave the scheduler; safe to call again."""
+        """Cancel the open jobs and leave the scheduler. Safe to call again."""
         with self._lock:
             is_first, self._is_closed = not self._is_closed, True
             jobs = list(self._open)

@@ -139,7 +139,7 @@ def run_hosted(job: HostedJob) -> HostedReply:
 
 
 def _begin(job: HostedJob, where: str) -> None:
-    """Claim a job; a second start means that the worker of the first one died."""
+    """Claim a job. A second start means that the worker of the first one died."""
     try:
         with job.marker.open("x", encoding="utf-8") as file:
             file.write(where)
@@ -180,7 +180,7 @@ async def leave(run: str, dask_worker: Worker) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HostedFacts:
-    """Facts about a Dask worker; its own GPUs are None until they are assigned."""
+    """Facts about a Dask worker. Its own GPUs are None until they are assigned."""
 
     facts: WorkerFacts
     threads: int

@@ -45,7 +45,7 @@ class LocalExecutor:
         deadline_s: float,
         resources: Resources = NO_RESOURCES,
     ) -> Future[T]:
-        """Run a job in a process; see `JobExecutor.submit`.
+        """Run a job in a process (see `JobExecutor.submit`).
 
         Raises:
             RuntimeError: If the executor is closed.
@@ -63,7 +63,7 @@ class LocalExecutor:
         return probe_machine(self._sandbox)
 
     def close(self) -> None:
-        """Cancel the open jobs and end the processes; safe to call again."""
+        """Cancel the open jobs and end the processes. Safe to call again."""
         self._pool.shutdown(cancel_futures=True)
 
 

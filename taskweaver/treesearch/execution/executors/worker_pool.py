@@ -58,7 +58,7 @@ class WorkerFuture(Future[Any]):
         return self.has_begun and not self.done()
 
     def settle(self, reply: WorkerReply) -> None:
-        """End as the job did, unless the future was cancelled; the job has ended."""
+        """End as the job did, unless the future was cancelled. The job has ended."""
         if not self.set_running_or_notify_cancel():
             return
         if reply.error is None:
@@ -104,7 +104,7 @@ class WorkerPool(Executor):
     def __init__(
         self, count: int, gpus: Sequence[str] = (), *, idle_s: float | None = None
     ) -> None:
-        """Make a slot for each of `count` jobs at a time; processes start when they are needed.
+        """Make a slot for each of `count` jobs at a time. Processes start when they are needed.
 
         Slots get the GPUs round robin, as `VISIBLE_GPUS`. A process without a job for `idle_s`
         ends; None keeps it.
@@ -137,7 +137,7 @@ class WorkerPool(Executor):
     def submit(  # type: ignore[override]  # keywords are those of the pool
         self, fn: Callable[..., T], /, *args: Any, deadline_s: float = 0.0, is_alone: bool = False
     ) -> Future[T]:
-        """Run a function in a worker that is lost after a deadline from its start on; 0 is no end.
+        """Run a function in a worker that is lost after a deadline from its start on. 0 is no end.
 
         One that `is_alone` has the turn at this host, see `host_turn`; its deadline counts from
         that.
@@ -156,7 +156,7 @@ class WorkerPool(Executor):
     def submit_packed(
         self, deadline_s: float, call: bytes, *, is_alone: bool = False
     ) -> Future[Any]:
-        """Run a call that was packed, perhaps by another process; see `submit`.
+        """Run a call that was packed, perhaps by another process (see `submit`).
 
         Raises:
             RuntimeError: If the workers are shut down.
@@ -171,7 +171,7 @@ class WorkerPool(Executor):
         return task
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Accept no more calls; end the processes after the open ones. Safe to call again.
+        """Accept no more calls. End the processes after the open ones. Safe to call again.
 
         With `cancel_futures` the open calls are cancelled, running ones too.
         """
@@ -216,7 +216,7 @@ class WorkerPool(Executor):
             process.end(_STOP_S)
 
     def _next_task(self, process: _Process | None) -> _Task | None:
-        """Wait for a task; None is the end. A process that has none for too long ends meanwhile."""
+        """Wait for a task. None is the end. A process that has none for too long ends meanwhile."""
         if process is not None:
             try:
                 return self._tasks.take_for_process(self._idle_s)
@@ -284,7 +284,7 @@ class _Process:
         return bool(poll.poll(seconds * 1000))
 
     def ask(self, task: _Task) -> WorkerReply:
-        """Run a task; cancelling it ends the wait.
+        """Run a task. Cancelling it ends the wait.
 
         Raises:
             WorkerLost: If the process dies, or takes too long.
@@ -317,7 +317,7 @@ class _Process:
         return reply
 
     def _has_answer(self, bell_fd: int, deadline_s: float) -> bool:
-        """Wait for an answer, without end for 0; return False when the task is cancelled."""
+        """Wait for an answer, without end for 0, and return False when the task is cancelled."""
         deadline = time.monotonic() + deadline_s if deadline_s else float("inf")
         poll = select.poll()
         for fd in (bell_fd, self._connection.fileno(), self._death_fd):
@@ -347,14 +347,14 @@ class _Process:
         return f"{how}; it said last:\n{words}\n" if words else how
 
     def _kill(self) -> int:
-        """Kill it and its group, if that was not done; return its exit code, as Popen does."""
+        """Kill it and its group, if that was not done, and return its exit code, as Popen does."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):  # it is gone, and nothing is left in its group
                 os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()
 
     def end(self, grace_s: float) -> None:
-        """Wait some time for its end, then kill it and all it started; safe to call again."""
+        """Wait some time for its end, then kill it and all it started. Safe to call again."""
         if self._is_over:
             return
         self._is_over = True

@@ -72,7 +72,7 @@ def _answer(call: bytes) -> WorkerReply:
 
 
 def _packed(reply: WorkerReply) -> bytes:
-    """Return a reply that can be read; one that could not becomes an error that says so."""
+    """Return a reply that can be read. One that could not becomes an error that says so."""
     try:
         data = pickle.dumps(reply)
         if reply.error is not None:
