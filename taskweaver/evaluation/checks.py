@@ -229,12 +229,6 @@ def _json(wanted: dict[str, Any], seen: Observed, _: Examiner) -> str:
     return ""
 
 
-def _supported(wanted: bool, seen: Observed, _: Examiner) -> str:  # noqa: FBT001
-    if not (wanted and seen.unsupported):
-        return ""
-    return f"numbers of the answer stand in no outcome: {', '.join(seen.unsupported)}"
-
-
 def _content(seen: Observed, name: str) -> str | None:
     """Return the beginning of a file, which sandboxed code can write, None if there is none."""
     try:
@@ -290,7 +284,11 @@ _FINDERS: dict[str, Callable[[Any, Observed, Examiner], str]] = {
     "matches": partial(_pattern, is_wanted=True),
     "matches_not": partial(_pattern, is_wanted=False),
     "as_json": _json,
-    "supported": _supported,
+    "supported": lambda wanted, seen, _: (
+        f"numbers of the answer stand in no outcome: {', '.join(seen.unsupported)}"
+        if wanted and seen.unsupported
+        else ""
+    ),
     "judge": lambda statement, _, examiner: examiner.judge(statement),
     "file": _file,
     "no_file": lambda name, seen, _: _is(

@@ -134,7 +134,14 @@ def names_in(code: str) -> Names:
         top = symtable.symtable(code, "cell", "exec")
     except (SyntaxError, ValueError, RecursionError):
         return Names(set(), set(_WORD.findall(code)), {})
-    bound = _bound(top)
+    bound = {
+        symbol.get_name()
+        for table in _tables(top)
+        for symbol in table.get_symbols()
+        if (table.get_type() == "module" or symbol.is_declared_global())
+        and symbol.is_assigned()
+        and not symbol.is_imported()
+    }
     used: dict[str, set[str]] = {}
     for table in top.get_children():
         own = table.get_name()
@@ -155,17 +162,6 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 def _mentioned(table: symtable.SymbolTable, code: str) -> set[str]:
     names = {symbol.get_name() for inner in _tables(table) for symbol in inner.get_symbols()}
     return names | set(_WORD.findall(code)) if names & _MAKES_CODE else names
-
-
-def _bound(top: symtable.SymbolTable) -> set[str]:
-    return {
-        symbol.get_name()
-        for table in _tables(top)
-        for symbol in table.get_symbols()
-        if (table.get_type() == "module" or symbol.is_declared_global())
-        and symbol.is_assigned()
-        and not symbol.is_imported()
-    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,16 +244,13 @@ class RoundStates:
         try:
             self._finish()
         except BaseException:
-            self._break_off()
+            for future, writer in self._waiting.values():
+                if future.cancel():
+                    writer.close()
+                else:
+                    writer.cancel()
             raise
         finally:
             self._forker.shutdown(wait=True)
             self._storer.shutdown(wait=True)
             self.snapshots.close()
-
-    def _break_off(self) -> None:
-        for future, writer in self._waiting.values():
-            if future.cancel():
-                writer.close()
-            else:
-                writer.cancel()

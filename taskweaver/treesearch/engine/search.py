@@ -46,7 +46,7 @@ from taskweaver.treesearch.model.idea import Idea, parse_idea
 from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.record.places import ROOT_BRANCH, WORKSPACES, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog, RunState, fold, reopen
-from taskweaver.treesearch.reports.history import earlier_runs
+from taskweaver.treesearch.reports.run_results import earlier_runs
 from taskweaver.utils.files import read_text
 
 _OFFLINE = "builtin/offline"

@@ -50,7 +50,11 @@ def apply_workspace_plan(
         for n, folder in enumerate(plan.tree):
             _check_folder(f"coding.workspace.tree[{n}]", root, PurePosixPath(folder).parts)
         for n, file in enumerate(plan.files):
-            _check_file(f"coding.workspace.files[{n}].path", root, file.path)
+            place = f"coding.workspace.files[{n}].path"
+            _check_folder(place, root, PurePosixPath(file.path).parent.parts)
+            kind = _kind(root, file.path)
+            if kind is not None and not stat.S_ISREG(kind):
+                raise PhasePlanError(place, f"{file.path} is there, and is no plain file")
         _write_all(root, plan)
     return [workspace_root / file.path for file in plan.files]
 
@@ -86,13 +90,6 @@ def _check_folder(place: str, root: Folder, parts: Sequence[str]) -> None:
             raise PhasePlanError(
                 place, f"{path} is {'a link' if stat.S_ISLNK(kind) else 'no folder'}"
             )
-
-
-def _check_file(place: str, root: Folder, path: str) -> None:
-    _check_folder(place, root, PurePosixPath(path).parent.parts)
-    kind = _kind(root, path)
-    if kind is not None and not stat.S_ISREG(kind):
-        raise PhasePlanError(place, f"{path} is there, and is no plain file")
 
 
 def _kind(root: Folder, path: str) -> int | None:

@@ -311,15 +311,12 @@ class Journal(NodeTree):
         """
         rank = self._ranks.get(node_id)
         if rank is None:
-            rank = self._ranks[node_id] = self._ranked(node_id)
+            samples, rank = self.samples(node_id), -math.inf
+            if samples.n > samples.failed:
+                mean = fmean(samples.comparable)
+                rank = mean if self.objective.maximize else -mean
+            self._ranks[node_id] = rank
         return rank
-
-    def _ranked(self, node_id: str) -> float:
-        samples = self.samples(node_id)
-        if samples.n <= samples.failed:
-            return -math.inf
-        mean = fmean(samples.comparable)
-        return mean if self.objective.maximize else -mean
 
     def best(self, among: Sequence[Node] | None = None) -> Node | None:
         """Return the first of the leaders of some nodes, or the result of the run.

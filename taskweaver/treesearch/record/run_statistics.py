@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import USED_BY_OTHERS, Cost, Node, NodeKind, Objective
 from taskweaver.treesearch.model.samples import Difference, difference, with_error
 from taskweaver.utils.text import counted
@@ -85,10 +85,6 @@ class RunFacts:
     stages: tuple[StageFacts, ...] = ()
     reason: str = ""
     beside: Cost = field(default_factory=Cost)
-
-    def base_of(self, stage: int) -> str | None:
-        """Return the id of the node a stage began with."""
-        return next((fact.base for fact in self.stages if fact.number == stage), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,16 +263,14 @@ def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Ef
     A repaired node is compared with its nearest ancestor that works. One that proposed an earlier
     program has the effect of that one.
     """
-    return [_effect(journal, facts, node) for node in nodes]
-
-
-def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
-    base_id = facts.base_of(node.stage) if node.kind is NodeKind.ABLATION else None
-    if base_id is not None and base_id in journal:
-        base: Node | None = journal[base_id]
-    else:
-        base = measured_ancestor(journal, node)
-    return Effect(node, base, gain(journal, node, base) if node.is_good else None)
+    bases = {stage.number: stage.base for stage in facts.stages}
+    found = []
+    for node in nodes:
+        base_id = bases.get(node.stage) if node.kind is NodeKind.ABLATION else None
+        known = base_id is not None and base_id in journal
+        base = journal[base_id or ""] if known else measured_ancestor(journal, node)
+        found.append(Effect(node, base, gain(journal, node, base) if node.is_good else None))
+    return found
 
 
 def reached(journal: Journal, node: Node) -> str:
@@ -297,19 +291,18 @@ def outcome(journal: Journal, node: Node) -> str:
 
 def overruled(journal: Journal) -> list[str]:
     """Return a sentence for each judgement that chose another node than the metric."""
-    return [_told(journal, judgement) for judgement in journal.judgements if judgement.passed_over]
-
-
-def _told(journal: Journal, judgement: Judgement) -> str:
-    chosen, first = (
-        f"{node_id} ({journal.objective.text(journal[node_id].value)})"
-        for node_id in (judgement.chosen, judgement.candidates[0])
-    )
-    fell = "" if journal.holds(judgement) else " With other seeds it fell behind, and gave way."
-    return (
-        f"After stage {judgement.stage}, {chosen} was chosen by judgement; the metric alone would"
-        f" have chosen {first}. {judgement.reasoning}{fell}"
-    )
+    found = []
+    for one in (judgement for judgement in journal.judgements if judgement.passed_over):
+        chosen, first = (
+            f"{node_id} ({journal.objective.text(journal[node_id].value)})"
+            for node_id in (one.chosen, one.candidates[0])
+        )
+        fell = "" if journal.holds(one) else " With other seeds it fell behind, and gave way."
+        found.append(
+            f"After stage {one.stage}, {chosen} was chosen by judgement; the metric alone would"
+            f" have chosen {first}. {one.reasoning}{fell}"
+        )
+    return found
 
 
 def failures(journal: Journal) -> list[tuple[str, list[Node], int]]:

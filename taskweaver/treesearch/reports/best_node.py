@@ -113,13 +113,11 @@ def _phases(node: Node, evaluator: Evaluator | None) -> Iterator[str]:
 
 def _commands(texts: Iterable[str], folder: str = ".") -> Iterator[str]:
     there = "" if folder == "." else f"cd -- {shlex.quote(folder)} || exit\n"
-    yield from (f"( {there}{_whole(text)}\n) || exit" for text in texts)
-
-
-def _whole(text: str) -> str:
-    """Return a command so that nothing in it reaches beyond it, as plain as that can be."""
-    is_open = "<<" in text or text.lstrip().startswith("#") or text.rstrip().endswith("\\")
-    return f"bash --noprofile --norc -c {shlex.quote(text)}" if is_open else text
+    for text in texts:
+        whole = text
+        if "<<" in text or text.lstrip().startswith("#") or text.rstrip().endswith("\\"):
+            whole = f"bash --noprofile --norc -c {shlex.quote(text)}"  # else it reaches beyond
+        yield f"( {there}{whole}\n) || exit"
 
 
 def write_best(journal: Journal, run_dir: Path) -> Path | None:

@@ -99,11 +99,13 @@ class _Shown:
 
     def node(self, node: Node) -> dict[str, Any]:
         """Return a node as plain data."""
-        files = self._journal.files(node.id)
+        files, steps = self._journal.files(node.id), []
+        if self._store is not None and node.branch:
+            steps = self._store[node.branch].history(limit=_MOST_EVENTS)
         facts = pick(node_facts(self._journal, node), _FACTS) | {
             "code": "\n\n".join(f"--- {path}\n{text}" for path, text in files.items()),
             "logs": read_phase_logs(self._places.node(node.id), self._chars),
-            "memory": self._memory(node),
+            "memory": [f"{step.tier}: {step.text}" for step in reversed(steps)],
         }
         shown: dict[str, Any] = self._cut(facts)
         return {**shown, "plots": list(self._plots(node))}
@@ -131,9 +133,3 @@ class _Shown:
             self._plot_bytes -= size
             data = base64.b64encode(path.read_bytes()).decode()
             yield {"name": relative, "data": f"data:image/png;base64,{data}"}
-
-    def _memory(self, node: Node) -> list[str]:
-        if self._store is None or not node.branch:
-            return []
-        steps = self._store[node.branch].history(limit=_MOST_EVENTS)
-        return [f"{step.tier}: {step.text}" for step in reversed(steps)]

@@ -12,9 +12,7 @@ import asyncio
 import errno
 import socket
 import threading
-from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,13 +118,13 @@ def run_hosted(job: HostedJob) -> HostedReply:
     host = socket.gethostname()
     _begin(job, f"{host} ({worker.address})")
     future = _pools(worker).submit(job)
-    with _noted(job, future):
+    _OPEN[job.key] = job.run, future
+    try:
         while not wait([future], _WATCH_S).done:
             task = worker.state.tasks.get(job.key)
             is_given_up = task is None or task.state == "cancelled"
             if is_given_up or worker.status.value not in _WORKING:
                 future.cancel()
-    try:
         return HostedReply(host, future.result())
     except CancelledError:
         raise WorkerLost("The job was ended: it was not wanted any more.") from None
@@ -136,6 +134,8 @@ def run_hosted(job: HostedJob) -> HostedReply:
         return HostedReply(host, error=error)
     except Exception as error:  # noqa: BLE001 - it is the caller's to handle
         return HostedReply(host, error=error)
+    finally:
+        del _OPEN[job.key]
 
 
 def _begin(job: HostedJob, where: str) -> None:
@@ -153,15 +153,6 @@ def _begin(job: HostedJob, where: str) -> None:
 def _pools(worker: Worker) -> _Pools:
     with _LOCK:
         return _POOLS.setdefault(worker.address, _Pools(worker.state.nthreads))
-
-
-@contextmanager
-def _noted(job: HostedJob, future: Future[Any]) -> Iterator[None]:
-    _OPEN[job.key] = job.run, future
-    try:
-        yield
-    finally:
-        del _OPEN[job.key]
 
 
 async def end_jobs(run: str) -> None:

@@ -75,12 +75,8 @@ def open_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path) 
     Raises:
         SearchError: If it cannot be opened as configured.
     """
-    if config.executor == "dask":
-        return _dask_executor(config, sandbox, run_dir)
-    return LocalExecutor(config.workers, sandbox)
-
-
-def _dask_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path) -> JobExecutor:
+    if config.executor != "dask":
+        return LocalExecutor(config.workers, sandbox)
     if config.is_script:
         raise SearchError(
             "Scripts run in kernels of this machine, not on Dask workers.",
