@@ -58,9 +58,9 @@ VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
 """Names the GPUs of a process, by numbers or UUIDs; AMD's programs read it too."""
 _DEV = Path("/dev")
 _DRIVER = Path("/proc/driver/nvidia/gpus")  # NVIDIA's driver describes its GPUs there
-_SHARED = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
-_ALL = ("nvidia[0-9]*", "nvidia-caps/*", "kfd", "dri/renderD*")
-_KIND = (
+_GPU_SHARED = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+_GPU_DEVICES = ("nvidia[0-9]*", "nvidia-caps/*", "kfd", "dri/renderD*")
+_KIND_FACTS = (
     "machine", "cpu", "cpus", "caches", "simd", "numa_nodes", "gpus", "compilers", "python",
     "python_packages",
 )  # fmt: skip
@@ -283,8 +283,8 @@ def devices_of(named: str, dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[Pa
     fitting = [[known[uuid] for uuid in known if uuid.startswith(name)] for name in names]
     own = {device for devices in fitting for device in devices}
     if not all(fitting):
-        own = {device for pattern in _ALL for device in dev.glob(pattern)}
-    return (*sorted(own), *(dev / name for name in _SHARED if (dev / name).exists()))
+        own = {device for pattern in _GPU_DEVICES for device in dev.glob(pattern)}
+    return (*sorted(own), *(dev / name for name in _GPU_SHARED if (dev / name).exists()))
 
 
 def _names(named: str) -> list[str]:
@@ -341,7 +341,7 @@ class WorkerFacts:
         """Hash of the facts that measurements and commands depend on."""
         tier = self.sandbox.tier if self.sandbox else ""
         facts = [
-            *(self.environment.get(name) for name in _KIND),
+            *(self.environment.get(name) for name in _KIND_FACTS),
             self.compilers,
             bool(self.gpus),
             tier,

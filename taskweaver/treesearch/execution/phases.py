@@ -53,12 +53,12 @@ _ERROR_LINE = re.compile(
     r"|^\w*Error\b|command not found|: not found",
     re.IGNORECASE,
 )
-_FILES = frozenset(
+_CONFIG_FILES = frozenset(
     "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO CONDARC PIP_CERT"
     " NODE_EXTRA_CA_CERTS PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_FIND_LINKS UV_CONFIG_FILE".split()
 )
 """Variables of certificates and configurations, whose files downloads may read."""
-_FETCHING = ("HF_ENDPOINT", "PIP_*", "UV_*", *_FILES)
+_FETCHING = ("HF_ENDPOINT", "PIP_*", "UV_*", *_CONFIG_FILES)
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
 _OWN_WAYS = frozenset(
     "PIP_TARGET PIP_PREFIX PIP_USER PIP_ROOT PIP_UPGRADE PIP_CACHE_DIR UV_CACHE_DIR PIP_LOG".split()
@@ -157,7 +157,7 @@ def host_variables(
 
 def named_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
     """Return the files of this host that variables of certificates and configurations name."""
-    paths = (Path(value) for name, value in variables.items() if name in _FILES)
+    paths = (Path(value) for name, value in variables.items() if name in _CONFIG_FILES)
     return tuple(path for path in paths if path.is_absolute() and path.exists())
 
 

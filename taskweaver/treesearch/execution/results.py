@@ -22,10 +22,10 @@ from taskweaver.treesearch.model.phase_plan import RESULT_FILE
 from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.file_system.safe_fs import Folder
 
-_MAX_BYTES = 1 << 20
+_RESULT_BYTES = 1 << 20
 _MOST_DATASETS = 1000
 _LONGEST_NAME = 200
-PLACE = ".evaluator"
+EVALUATOR_FOLDER = ".evaluator"
 """Folder of a workspace with the evaluator, while it runs."""
 _COPIED = CopyRules(64 << 20, 1000)
 _SHOWN_CHARS = 6000
@@ -49,7 +49,7 @@ def read_result(workspace: Path) -> Mapping[str, Any] | None:
             valid.
     """
     try:
-        data = read_inside(workspace, RESULT_FILE, _MAX_BYTES)
+        data = read_inside(workspace, RESULT_FILE, _RESULT_BYTES)
         if data is None:
             return None
         result = json.loads(data.decode("utf-8-sig"))
@@ -158,7 +158,7 @@ def kept_evaluator(line: str, folder: Path) -> Evaluator:
     if not file.is_file():
         return Evaluator(line)
     start = ["python"] if file.suffix == ".py" else []
-    command = shlex.join([*start, f"{PLACE}/{file.name}", *arguments])
+    command = shlex.join([*start, f"{EVALUATOR_FOLDER}/{file.name}", *arguments])
     text = file.read_text("utf-8", "replace")
     return Evaluator(command, folder, text[:_SHOWN_CHARS])
 
@@ -173,9 +173,9 @@ def place_evaluator(evaluator: Evaluator, workspace: Path) -> None:
         return
     try:
         with Folder.at(workspace) as place, Folder.at(evaluator.folder) as source:
-            place.remove(PLACE)
-            place.make_folder(PLACE)
-            with place.folder(PLACE) as target:
+            place.remove(EVALUATOR_FOLDER)
+            place.make_folder(EVALUATOR_FOLDER)
+            with place.folder(EVALUATOR_FOLDER) as target:
                 copy_tree(source, target, _COPIED)
     except (OSError, CopyTooLarge) as error:
         raise SearchError(f"The evaluator cannot be copied: {error}.") from error
@@ -184,7 +184,7 @@ def place_evaluator(evaluator: Evaluator, workspace: Path) -> None:
 def remove_evaluator(workspace: Path) -> None:
     """Remove the evaluator from a workspace, whose files children take over."""
     with Folder.at(workspace) as place:
-        place.remove(PLACE)
+        place.remove(EVALUATOR_FOLDER)
 
 
 def printed_result(output: str) -> Mapping[str, Any]:

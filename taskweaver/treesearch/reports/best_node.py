@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from taskweaver.treesearch.execution.job import PACKAGES, run_variables
-from taskweaver.treesearch.execution.results import PLACE, Evaluator, kept_evaluator
+from taskweaver.treesearch.execution.results import EVALUATOR_FOLDER, Evaluator, kept_evaluator
 from taskweaver.treesearch.model.artifacts import (
     ScriptArtifact,
     artifact_commands,
@@ -107,7 +107,7 @@ def _phases(node: Node, evaluator: Evaluator | None) -> Iterator[str]:
     if evaluator is not None:
         yield "# evaluate"
         if evaluator.folder is not None:
-            yield f"rm -rf {PLACE} && cp -R ../{EVALUATOR} {PLACE} || exit"
+            yield f"rm -rf {EVALUATOR_FOLDER} && cp -R ../{EVALUATOR} {EVALUATOR_FOLDER} || exit"
         yield from _commands([evaluator.command])
 
 
