@@ -31,7 +31,7 @@ from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, JobCall, Resources
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
-from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.record.runlog import RunState
 from taskweaver.treesearch.service import resume_search, start_search
 
 SMALL, LARGE = sized((100, 1000), (4, 8))

@@ -20,8 +20,7 @@ from statistics import fmean, stdev
 from bench.common import sized
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus, Objective
 from taskweaver.treesearch.model.policy import NodeChoice
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.model.samples import Samples, difference

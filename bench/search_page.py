@@ -18,10 +18,16 @@ from bench.search import PROGRAM
 from taskweaver.ext_role.web_explorer.browser import DevTools, find_browser
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import (
+    Measurement,
+    Node,
+    NodeError,
+    NodeKind,
+    NodeStatus,
+    Objective,
+)
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.record.run_statistics import RunFacts
 from taskweaver.treesearch.reports.html_page import write_page
 
 NODES, REPEATS = sized((1000, 7), (4, 1))

@@ -15,8 +15,7 @@ from random import Random
 from bench.simulation.landscapes import Landscape, Spot
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus, Objective
 from taskweaver.treesearch.model.policy import (
     NodeChoice,
     Policy,

@@ -25,10 +25,14 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare
-from taskweaver.session.receipts.inputs import files_for, hash_of
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
-from taskweaver.session.receipts.versions import changes, versions_for
+from taskweaver.session.receipt import (
+    Outcome,
+    ReceiptDifference,
+    ReceiptError,
+    compare,
+    read_receipt,
+)
+from taskweaver.session.receipt_content import changes, files_for, hash_of, versions_for
 from taskweaver.session.replay import ReplayedCell, replay
 from taskweaver.session.storage.workdir import AddedFile, add_files
 from taskweaver.utils.files import PRIVATE_FOLDER, read_yaml

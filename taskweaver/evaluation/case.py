@@ -18,8 +18,7 @@ from pydantic import (
 )
 
 from taskweaver.evaluation.checks import Check
-from taskweaver.evaluation.errors import EvaluationError
-from taskweaver.evaluation.form import Many, StrictForm, Words, mistake
+from taskweaver.evaluation.forms import EvaluationError, Many, StrictForm, Words, mistake
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import inside, read_yaml
@@ -278,7 +277,7 @@ class _OriginalCase(StrictForm):
     dialogues: Many[_Query] = ()
 
     def case(self, file: Path) -> EvalCase:
-        """Return it as a case; its file names it, or its folder where each case has one."""
+        """Return it as a case. Its file names it, or its folder where each case has one."""
         queries = [*self.eval_query, *self.dialogues]
         points = [*self.scoring_points, *(p for query in queries for p in query.scoring_points)]
         if not points:

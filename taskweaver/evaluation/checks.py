@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from taskweaver.evaluation.form import Many, Pattern, StrictForm, Words
+from taskweaver.evaluation.forms import Many, Pattern, StrictForm, Words
 from taskweaver.memory.cells import ExecutedCell
 from taskweaver.session.answers.numbers import Number, numbers_in
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -26,19 +26,6 @@ _SHOWN_CHARS = 160
 _MOST_ROUNDED, _ROUNDING_ERROR = 0.01, 1e-9
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _FIGURES = (".png", ".svg", ".jpg", ".jpeg", ".pdf")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeVerdict:
-    """Verdict of a judge.
-
-    Attributes:
-        is_hit: Whether the statement agrees with the conversation.
-        reason: The judge's reason.
-    """
-
-    is_hit: bool
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +76,15 @@ class Examiner:
 
     Attributes:
         holds: Evaluates a Python expression in the kernel; returns the problem, empty for none.
-        judge: Asks a model whether a statement agrees with the conversation.
+        judge: Asks a model whether a statement agrees with the conversation; returns the problem.
     """
 
     holds: Callable[[str], str]
-    judge: Callable[[str], JudgeVerdict]
+    judge: Callable[[str], str]
 
 
 class NumberCheck(StrictForm):
-    """A number of the answer; without a tolerance as exact as the answer shows it, up to 1 %."""
+    """A number of the answer. Without a tolerance as exact as the answer shows it, up to 1 %."""
 
     value: float
     within: float | None = None
@@ -118,7 +105,7 @@ class CountCheck(StrictForm):
 
 
 class FileCheck(StrictForm):
-    """A file of the working directory; the columns and rows are those of a CSV table."""
+    """A file of the working directory. The columns and rows are those of a CSV table."""
 
     name: Words
     matches: Pattern | None = None
@@ -172,7 +159,7 @@ class Check(StrictForm):
         return self
 
     def problems(self, seen: Observed, examiner: Examiner) -> Iterator[str]:
-        """Yield the problem of each check; empty for one that is met.
+        """Yield the problem of each check, empty for one that is met.
 
         Raises:
             TaskWeaverError: If a check cannot be made.
@@ -190,7 +177,7 @@ def shown(text: str) -> str:
 
 
 def _is(found: bool, wanted: bool, absent: str, present: str) -> str:  # noqa: FBT001
-    """Return the problem of a fact; empty if it is as wanted."""
+    """Return the problem of a fact, empty if it is as wanted."""
     if found == wanted:
         return ""
     return absent if wanted else present
@@ -242,19 +229,8 @@ def _json(wanted: dict[str, Any], seen: Observed, _: Examiner) -> str:
     return ""
 
 
-def _supported(wanted: bool, seen: Observed, _: Examiner) -> str:  # noqa: FBT001
-    if not (wanted and seen.unsupported):
-        return ""
-    return f"numbers of the answer stand in no outcome: {', '.join(seen.unsupported)}"
-
-
-def _judged(statement: str, _: Observed, examiner: Examiner) -> str:
-    verdict = examiner.judge(statement)
-    return "" if verdict.is_hit else f"the judge denies {statement!r}: {shown(verdict.reason)}"
-
-
 def _content(seen: Observed, name: str) -> str | None:
-    """Return the beginning of a file, which sandboxed code can write; None if there is none."""
+    """Return the beginning of a file, which sandboxed code can write, None if there is none."""
     try:
         with Folder.at(seen.cwd.resolve()) as folder, folder.open_file(name) as file:
             return str(file.read(_MOST_BYTES).decode("utf-8-sig", "replace"))
@@ -308,8 +284,12 @@ _FINDERS: dict[str, Callable[[Any, Observed, Examiner], str]] = {
     "matches": partial(_pattern, is_wanted=True),
     "matches_not": partial(_pattern, is_wanted=False),
     "as_json": _json,
-    "supported": _supported,
-    "judge": _judged,
+    "supported": lambda wanted, seen, _: (
+        f"numbers of the answer stand in no outcome: {', '.join(seen.unsupported)}"
+        if wanted and seen.unsupported
+        else ""
+    ),
+    "judge": lambda statement, _, examiner: examiner.judge(statement),
     "file": _file,
     "no_file": lambda name, seen, _: _is(
         _content(seen, name) is not None, False, "", f"there is a file {name}"

@@ -1,20 +1,22 @@
-"""The conversation of a case: its steps, in sessions of one application."""
+"""The conversation of a case: its steps in sessions of one application, and recorded replies."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
+from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.errors import TaskWeaverError
-from taskweaver.evaluation.case import CaseStep, EvalCase
-from taskweaver.evaluation.checks import Check, Examiner, JudgeVerdict, Observed, shown
-from taskweaver.evaluation.errors import CaseFailed
+from taskweaver.evaluation.case import CaseStep, EvalCase, RecordedReply
+from taskweaver.evaluation.checks import Check, Examiner, Observed, shown
+from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.evaluation.judge import StatementJudge, Turns
-from taskweaver.evaluation.recording import Recording
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import PromptRecord
-from taskweaver.llm.types import Usage
+from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import executed_cells
 from taskweaver.memory.round import Round
@@ -22,6 +24,89 @@ from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
 from taskweaver.session.session import Session
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.file_system.safe_fs import Folder
+
+_HINT = "A recording fits one way of working: see 'Evaluation' in the documentation."
+_OPERATIONS = {"remember": "text", "forget": "text", "recall": "query"}
+
+
+class Recording:
+    """The recorded replies of a case, called as the model of an application.
+
+    A reply is found by its place, not by the prompt: a recording outlives changes of prompts, and
+    shows nothing about them.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._turn = 0
+        self._replies: Sequence[RecordedReply] = ()
+        self._taken = 0
+
+    def begin_turn(self, replies: Sequence[RecordedReply]) -> None:
+        """Go on to the replies of the next question."""
+        with self._lock:
+            self._turn += 1
+            self._replies, self._taken = replies, 0
+
+    @property
+    def left_over(self) -> int:
+        """Number of replies of this turn that were not asked for."""
+        with self._lock:
+            return len(self._replies) - self._taken
+
+    def __call__(
+        self, _messages: Sequence[ChatMessage], request: ModelRequest
+    ) -> str | dict[str, Any]:
+        """Return the next reply, its fields as calls of the tools that are offered.
+
+        Raises:
+            ModelError: Of kind ``recording_miss``, if there is none; of kind ``configuration``,
+                if it calls tools and none are offered.
+        """
+        with self._lock:
+            place = f"{self._name}, turn {self._turn}"
+            if self._taken >= len(self._replies):
+                detail = f"the recording of {place} has {len(self._replies)} replies, and one more"
+                raise ModelError("recording_miss", f"{detail} was asked for.", hint=_HINT)
+            reply = self._replies[self._taken]
+            self._taken += 1
+        if reply.response is not None:
+            return _as_calls(reply.response, [tool.name for tool in request.tools])
+        if not reply.calls:
+            return reply.text
+        if not request.tools:
+            detail = f"reply {self._taken} of {place} calls tools, which are not offered."
+            raise ModelError("configuration", detail, hint=_HINT)
+        return _message(reply.text, [(call.name, call.arguments) for call in reply.calls])
+
+
+def _as_calls(fields: Mapping[str, Any], offered: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a reply as a message with calls of tools."""
+    kind = fields.get("reply_type")
+    text = str(fields.get("reply_content" if kind == "text" else "message", ""))
+    content = fields.get("reply_content", "") if kind in ("python", "bash") else ""
+    code = str(fields.get("code") or content)
+    is_order = not code and fields.get("send_to", "User") != "User"
+    calls = [
+        (name, {argument: fields[name]})
+        for name, argument in _OPERATIONS.items()
+        if fields.get(name)
+    ]
+    if fields.get("plan"):
+        calls.append(("set_plan", {"steps": str(fields["plan"]).splitlines()}))
+    if code:
+        run = next((name for name in offered if name.startswith("run_")), "run_python")
+        calls.append((run, {"intent": text, "code": code}))
+    if is_order:
+        calls.append(("ask", {"role": fields["send_to"], "order": text}))
+    shown = str(fields.get("thought", "")) if code or is_order else text
+    return _message(shown, [(name, json.dumps(given)) for name, given in calls])
+
+
+def _message(text: str, calls: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    functions = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    return {"content": text, "tool_calls": [{"function": function} for function in functions]}
 
 
 class CaseConversation:
@@ -40,7 +125,7 @@ class CaseConversation:
         recording: Recording | None,
         judge: StatementJudge | None,
     ) -> None:
-        """Prepare it; nothing is asked yet.
+        """Prepare the conversation. Nothing is asked yet.
 
         Args:
             case: The case.
@@ -70,7 +155,7 @@ class CaseConversation:
 
     @property
     def session(self) -> Session:
-        """The current session; made when it is first needed."""
+        """The current session, made when first needed."""
         if self._session is None:
             self._session = self._app.get_session()
             if self._is_over.is_set():
@@ -78,7 +163,7 @@ class CaseConversation:
         return self._session
 
     def interrupt(self) -> None:
-        """End the step under way, from any thread; no other one begins."""
+        """End the step under way, from any thread. No other one begins."""
         self._is_over.set()
         session = self._session
         if session is not None:
@@ -100,8 +185,8 @@ class CaseConversation:
         """Make the checks of the whole conversation."""
         self._check(self._case.checks, self._observe(self._rounds, self._calls), "")
 
-    def judge(self, statement: str) -> JudgeVerdict:
-        """Ask the judge about a statement.
+    def judge(self, statement: str) -> str:
+        """Ask the judge about a statement, and return the problem, empty if it agrees.
 
         Raises:
             CaseFailed: If no model can judge, or its replies cannot be read.
@@ -112,7 +197,7 @@ class CaseConversation:
         return self._judge.decide(self._case.steps[0].text, self.turns, statement)
 
     def run_check(self, code: str, name: str) -> str:
-        """Run a cell of a check; return the problem, empty if it runs to its end."""
+        """Run a cell of a check, and return the problem, empty for a cell that runs to its end."""
         try:
             post = self.session.run_code(code).post_list[-1]
         except TaskWeaverError as error:
@@ -129,7 +214,7 @@ class CaseConversation:
             self._error = event.msg
 
     def _play(self, step: CaseStep, place: str) -> bool:
-        """Play a step; return whether the next one follows."""
+        """Play a step, and return whether the next one follows."""
         match step.action:
             case "ask":
                 return self._ask(step, step.text, place)
@@ -158,7 +243,7 @@ class CaseConversation:
         return True
 
     def _ask(self, step: CaseStep, question: str, place: str) -> bool:
-        """Ask a question; return whether it was answered, or was not to be."""
+        """Ask a question, and return whether it was answered, or was not to be."""
         if self._recording is not None:
             self._recording.begin_turn(step.replies or ())
         self._error = ""
@@ -181,7 +266,7 @@ class CaseConversation:
         return True
 
     def _add(self, round_: Round) -> Sequence[PromptRecord]:
-        """Add a round; return its model calls."""
+        """Add a round, and return its model calls."""
         calls = self.session.prompts.records(round_.id)
         self._rounds.append(round_)
         self._calls += calls
@@ -216,7 +301,7 @@ class CaseConversation:
                 self.problems.append(problem and f"{place}{problem}")
 
     def _take_files(self, step: CaseStep) -> list[AddedFile]:
-        """Return the files that go with a question; write those in folders of their own."""
+        """Return the files that go with a question, and write files in folders."""
         files = {**self._files, **step.files}
         self._files = {}
         self._place({name: content for name, content in files.items() if "/" in name})

@@ -13,7 +13,7 @@ from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.evaluation.case import EvalCase, read_cases
-from taskweaver.evaluation.errors import EvaluationError
+from taskweaver.evaluation.forms import EvaluationError
 from taskweaver.evaluation.play import CasePlay, PlaySetup
 from taskweaver.evaluation.results import AnsweredBy, ResultFile, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices
@@ -132,7 +132,7 @@ def _known(
 
 
 def _play_all(cases: Sequence[EvalCase], setup: PlaySetup, jobs: int) -> Iterator[ResultRow]:
-    """Play cases side by side; yield their rows as they end."""
+    """Play cases side by side. Yield their rows as they end."""
     plays = [CasePlay(case, setup) for case in cases]
     pool = ThreadPoolExecutor(max(jobs, 1), thread_name_prefix="eval")
     try:
@@ -155,7 +155,7 @@ def _setup(
     *,
     is_trusted: bool,
 ) -> Iterator[tuple[PlaySetup, str]]:
-    """Open the project once, to learn who answers; give an empty one where there is none."""
+    """Open the project once, to learn who answers. Give an empty one where there is none."""
     with TemporaryDirectory(prefix="taskweaver-eval-", ignore_cleanup_errors=True) as scratch:
         folder, is_valid, _ = TaskWeaverApp.discover_app_dir(project)
         has_project = project is not None or is_valid

@@ -24,10 +24,9 @@ from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.errors import TaskWeaverError
 from taskweaver.evaluation.case import EvalCase, ScoringPoint
-from taskweaver.evaluation.conversation import CaseConversation
-from taskweaver.evaluation.errors import CaseFailed
+from taskweaver.evaluation.conversation import CaseConversation, Recording
+from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.evaluation.judge import StatementJudge, Turns
-from taskweaver.evaluation.recording import Recording
 from taskweaver.evaluation.results import AnsweredBy, Outcome, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices
 from taskweaver.llm.types import Usage
@@ -83,7 +82,7 @@ class PlaySetup:
     function: ModelFunction | None = None
 
     def refusal(self, case: EvalCase) -> str:
-        """Return the reason why a case is not played; empty if it is."""
+        """Return the reason why a case is not played, empty if it is."""
         if self.by == "recording" and not case.is_recorded:
             return "it has no recorded replies"
         if self.by == "offline" and not case.offline:
@@ -106,7 +105,7 @@ class CasePlay:
     _began: float = field(default_factory=time.perf_counter)
 
     def run_within_limit(self) -> ResultRow:
-        """Play the case; interrupt it at its limit, stop its application after that, leave it."""
+        """Play the case. Interrupt it at its limit, stop its application after that, leave it."""
         refusal = self.setup.refusal(self.case)
         if refusal:
             return self._row("skipped", problems=(refusal,))
@@ -201,7 +200,7 @@ class CasePlay:
             return self._converse(self._conversation)
 
     def _converse(self, talk: CaseConversation) -> ResultRow:
-        """Play the conversation, and score it; the time of the row is that of the conversation."""
+        """Play the conversation, and score it. The time of the row is that of the conversation."""
         if not self._is_stopped:
             talk.play()
         played = self._row("failed")
@@ -224,11 +223,10 @@ class CasePlay:
         return played.model_copy(update=facts)
 
     def _decide(self, talk: CaseConversation, point: ScoringPoint) -> str:
-        """Return the problem of a scoring point; empty if it is met."""
+        """Return the problem of a scoring point, empty if it is met."""
         if point.eval_code:
             return talk.run_check(_cell(point.eval_code, talk.turns), point.score_point)
-        verdict = talk.judge(point.score_point)
-        return "" if verdict.is_hit else f"the judge denies {point.score_point!r}: {verdict.reason}"
+        return talk.judge(point.score_point)
 
 
 def _prepared(case: EvalCase, folder: Path) -> dict[str, Any]:

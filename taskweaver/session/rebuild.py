@@ -18,7 +18,7 @@ from taskweaver.memory.cells import (
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import ReplayedCell, replay
-from taskweaver.session.states.round_states import RoundEnd
+from taskweaver.session.round_states import RoundEnd
 from taskweaver.session.storage.compare import Pair, changed_variables
 
 

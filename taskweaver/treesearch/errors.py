@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from taskweaver.errors import TaskWeaverError
 
 
@@ -23,6 +26,15 @@ class SearchError(TaskWeaverError):
         return f"{self.detail} {self.hint}".strip()
 
 
+@contextmanager
+def system_errors(problem: str, hint: str = "") -> Iterator[None]:
+    """Raise errors of the system as a `SearchError` with a problem and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise SearchError(f"{problem}: {error.strerror or error}.", hint) from error
+
+
 class RunInUse(SearchError):
     """Another process works on the run."""
 
@@ -32,7 +44,7 @@ class WorkerLost(SearchError):
 
 
 class ExecutorLost(SearchError):
-    """No job can run any more, or none could from the start; finished nodes are kept."""
+    """No job can run any more, or none could from the start. Finished nodes are kept."""
 
 
 class NotTransferable(SearchError):

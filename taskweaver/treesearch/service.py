@@ -15,22 +15,26 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.storage.clone import copy_working_folder
-from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.folder import MEMORY_FILE
 from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
+from taskweaver.session.storage.workdir import copy_working_folder
 from taskweaver.treesearch.engine.search import Machine, Search
-from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution.evaluator import keep_evaluator
+from taskweaver.treesearch.errors import SearchError, system_errors
+from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_config import load_config, save_config
-from taskweaver.treesearch.record.run_folder import discard_run, new_run, place_memory
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import fold
+from taskweaver.treesearch.record.run_folder import (
+    discard_run,
+    load_config,
+    new_run,
+    place_memory,
+    save_config,
+)
+from taskweaver.treesearch.record.runlog import fold, read_log
 from taskweaver.treesearch.reports.run_results import results_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.ids import create_id
@@ -48,7 +52,7 @@ def start_search(
     index: int = 0,
     memory_db: Path | None = None,
 ) -> Search:
-    """Begin a run; it is worked on by `Search.run`. Close it.
+    """Begin a run, which `Search.run` works on. Close the search.
 
     Args:
         app: The application; it must stay open as long as the search.
@@ -101,9 +105,8 @@ def resume_search(
         ConfigError: If a setting is of the wrong type.
     """
     places = find_run(app, run)
-    loaded = load_config(places)
-    before, given = dict(loaded.values), dict(settings or {})
-    lost = [name for name in loaded.foreign if name not in given]
+    (before, foreign), given = load_config(places), dict(settings or {})
+    lost = [name for name in foreign if name not in given]
     if lost:
         raise SearchError(
             f"The run's folder was made elsewhere, and {', '.join(lost)} in its config.json"
@@ -128,7 +131,7 @@ def resume_search(
 
 
 def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
-    """Write the results of a run anew; return the report.
+    """Write the results of a run anew, and return the report.
 
     Raises:
         SearchError: If there is none.
@@ -137,7 +140,7 @@ def report_run(app: TaskWeaverApp, places: RunPlaces) -> Path:
 
 
 def allowance_of(app: TaskWeaverApp, places: RunPlaces) -> tuple[int, float, int, float]:
-    """Return the most nodes, seconds, tokens and money of a run; 0 is no limit.
+    """Return the most nodes, seconds, tokens and money of a run. 0 is no limit.
 
     Raises:
         SearchError: If its configuration cannot be read.
@@ -146,7 +149,7 @@ def allowance_of(app: TaskWeaverApp, places: RunPlaces) -> tuple[int, float, int
 
 
 def _config_of(app: TaskWeaverApp, places: RunPlaces) -> SearchConfig:
-    return SearchConfig(settled_config(app.config, load_config(places).values))
+    return SearchConfig(settled_config(app.config, load_config(places)[0]))
 
 
 def runs(app: TaskWeaverApp) -> list[RunPlaces]:
@@ -241,8 +244,6 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
 
 def _copy(workspace: Path, cwd: Path) -> None:
     cwd.mkdir()
-    try:
-        with Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
-            copy_working_folder(source, target, limit_bytes=_MOST_COPIED)
-    except OSError as error:
-        raise SearchError(f"{workspace} cannot be opened: {error.strerror}.") from error
+    cannot = system_errors(f"{workspace} cannot be opened")
+    with cannot, Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
+        copy_working_folder(source, target, limit_bytes=_MOST_COPIED)

@@ -25,8 +25,7 @@ from support import make_project
 from taskweaver.ces.inkernel.process import readable
 from taskweaver.llm.types import ModelRequest
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import fold
+from taskweaver.treesearch.record.runlog import fold, read_log
 
 SEARCHES = f"{API}/searches"
 

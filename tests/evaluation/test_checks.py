@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.evaluation.checks import Check, Examiner, JudgeVerdict, Observed
+from taskweaver.evaluation.checks import Check, Examiner, Observed
 from taskweaver.memory.cells import ExecutedCell
 
 CELLS = (
@@ -37,7 +37,7 @@ def seen(tmp_path: Path) -> Observed:
 def problem(seen: Observed, **check: Any) -> str:
     examiner = Examiner(
         lambda text: "" if text == "True" else f"{text} is false",
-        lambda text: JudgeVerdict(text == "right", "no, it is not"),
+        lambda text: "" if text == "right" else f"the judge denies {text!r}",
     )
     return " | ".join(filter(None, Check.model_validate(check).problems(seen, examiner)))
 
@@ -66,7 +66,7 @@ NOT_MET: list[tuple[dict[str, Any], str]] = [
     ({"matches": "^West"}, "does not match"), ({"matches_not": "mean"}, "must not match"),
     ({"supported": True}, "stand in no outcome: -3"), ({"answered": False}, "it is answered"),
     ({"json": {"a": 1}}, "is not one JSON object"),
-    ({"judge": "wrong"}, "the judge denies 'wrong': no, it is not"),
+    ({"judge": "wrong"}, "the judge denies 'wrong'"),
     ({"file": "gone.csv"}, "there is no file gone.csv"),
     ({"file": "link.csv"}, "there is no file"), ({"file": "../x"}, "there is no file"),
     ({"file": {"name": "out.csv", "rows": 3}}, "has 2 rows, not 3"),

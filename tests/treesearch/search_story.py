@@ -10,17 +10,18 @@ from typing import Any
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import (
     Cost,
+    Measurement,
     Node,
     NodeError,
     NodeKind,
     NodeStatus,
+    Objective,
     PhaseOutcome,
 )
 from taskweaver.treesearch.model.stages import STAGES
-from taskweaver.treesearch.record.run_facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.record.run_statistics import Budgets, RunFacts, StageFacts, Use
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"

@@ -28,8 +28,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.runlog import is_worked_on, read_log
-from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.record.runlog import RunState, fold, is_worked_on, read_log
 from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.treesearch.service import (
     find_run,
@@ -136,7 +135,7 @@ def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[
     It draws a live tree, or prints a line for each node.
     """
     if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
-        from taskweaver.cli.search.live_tree import live_view
+        from taskweaver.cli.search.search_tree import live_view
 
         with live_view(search) as view:
             yield view.changed, view.say
@@ -155,8 +154,7 @@ class _PlainView:
 
     def changed(self, state: RunState) -> None:
         """Print what is new."""
-        from taskweaver.cli.search.live_tree import snapshot
-        from taskweaver.cli.search.search_tree import status_line
+        from taskweaver.cli.search.search_tree import snapshot, status_line
 
         ended = [node for node in state.journal.finished if node.id not in self._seen]
         for node in ended:
@@ -220,7 +218,7 @@ def list_runs(project: Path | None) -> None:
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
-    """Return the columns of a run in the list; empty for one that has not begun."""
+    """Return the columns of a run in the list, empty for one that has not begun."""
     try:
         state = fold(read_log(places.log))
     except SearchError as error:

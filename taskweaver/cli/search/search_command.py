@@ -62,9 +62,9 @@ def search_command() -> None:
 
 
 def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    match = _TIME.fullmatch(text.strip()) if text else None
     if text is None:
         return None
+    match = _TIME.fullmatch(text.strip())
     if match is None or not any(match.groups()):
         raise click.BadParameter("write a time with its unit, like 8h, 1h30m, 20m or 90s.")
     hours, minutes, seconds = (float(part or 0) for part in match.groups())
@@ -72,9 +72,9 @@ def _seconds(_ctx: click.Context, _option: click.Parameter, text: str | None) ->
 
 
 def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    match = _MONEY.fullmatch(text.strip()) if text else None
     if text is None:
         return None
+    match = _MONEY.fullmatch(text.strip())
     if match is None:
         raise click.BadParameter("write an amount like 5 or 5usd.")
     return float(match[1])
@@ -156,7 +156,7 @@ _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
 def run(project: Path | None, /, *, idea: str | None, resume: str | None, **options: Any) -> None:
-    """Search; IDEA is a Markdown file with the task and the way to measure it.
+    """Search with IDEA, a Markdown file with the task and the way to measure it.
 
     Ctrl-C stops it cleanly: finished work is kept, and --resume continues.
     """

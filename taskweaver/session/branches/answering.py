@@ -21,9 +21,9 @@ from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.branches.parts import SessionParts
 from taskweaver.session.errors import SessionError
-from taskweaver.session.exports.outside import CELL, outside_query
+from taskweaver.session.export_cells import CELL, outside_query
 from taskweaver.session.limits import Spending
-from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.restoring import Restoring
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import RUN_THIS, fenced

@@ -22,7 +22,7 @@ from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.turn import USER, RoundControl, Turn
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.restoring import Restoring
 from taskweaver.session.storage.workdir import WorkingFiles
 
 

@@ -24,14 +24,13 @@ from taskweaver.session.branches.turn import RoundControl
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.limits import Spending
-from taskweaver.session.states.restoring import (
+from taskweaver.session.restoring import (
     RestorePoint,
     Restoring,
     cells_with_variables,
     newest_state,
 )
-from taskweaver.session.states.round_states import RoundEnd, RoundStates
-from taskweaver.session.states.snapshots import Snapshots
+from taskweaver.session.round_states import RoundEnd, RoundStates, Snapshots
 from taskweaver.session.storage.store import SessionFiles
 
 STATE_FOLDER = "state"

@@ -94,14 +94,14 @@ def files_of(folder: Folder) -> dict[str, tuple[int, bytes]]:
 
 
 def differing_files(first: Folder, second: Folder) -> dict[str, Pair]:
-    """Return files that only one folder has, or that differ; large ones go by size and time."""
+    """Return files that only one folder has, or that differ. Large ones go by size and time."""
     return differing_sizes(files_of(first), files_of(second))
 
 
 def differing_sizes(
     first: Mapping[str, tuple[int, object]], second: Mapping[str, tuple[int, object]]
 ) -> dict[str, Pair]:
-    """Return files whose size and version differ: their sizes as text; None is none."""
+    """Return files whose size and version differ: their sizes as text. None is none."""
     sizes = [{name: f"{file[0]:,} bytes" for name, file in one.items()} for one in (first, second)]
     return {
         name: (one, f"{two}, {OTHER}" if one == two else two)
@@ -116,7 +116,7 @@ def differing_keys(first: Mapping[str, object], second: Mapping[str, object]) ->
 
 
 def differing_variables(first: dict[str, str], second: dict[str, str]) -> dict[str, Pair]:
-    """Return variables that differ; the address of an object in memory does not count."""
+    """Return variables that differ. The address of an object in memory does not count."""
     one, two = (
         {name: without_addresses(value) for name, value in variables.items()}
         for variables in (first, second)

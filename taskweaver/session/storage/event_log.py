@@ -68,7 +68,7 @@ class NumberedEvent:
 
 
 class EventLog:
-    """Numbered events of a session, the newest ones kept. Close it; thread-safe.
+    """Numbered events of a session, the newest ones kept. Close it. Thread-safe.
 
     The file is opened with the first event or reader.
     """
@@ -86,7 +86,7 @@ class EventLog:
         self._problem = ""
 
     def _database(self) -> sqlite3.Connection:
-        """Return the open file; a damaged one is replaced by an empty one.
+        """Return the open file. A damaged one is replaced by an empty one.
 
         Raises:
             SessionError: If it cannot be opened, now or before.
@@ -150,7 +150,7 @@ class EventLog:
                 self._add(TaskWeaverEvent(EventScope.round, kind, round_id, None, text, {}, branch))
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Add an event of a round, as a listener of the session; known secrets are masked."""
+        """Add an event of a round, as a listener of the session. Known secrets are masked."""
         if event.scope is EventScope.session or self._problem:
             return
         with self._lock:
@@ -180,7 +180,7 @@ class EventLog:
         self._waiting.append((self._last, event.round_id or "", event.t.value, data))
 
     def _write(self) -> None:
-        """Write the events that wait; where that fails, these and those before are given up."""
+        """Write the waiting events. After a failure, all events up to now are given up."""
         rows, self._waiting = self._waiting, []
         if not rows or self._problem:
             return
@@ -211,7 +211,7 @@ class EventLog:
 
     @property
     def last(self) -> int:
-        """Number of the newest event; 0 before the first. Raises SessionError as `read`."""
+        """Number of the newest event, 0 before the first. Raises SessionError as `read`."""
         with self._lock:
             if not self._is_closed:
                 self._database()
@@ -242,7 +242,7 @@ class EventLog:
             return [NumberedEvent(*row) for row in self._query(sql, after, limit)]
 
     def _written(self) -> list[tuple[int, str, str, str]]:
-        """Write the events that wait, and return them; raises as `read`."""
+        """Write the events that wait, and return them. Raises as `read`."""
         if self._is_closed:
             raise SessionClosed("The session was stopped.")
         self._database()
@@ -287,7 +287,7 @@ class EventLog:
             self._listeners.remove(on_event)
 
     def close(self) -> None:
-        """Write what waits, and close the file; safe to call again."""
+        """Write what waits, and close the file. Safe to call again."""
         with self._lock:
             if self._is_closed:
                 return

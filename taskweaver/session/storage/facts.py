@@ -94,7 +94,7 @@ class Facts:
         self._branch = branch
 
     def add(self, text: str, author: Author, session: str) -> KeptFact:
-        """Keep a fact; one with this text is not kept twice.
+        """Keep a fact. One with this text is not kept twice.
 
         Raises:
             SessionError: If the text is empty or too long.
@@ -110,7 +110,7 @@ class Facts:
         return self._fact(branch.get(id_))
 
     def find(self, query: str, k: int) -> list[KeptFact]:
-        """Return the best facts for a query, the best first; the newest where none has its words.
+        """Return the best facts for a query, the best first, the newest where none has its words.
 
         Raises:
             BranchedMemoryError: If the memory cannot be read.
@@ -135,7 +135,7 @@ class Facts:
         return {} if branch is None else branch.core.values_of()
 
     def get(self, id_: str) -> KeptFact | None:
-        """Return the fact of an id; None for none, and for the id of another branch's."""
+        """Return the fact of an id, None for none, and for the id of another branch's."""
         number, branch = self._number(id_), self._branch(False)
         if number is None or branch is None:
             return None
@@ -145,7 +145,7 @@ class Facts:
         return None
 
     def replace(self, fact: KeptFact, text: str) -> None:
-        """Replace the text of a fact; raises as `add`."""
+        """Replace the text of a fact. Raises as `add`."""
         self._held(fact).update(self._number(fact.id) or 0, text=checked(text))
 
     def remove(self, fact: KeptFact) -> None:
@@ -175,7 +175,7 @@ class Facts:
 
 
 class ProjectMemory:
-    """The memory that the sessions of a project share; its file is made by the first fact.
+    """The memory that the sessions of a project share. Its file is made by the first fact.
 
     Several sessions and processes may write it at once. Close it.
     """
@@ -204,7 +204,7 @@ class ProjectMemory:
             return self._store[_BRANCH]
 
     def close(self) -> None:
-        """Close the file; safe to call again."""
+        """Close the file. Safe to call again."""
         with self._lock:
             self._is_closed = True
             store, self._store = self._store, None
@@ -213,7 +213,7 @@ class ProjectMemory:
 
 
 def _make_private(path: Path) -> None:
-    """Make a file that its owner alone can read, unless it is there; a link is refused.
+    """Make a file that its owner alone can read, unless it is there. A link is refused.
 
     Raises:
         SessionError: If it cannot be made.

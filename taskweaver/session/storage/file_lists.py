@@ -43,7 +43,7 @@ def listed_files(folder: Folder) -> Listed:
 
 
 class FileLists:
-    """Lists of files by branch and round, the newest ones kept. Close it; thread-safe.
+    """Lists of files by branch and round, the newest ones kept. Close it. Thread-safe.
 
     The file is opened with the first list; a damaged one is replaced.
     """
@@ -117,7 +117,7 @@ class FileLists:
         return database
 
     def close(self) -> None:
-        """Close the file; safe to call again."""
+        """Close the file. Safe to call again."""
         with self._lock:
             self._is_closed = True
             if self._file is not None:
@@ -146,7 +146,7 @@ def _add(
 
 
 def _read(data: bytes) -> Listed:
-    """Return a list from its form in the file; raises ValueError or zlib.error for another."""
+    """Return a list from its form in the file. Raises ValueError or zlib.error for another."""
     unpacker = zlib.decompressobj()
     content = unpacker.decompress(data, _MOST_LIST_BYTES)
     found = json.loads(content)

@@ -14,7 +14,6 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.cells import variables_of
 from taskweaver.memory.memory import Memory
 from taskweaver.session.errors import SessionError, UnknownSessionBranch
-from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.storage.compare import (
     BranchDifference,
     Pair,
@@ -22,16 +21,15 @@ from taskweaver.session.storage.compare import (
     differing_variables,
     rounds_apart,
 )
-from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.file_lists import FileLists, listed_files
-from taskweaver.session.storage.folder_check import require_plain_folder
-from taskweaver.session.storage.lock import locked
+from taskweaver.session.storage.folder import MEMORY_FILE, locked, require_plain_folder
 from taskweaver.session.storage.stored_sessions import (
     CURRENT_FILE,
     MAIN_BRANCH,
     NAME,
     require_own_memory,
 )
+from taskweaver.session.storage.workdir import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import read_text, write_text
 
@@ -89,7 +87,9 @@ class SessionFiles:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
         self._lock = locked(folder)
         try:
-            self._remove_drafts()
+            with Folder.at(folder / STAGING_FOLDER) as staging:
+                for name in staging.names():  # of branches that a killed process was preparing
+                    staging.remove(name)
             require_own_memory(folder)
             self.store = BranchedMemory(folder / MEMORY_FILE, config)
             self.lists = FileLists(folder)
@@ -97,12 +97,6 @@ class SessionFiles:
         except BaseException:
             self._lock.close()
             raise
-
-    def _remove_drafts(self) -> None:
-        """Remove the branches that a killed process was preparing."""
-        with Folder.at(self.folder / STAGING_FOLDER) as staging:
-            for name in staging.names():
-                staging.remove(name)
 
     def _prepare_branches(self) -> None:
         try:
@@ -113,7 +107,7 @@ class SessionFiles:
             raise
 
     def memory(self, branch: str, open_round: str = "") -> Memory:
-        """Return a branch's conversation as it was left; every write to it goes to disk.
+        """Return a branch's conversation as it was left. Every write to it goes to disk.
 
         `open_round` is the id of the round it goes on with, empty for none.
         """
@@ -126,20 +120,18 @@ class SessionFiles:
 
     @property
     def current(self) -> str:
-        """Name of the branch that is gone on with; the first where code replaced its folder."""
+        """Name of the current branch, or of the first where code replaced its folder."""
         try:
             name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
         except (OSError, ValueError):
             return MAIN_BRANCH
-        known = self._names()
-        return name if name in known and self._has_folder(name) else MAIN_BRANCH
-
-    def _has_folder(self, branch: str) -> bool:
+        if name not in self._names():
+            return MAIN_BRANCH
         try:
-            self.open_working_folder(branch).close()
-        except SessionError:
-            return not os.path.lexists(self.working_folder(branch))  # an imported one has none yet
-        return True
+            self.open_working_folder(name).close()
+        except SessionError:  # an imported one has none yet
+            return MAIN_BRANCH if os.path.lexists(self.working_folder(name)) else name
+        return name
 
     def set_current(self, name: str) -> None:
         """Remember which branch is gone on with."""
@@ -221,7 +213,7 @@ class SessionFiles:
             raise SessionError(f"{name!r} {problem}.")
 
     def rename(self, branch: str, title: str) -> None:
-        """Give a branch a title, which is shown in place of its name; work on it goes on.
+        """Give a branch a title, which is shown in place of its name. Work on it goes on.
 
         Raises:
             SessionError: If there is no such branch, or the title is taken or malformed.
@@ -244,7 +236,7 @@ class SessionFiles:
         return self.store[parent].fork(name, at=at).id
 
     def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> Path:
-        """Copy the working files of a branch for one that is to be made; return their folder.
+        """Copy the working files of a branch for one that is to be made, and return their folder.
 
         Raises:
             SessionError: If they cannot be copied.
@@ -267,7 +259,7 @@ class SessionFiles:
             raise SessionError(f"{folder} cannot be opened: {error.strerror}") from error
 
     def add_branch(self, parent: str, name: str) -> None:
-        """Make a branch whose files are there; see `copy_files`."""
+        """Make a branch whose files are there (see `copy_files`)."""
         self.store[parent].fork(name)
 
     def remove_files(self, name: str) -> None:
@@ -278,7 +270,7 @@ class SessionFiles:
             own.remove(f"{BRANCHES_FOLDER}/{name}")
 
     def end_of(self, branch: str, number: int) -> int:
-        """Return the number in the memory of the end of a round; 0 is before the first.
+        """Return the number in the memory of the end of a round. 0 is before the first.
 
         Raises:
             SessionError: If there is no such round.
@@ -314,14 +306,14 @@ class SessionFiles:
             return differing_files(one, two)
 
     def close(self) -> None:
-        """Close the memory, and let others have the session; safe to call again."""
+        """Close the memory, and let others have the session. Safe to call again."""
         self.lists.close()
         self.store.close()
         self._lock.close()
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folders of a session; a link in the place of one is refused."""
+    """Make the folders of a session. A link in the place of one is refused."""
     with Folder.at(folder) as own:
         for name in (WORKING_FOLDER, BRANCHES_FOLDER, STAGING_FOLDER):
             if own.stat(name) is None:

@@ -15,9 +15,15 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import BranchedMemoryError, StoreCorrupt, UnknownBranch
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.session.errors import SessionError
-from taskweaver.session.storage.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
-from taskweaver.session.storage.folder_check import require_plain_folder
-from taskweaver.session.storage.lock import LOCK_FILE, is_locked, locked
+from taskweaver.session.storage.folder import (
+    DAMAGED_FILES,
+    LOCK_FILE,
+    MEMORY_FILE,
+    is_locked,
+    locked,
+    readable_rounds,
+    require_plain_folder,
+)
 from taskweaver.utils.file_system.safe_fs import Folder
 
 MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"
@@ -126,7 +132,7 @@ def _described(folder: Path) -> StoredSession | None:
 
 
 def _changed_at(*paths: Path) -> datetime:
-    """Return when the newest of some files was written; one that is gone does not count."""
+    """Return when the newest of some files was written. One that is gone does not count."""
     newest = 0.0
     for path in paths:
         with suppress(FileNotFoundError):
@@ -153,7 +159,7 @@ def require_own_memory(folder: Path) -> None:
 
 
 def stored_session(folder: Path) -> StoredSession | None:
-    """Return the session in a folder; None unless something was asked in it.
+    """Return the session in a folder, None unless something was asked in it.
 
     Raises:
         StoreTooNew, StoreCorrupt, StoreUnwritable, StoreBusy: If its memory cannot be opened.

@@ -1,4 +1,4 @@
-"""Files a user adds: into the working directory, under names that stay inside it."""
+"""Working directories: files that a user adds, under names that stay inside, copies of branches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.memory.round import (
@@ -17,8 +17,9 @@ from taskweaver.memory.round import (
     FILES_KEPT,
     FILES_REFUSED,
 )
-from taskweaver.session.errors import FileNotAdded
+from taskweaver.session.errors import FileNotAdded, SessionError
 from taskweaver.utils.data_files import is_data_file
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.file_system.safe_fs import Folder, copy_in, is_plain_name
 from taskweaver.utils.files import leaves
 from taskweaver.utils.named_files import Finder, NamedFile, numbered
@@ -27,6 +28,8 @@ _MOST_TABLES = 200
 
 Stamp = tuple[int, int]
 """Time at which a file was last written, in ns, and its size in bytes."""
+STAGING_FOLDER = "staging"
+"""Folder of a session in which branches are prepared; code cannot write there."""
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:
@@ -43,7 +46,7 @@ class AddedFile(TypedDict):
 
 
 def chosen_file(given: str | os.PathLike[str], root: Path | None = None) -> NamedFile:
-    """Return the file that a user of this machine gives by its path; `root` is as for `files_in`.
+    """Return the file that a user of this machine gives by its path. `root` is as for `files_in`.
 
     Raises:
         FileNotAdded: If there is none, or it cannot be used.
@@ -68,22 +71,20 @@ def add_files(cwd: Path, files: Iterable[AddedFile]) -> list[str]:
     Raises:
         FileNotAdded: If one cannot be read or written.
     """
-    return [_add_file(cwd, file) for file in files]
-
-
-def _add_file(cwd: Path, file: AddedFile) -> str:
-    name = _name(file)
-    try:
-        with Folder.at(cwd) as folder:
-            _write(folder, name, file)
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        reason = f"{error.strerror or error}{where}"
-        raise FileNotAdded(f"{name} cannot be added: {reason}") from error
-    except (ValueError, RuntimeError, TypeError) as error:
-        # A path with a NUL, the home folder of nobody, content that is no text UTF-8 can hold.
-        raise FileNotAdded(f"{name} cannot be added: {error}") from error
-    return name
+    names = []
+    for file in files:
+        names.append(name := _name(file))
+        try:
+            with Folder.at(cwd) as folder:
+                _write(folder, name, file)
+        except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
+            reason = f"{error.strerror or error}{where}"
+            raise FileNotAdded(f"{name} cannot be added: {reason}") from error
+        except (ValueError, RuntimeError, TypeError) as error:
+            # A path with a NUL, the home folder of nobody, content that is no text UTF-8 can hold.
+            raise FileNotAdded(f"{name} cannot be added: {error}") from error
+    return names
 
 
 def _write(folder: Folder, name: str, file: AddedFile) -> None:
@@ -92,8 +93,8 @@ def _write(folder: Folder, name: str, file: AddedFile) -> None:
         with folder.replacing(name) as target:
             target.write(content.encode() if isinstance(content, str) else content)
     elif "path" in file:
-        source = Path(file["path"]).expanduser()
-        if not _is_there(folder, name, source):
+        source, copy = Path(file["path"]).expanduser(), folder.stat(name)
+        if copy is None or not os.path.samestat(copy, source.stat()):
             copy_in(source, folder, name)
     else:
         raise FileNotAdded(f"{name}: a file needs a path or its content.")
@@ -117,15 +118,10 @@ def _name(file: AddedFile) -> str:
     return name
 
 
-def _is_there(folder: Folder, name: str, source: Path) -> bool:
-    copy = folder.stat(name)
-    return copy is not None and os.path.samestat(copy, source.stat())
-
-
 def files_in(
     folder: Path, root: Path | None = None, *, tables_only: bool = False
 ) -> Iterator[Path]:
-    """Yield the files directly in a folder; none of one that is not there.
+    """Yield the files directly in a folder, none of one that is not there.
 
     Links may not leave the project folder `root`; None allows any target. With `tables_only` they
     are the first `_MOST_TABLES` by name that have the suffix of a table and are not hidden.
@@ -208,7 +204,7 @@ class WorkingFiles:
     def _name_for(
         self, named: NamedFile, given: Mapping[str, AddedFile], new: Mapping[str, NamedFile]
     ) -> str:
-        """Return the name of the copy of a file; empty where its name means another file here."""
+        """Return the name of the copy of a file, empty where its name means another file here."""
         if named.is_bare:
             name = named.spelled if named.spelled in self._brought else named.source.name
             is_other = name in self._brought and self._brought[name][0].source != named.source
@@ -247,7 +243,7 @@ class WorkingFiles:
         return "changed" if copy_now == copy_then else "kept"
 
     def _stamp_here(self, name: str) -> Stamp | None:
-        """Return the stamp of a copy; None if there is none."""
+        """Return the stamp of a copy, None if there is none."""
         try:
             with Folder.at(self._cwd) as folder:
                 facts = folder.stat(name)
@@ -274,3 +270,59 @@ def _stamp_at(path: Path) -> Stamp:
         return stamp_of(path.stat())
     except OSError as error:
         raise FileNotAdded(f"{path} cannot be read: {error.strerror}") from error
+
+
+def copy_working_folder(source: Folder, target: Folder, *, limit_bytes: int) -> None:
+    """Copy a working directory into an empty folder that code cannot write.
+
+    Links stay links, special files are left out; storage is shared where the file system can.
+
+    At most `limit_bytes` are really copied.
+
+    Raises:
+        SessionError: If there is more to copy, or it cannot be done.
+    """
+    try:
+        copy_tree(source, target, CopyRules(limit_bytes))
+    except OSError as error:
+        raise _not_copied(error) from error
+    except CopyTooLarge as error:
+        way = (
+            ", and this file system cannot share storage. Remove files, or raise"
+            " session.fork_limit_mb."
+            if error.is_of_bytes
+            else ". Remove some, or pack them into an archive."
+        )
+        raise SessionError(f"The working directory holds more than {error.limit}{way}") from error
+
+
+def clone_into(
+    session: Folder, source: Folder, target: PurePosixPath, inner: str, *, limit_bytes: int
+) -> None:
+    """Copy a working directory into a new folder, which appears when the copy is complete.
+
+    The copy is made in `STAGING_FOLDER`, where code cannot swap its files, and then moved.
+
+    `target` is relative to the session's folder, and a leftover of that name goes. The copy is
+    called `inner` in it; at most `limit_bytes` are really copied.
+
+    Raises:
+        SessionError: If there is more to copy, or it cannot be done; nothing is left behind.
+    """
+    draft = PurePosixPath(STAGING_FOLDER, target.name)
+    try:
+        session.remove(draft)
+        session.make_folder(draft)
+        session.make_folder(draft / inner)
+        with session.folder(draft / inner) as copy:
+            copy_working_folder(source, copy, limit_bytes=limit_bytes)
+        session.remove(target)
+        session.move(draft, session, target)
+    except OSError as error:
+        raise _not_copied(error) from error
+    finally:
+        session.remove(draft)
+
+
+def _not_copied(error: OSError) -> SessionError:
+    return SessionError(f"The working directory cannot be copied: {error}")

@@ -11,8 +11,7 @@ from typing import Any
 from taskweaver.treesearch.agent.prompt_files import plan_lines
 from taskweaver.treesearch.model.artifacts import artifact_files, changes
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, NodeError, NodeKind
+from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, Objective
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten, shorten_words

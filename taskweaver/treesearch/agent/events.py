@@ -14,8 +14,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.tiers.core import RESERVED
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, PhaseOutcome
+from taskweaver.treesearch.model.node import Node, Objective, PhaseOutcome
 from taskweaver.treesearch.model.stages import StageState
 
 R = TypeVar("R")

@@ -37,8 +37,7 @@ from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import RoleModels
-from taskweaver.treesearch.model.metric import Measurement
-from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.node import Measurement, Node
 from taskweaver.utils.text import fenced, shorten
 
 _PROBLEM_CHARS = 2000

@@ -13,8 +13,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.agent.describe import own_code
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node
+from taskweaver.treesearch.model.node import Node, Objective
 from taskweaver.utils.text import shorten
 
 _OUTPUT_CHARS = 6000

@@ -24,16 +24,15 @@ from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.node_task import NodeTask
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import ExecutorLost, SearchError, WorkerLost
-from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import Budget, BudgetSpent
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.model.policy import NodeChoice, Policy, StageView, policy_named
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
 from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
-from taskweaver.treesearch.record.runlog import RunLog
-from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.record.runlog import RunLog, RunState
 
 Changed = Callable[[RunState], None]
 _POLL_S = 1.0

@@ -15,8 +15,7 @@ from taskweaver.treesearch.model.journal import Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import STAGES, StageState
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.treesearch.record.runlog import RunLog
-from taskweaver.treesearch.record.state import RunState, StagePassed, stage_entry
+from taskweaver.treesearch.record.runlog import RunLog, RunState, StagePassed, stage_entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.execution.metric_file import BadResult, read_result
-from taskweaver.treesearch.execution.takeover import list_files
+from taskweaver.treesearch.execution.results import BadResult, read_result
+from taskweaver.treesearch.execution.workspace import list_files
 from taskweaver.treesearch.model.artifacts import SCRIPT, ScriptArtifact
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import WORKING
@@ -98,7 +98,7 @@ class ScriptRunner:
         return (*parent.line, parent.id) if is_kept else ()
 
     def run(self, script: Script) -> JobResult:
-        """Run a script; its failures are in the result."""
+        """Run a script. Its failures are in the result."""
         remove(script.workspace)  # other scripts of the sandbox can write here
         own, client = script.program, None
         try:
@@ -122,7 +122,7 @@ class ScriptRunner:
                 client.stop()
 
     def _replay(self, script: Script, client: Client, there: int) -> str:
-        """Run the programs before a script again, from the first missing one; return a failure."""
+        """Run the programs before a script again, from the first missing, and return a failure."""
         missing = script.before[there:]
         for number, program in enumerate(missing, there + 1):
             folder = script.workspace / BEFORE / f"{number:02}_{program.node_id}"
@@ -140,7 +140,7 @@ class ScriptRunner:
     def _execute(
         self, program: Program, client: Client, owner: str, folder: Path
     ) -> tuple[ExecutionResult, bool]:
-        """Run a program on behalf of a node; return its outcome, and whether it was late."""
+        """Run a program on behalf of a node, and return its outcome, and whether it was late."""
         self._running[owner] = client
         client.execute_code("begin", _beginning(program, folder))
         if owner in self._cancelled:
@@ -239,7 +239,7 @@ class ScriptRunner:
 
 
 def program_of(node: Node) -> Program:
-    """Return the program of a node; an empty one where it proposed no script."""
+    """Return the program of a node, an empty one where it proposed no script."""
     code = node.artifacts.code if isinstance(node.artifacts, ScriptArtifact) else ""
     return Program(node.id, code, node.seed)
 

@@ -24,7 +24,7 @@ class ScriptArtifact:
     code: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the script as plain data."""
         return {"code": self.code}
 
 
@@ -75,7 +75,7 @@ def artifact_files(artifacts: Artifacts | None) -> dict[str, str]:
 
 
 def artifact_commands(artifacts: Artifacts | None) -> dict[str, list[str]]:
-    """Return the commands of each phase as they are run; none of artifacts that are no plan."""
+    """Return the commands of each phase as they are run, none of artifacts that are no plan."""
     if not isinstance(artifacts, PhasePlan):
         return {phase: [] for phase in _WITH_COMMANDS}
     listed = (artifacts.download, artifacts.compile, artifacts.run)
@@ -87,7 +87,7 @@ def artifact_commands(artifacts: Artifacts | None) -> dict[str, list[str]]:
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str], limit_chars: int) -> str:
-    """Return a unified diff of two sets of files, cut at `limit_chars`; empty for no change."""
+    """Return a unified diff of two sets of files, cut at `limit_chars`, empty for no change."""
     parts: list[str] = []
     left = limit_chars
     for path in sorted({*before, *after}):
@@ -121,7 +121,7 @@ def first_lines(text: str, limit_chars: int) -> str:
 
 
 def _listed_files(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return the files of a plan that could not be read, by path; other entries are left out."""
+    """Return the files of a plan that could not be read, by path. Other entries are left out."""
     plan = _mapping(data.get("phase_artifacts")) or data
     files = _mapping(_mapping(plan.get("coding")).get("workspace")).get("files")
     return {

@@ -9,7 +9,7 @@ from taskweaver.ces.command_process import CommandLimits
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.treesearch.model.limits import AskLimits, PhaseLimits, RoleModels
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.treesearch.model.policy import SearchRules
 
 STAGES = 4
@@ -18,7 +18,7 @@ _PHASE0 = {"true": "node", "false": "off"}
 
 
 class SearchConfig(ModuleConfig):
-    """Keys under ``search.``; docs/configuration.md describes each.
+    """Keys under ``search.``, described in docs/configuration.md.
 
     Attributes:
         folder: Where runs are kept.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.utils.files import read_text
 
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$")
@@ -90,12 +90,12 @@ class Idea:
 
     @property
     def evaluation(self) -> str:
-        """The program of a line like ``Evaluate: evaluate.py``, which measures; empty for none."""
+        """The program of a line like ``Evaluate: evaluate.py``, which measures, empty for none."""
         found = _EVALUATE.search(self.text)
         return found["text"].strip().strip("`") if found else ""
 
     def _metric_line(self) -> str:
-        """Return the description of the metric; empty for none."""
+        """Return the description of the metric, empty for none."""
         found = _METRIC.search(self.text)
         if found is not None:
             return found["text"].strip()
@@ -126,7 +126,7 @@ def read_idea(path: Path, index: int = 0) -> Idea:
 
 
 def parse_idea(text: str) -> Idea:
-    """Return an idea; one without headings is all abstract, and its first line the title."""
+    """Return an idea. One without headings is all abstract, and its first line the title."""
     title, heading = "", "abstract"
     sections: dict[str, list[str]] = {}
     is_code = False

@@ -24,7 +24,8 @@ A file is this run's own: the folder ``working`` is emptied before each run.
 """
 WORKING = RESULT_FILE.partition("/")[0]
 """Folder of what a run writes."""
-SECTIONS = ("download", "coding", "compile", "run")
+PHASES = ("download", "coding", "compile", "run")
+"""Phases of an attempt in order, and sections of its plan; phase 0, the plan, comes before them."""
 MAX_FILES = 500
 MAX_FILE_BYTES = 5 << 20
 MAX_ALL_BYTES = 50 << 20
@@ -53,7 +54,7 @@ class PlannedFile:
 
     @property
     def data(self) -> bytes:
-        """Its bytes."""
+        """Bytes of the file."""
         return self.content.encode(self.encoding)
 
 
@@ -93,7 +94,7 @@ class BuildPlan:
     output: str = ""
 
     def filled(self, command: CommandText) -> CommandText:
-        """Return a command with its placeholders filled in; all other braces stay.
+        """Return a command with its placeholders filled in. All other braces stay.
 
         In a text, values are quoted for the shell. A word that is nothing but ``{cflags}`` or
         ``{ldflags}`` becomes as many words as there are options.
@@ -141,7 +142,7 @@ class PhasePlan:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data, the form of ``phase_artifacts``."""
+        """Return the plan as plain data, the form of ``phase_artifacts``."""
         build = self.build
         sections: dict[str, dict[str, Any]] = {
             "download": {"commands": _plain(self.download)},
@@ -239,11 +240,11 @@ def _sections(data: object) -> dict[str, Mapping[str, Any]]:
             data = data[0]
         if not isinstance(data, Mapping):
             break
-        found = {name: data[name] for name in SECTIONS if name in data}
+        found = {name: data[name] for name in PHASES if name in data}
         if found:
             return {name: _section(name, value) for name, value in found.items()}
         data = next((data[name] for name in _OUTER if name in data), None)
-    raise PhasePlanError("phase_artifacts", f"has none of the sections {', '.join(SECTIONS)}")
+    raise PhasePlanError("phase_artifacts", f"has none of the sections {', '.join(PHASES)}")
 
 
 def _section(name: str, value: object) -> Mapping[str, Any]:
@@ -254,7 +255,7 @@ def _section(name: str, value: object) -> Mapping[str, Any]:
 
 
 def _first_word(commands: Sequence[CommandText]) -> str:
-    """Return the program of the first command; empty for none."""
+    """Return the program of the first command, empty for none."""
     first = commands[0] if commands else ""
     words = first.split() if isinstance(first, str) else first
     return words[0] if words else ""
@@ -266,7 +267,7 @@ def _build(
     programs: Collection[str],
     first: str,
 ) -> BuildPlan:
-    """Return a build plan; where it names no compiler, that is the `first` program if it is one."""
+    """Return a build plan. Where it names no compiler, that is the `first` program if it is one."""
     place = "compile.build_plan"
     given = checks.text(f"{place}.language", data.get("language")).strip().lower()
     language = _ALIASES.get(given, given)

@@ -41,47 +41,45 @@ def refuse_mask(place: str, data: object) -> None:
 
 
 def section(place: str, value: object) -> Mapping[str, Any]:
-    """Return a part of a plan; a missing one is empty.
+    """Return a part of a plan. A missing part is empty.
 
     Raises:
         PhasePlanError: If it is no mapping.
     """
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise PhasePlanError(place, f"must be an object, not {_kind(value)}")
-    return value
+    found: Mapping[str, Any] = _typed(place, value, Mapping, "an object", {})
+    return found
 
 
 def items(place: str, value: object) -> list[Any]:
-    """Return a list; a missing one is empty.
+    """Return a list. A missing list is empty.
 
     Raises:
         PhasePlanError: If it is no list.
     """
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise PhasePlanError(place, f"must be a list, not {_kind(value)}")
-    return list(value)
+    return list(_typed(place, value, list | tuple, "a list", ()))
 
 
 def text(place: str, value: object) -> str:
-    """Return text without NUL that UTF-8 can hold; a missing one is empty.
+    """Return text without NUL that UTF-8 can hold. A missing text is empty.
 
     Raises:
         PhasePlanError: If it is none.
     """
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise PhasePlanError(place, f"must be text, not {_kind(value)}")
-    if "\0" in value:
+    found: str = _typed(place, value, str, "text", "")
+    if "\0" in found:
         raise PhasePlanError(place, "holds a NUL")
     try:
-        value.encode()
+        found.encode()
     except UnicodeEncodeError:
         raise PhasePlanError(place, "holds half of a surrogate pair") from None
+    return found
+
+
+def _typed(place: str, value: object, kind: Any, noun: str, missing: object) -> Any:
+    if value is None:
+        return missing
+    if not isinstance(value, kind):
+        raise PhasePlanError(place, f"must be {noun}, not {_kind(value)}")
     return value
 
 
@@ -120,7 +118,7 @@ def inner_path(place: str, value: object) -> str:
 
 
 def path_below_root(place: str, value: object) -> str:
-    """Return a path that may begin with `ROOT`, relative to it; a missing one is ``.``.
+    """Return a path that may begin with `ROOT`, relative to `ROOT`. A missing path is ``.``.
 
     Raises:
         PhasePlanError: If it leads elsewhere.
@@ -144,7 +142,7 @@ def file_path(place: str, value: object) -> str:
 
 
 def mode(place: str, value: object) -> int:
-    """Return the mode of a file, from octal digits; 0644 for a missing one.
+    """Return the mode of a file, from octal digits, 0644 for a missing mode.
 
     Raises:
         PhasePlanError: If it is none, or gives more than reading, writing and running.
@@ -161,7 +159,7 @@ def mode(place: str, value: object) -> int:
 
 
 def encoding(place: str, value: object) -> str:
-    """Return the name of an encoding; UTF-8 for a missing one.
+    """Return the name of an encoding, UTF-8 for a missing name.
 
     Raises:
         PhasePlanError: If it is none of `ENCODINGS`.

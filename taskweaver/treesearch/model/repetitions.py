@@ -36,7 +36,7 @@ class Repetitions:
     most: int
 
     def during(self, stage: int) -> NodeChoice | None:
-        """Return the next repetition while a stage goes on; None where none is due.
+        """Return the next repetition while a stage goes on, None where none is due.
 
         Nothing is due while it is unknown whether measurements scatter, or known that they do not.
         """
@@ -72,7 +72,7 @@ class Repetitions:
         return [again] if again is not None else []
 
     def at_limit(self) -> NodeChoice | None:
-        """Return the next repetition of a run that makes no more attempts; None where none is due.
+        """Return the next repetition of a run that makes no more attempts, None where none is due.
 
         Its best is not left a candidate, and races with its rivals as at the end of the last stage.
         """
@@ -118,7 +118,7 @@ class Repetitions:
         return sum(node.kind is NodeKind.SEED and not node.is_fresh for node in nodes)
 
     def _second(self, nodes: Sequence[Node]) -> NodeChoice | None:
-        """Return a repetition of a second program with the seeds of the first; None if none is due.
+        """Return a repetition of a second program with the seeds of the first, None if none is due.
 
         It is due while it is unknown whether seeds are what scatters.
         """
@@ -132,7 +132,7 @@ class Repetitions:
         return None
 
     def _race(self, nodes: Sequence[Node]) -> NodeChoice | None:
-        """Return the next repetition of a race among the best nodes; None where none is due."""
+        """Return the next repetition of a race among the best nodes, None where none is due."""
         leaders = self.journal.leaders(_RACING, nodes)
         if leaders and self._count(leaders[0]) == 1:
             return self._turn(leaders[:1], leaders[1:])
@@ -146,7 +146,7 @@ class Repetitions:
         return None
 
     def _turn(self, racing: Sequence[Node], rivals: Sequence[Node]) -> NodeChoice | None:
-        """Return the repetition of the program with the fewest; None while one of them runs."""
+        """Return the repetition of the program with the fewest, None while one of them runs."""
         both = (*racing, *rivals)
         repetitions = [run for node in both for run in self.journal.repetitions(node.id)]
         if any(run.status is NodeStatus.RUNNING for run in repetitions):

@@ -18,7 +18,7 @@ from functools import cache
 from statistics import fmean, stdev
 from typing import Any
 
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 
 _LEVEL = 0.05
 """Share of runs in which noise may be called a difference, and share outside of an interval."""
@@ -101,12 +101,12 @@ class Samples:
 
     @property
     def mean(self) -> float | None:
-        """Mean of the measurements; None without values."""
+        """Mean of the measurements, None without values."""
         return fmean(self.values) if self.values else None
 
     @property
     def std(self) -> float | None:
-        """Sample standard deviation of the measurements; None with fewer than two."""
+        """Sample standard deviation of the measurements, None with fewer than two."""
         return stdev(self.values) if self.n > 1 else None
 
     @property
@@ -140,7 +140,7 @@ class Samples:
 
     @property
     def standard_error(self) -> float | None:
-        """Standard error of the mean; None where nothing is known about the noise.
+        """Standard error of the mean, None where nothing is known about the noise.
 
         Two or three values may be close by chance: their spread is taken to be no smaller than the
         noise of the run, unless they are equal. A single value has the noise of the run.
@@ -177,7 +177,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Gain of one program over another, in the unit of the metric; below 0 for a worse one.
+    """Gain of one program over another, in the unit of the metric, below 0 for a worse one.
 
     Attributes:
         gain: Mean of the paired differences over common seeds.
@@ -196,7 +196,7 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is larger than the noise; one without known noise is as it stands."""
+        """Whether it is larger than the noise. One without known noise is as it stands."""
         return abs(self.gain) > self._margin(self.comparisons)
 
     @property
@@ -206,7 +206,7 @@ class Difference:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Ends of the 95 % interval; None where nothing is known about the noise."""
+        """Ends of the 95 % interval, None where nothing is known about the noise."""
         if self.error is None:
             return None
         return self.gain - self._margin(), self.gain + self._margin()
@@ -216,7 +216,7 @@ class Difference:
 
 
 def difference(objective: Objective, after: Samples, before: Samples) -> Difference | None:
-    """Return the gain of one program over another; None when no seed measured both.
+    """Return the gain of one program over another, None when no seed measured both.
 
     The gain is the mean of the paired differences over common seeds. Its error is that of the
     run's residual, and no smaller than the spread of the pairs shows: a few pairs may be close by
@@ -318,7 +318,7 @@ class NoisePool:
 
     @property
     def noise(self) -> MeasurementNoise | None:
-        """The noise; None while no program was measured repeatedly."""
+        """The noise, None while no program was measured repeatedly."""
         if not self._is_fitted:
             self._noise, self._is_fitted = self._fit(), True
         if self._noise is not None and self._noise.programs != len(self._cells):
@@ -326,7 +326,7 @@ class NoisePool:
         return self._noise
 
     def _fit(self) -> MeasurementNoise | None:
-        """Fit seed effects to the programs that were measured repeatedly; None without them."""
+        """Fit seed effects to the programs that were measured repeatedly, None without them."""
         rows = [self._row(cells) for cells in self._cells.values() if len(cells) > 1]
         freedom = sum(len(row) - 1 for row in rows)
         if not freedom:

@@ -1,22 +1,90 @@
-"""Statistics of a run's nodes: gains, effects, seeds, failures and costs."""
+"""Facts about a run, and statistics of its nodes: gains, effects, seeds, failures and costs."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from taskweaver.treesearch.model.journal import Journal, Judgement
-from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Objective
-from taskweaver.treesearch.model.node import Cost, Node, NodeKind
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import USED_BY_OTHERS, Cost, Node, NodeKind, Objective
 from taskweaver.treesearch.model.samples import Difference, difference, with_error
-from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.text import counted
 
 _MOST_RIVALS = 6
 _WITHIN = ", within the noise"
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Use of a limited quantity. A limit of 0 is none."""
+
+    used: float = 0.0
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Use of a run's budget.
+
+    Attributes:
+        nodes: Nodes that have finished, seed evaluations not counted.
+        seconds: Time since it started, waiting between two sittings not counted.
+        tokens: Tokens the models read and wrote.
+        money: In the currency of the configured prices; None when they are unknown.
+    """
+
+    nodes: Use = field(default_factory=Use)
+    seconds: Use = field(default_factory=Use)
+    tokens: Use = field(default_factory=Use)
+    money: Use | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """A stage the run has been in.
+
+    Attributes:
+        number: From 1.
+        name: Its name.
+        reason: Why it ended; empty while it goes on.
+        base: Id of the best node when it began; None in the first.
+        best: Id of the best node when it ended; None while nothing was measured.
+    """
+
+    number: int
+    name: str
+    reason: str = ""
+    base: str | None = None
+    best: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Facts about a run beside its nodes.
+
+    Attributes:
+        name: Name of its folder.
+        title: Title of the idea.
+        started_at: When it began, in seconds since 1970.
+        finished_at: When it ended; None while it goes on.
+        budgets: Use of its budget.
+        stages: The stages it has been in, in order.
+        reason: Why it ended; empty while it goes on.
+        beside: Consumption of model calls that are of no finished node: about stages, for the
+            memory, of attempts that were cancelled or lost.
+    """
+
+    name: str
+    title: str
+    started_at: float
+    finished_at: float | None = None
+    budgets: Budgets = field(default_factory=Budgets)
+    stages: tuple[StageFacts, ...] = ()
+    reason: str = ""
+    beside: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +100,12 @@ class Effect:
 
     @property
     def gain(self) -> float | None:
-        """Gain over the base, in the unit of the metric; below 0 for a worse one."""
+        """Gain over the base, in the unit of the metric, below 0 for a worse one."""
         return self.difference.gain if self.difference else None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Nodes that failed in the same way, and the number of them with a child that works.
-
-    The kind is that of the error, or the status where there is none.
-    """
-
-    kind: str
-    nodes: tuple[Node, ...]
-    repaired: int
-
-
 def gain(journal: Journal, after: Node | None, before: Node | None) -> Difference | None:
-    """Return how much better one node is than another; None when one of them has no value.
+    """Return how much better one node is than another, None when one of them has no value.
 
     A program that was proposed again is no better than itself.
     """
@@ -89,7 +145,7 @@ def gained(journal: Journal, found: Difference | None, base: Node | None) -> str
 
 
 def measured_ancestor(journal: Journal, node: Node) -> Node | None:
-    """Return the nearest of the nodes that a node was made from which has a value; or None."""
+    """Return the nearest of the nodes that a node was made from which has a value, or None."""
     before = node.parent
     while before is not None and before in journal:
         if journal[before].value is not None:
@@ -162,7 +218,7 @@ def confirmation(journal: Journal) -> str:
 
 
 def _beside(journal: Journal) -> str:
-    """Return beside how many timed runs other processes worked, as a sentence; empty for none."""
+    """Return beside how many timed runs other processes worked, as a sentence, empty for none."""
     details = [node.metric.details.get(USED_BY_OTHERS) for node in journal.good if node.metric]
     used = [value for value in details if isinstance(value, int | float)]
     if not used:
@@ -175,7 +231,7 @@ def _beside(journal: Journal) -> str:
 
 
 def _rivals(journal: Journal, best: Node) -> str:
-    """Return which other nodes may be as good as the best, in a sentence; empty for none."""
+    """Return which other nodes may be as good as the best, in a sentence, empty for none."""
     said = ""
     if journal.is_candidate(best.id):
         said = f"{best.id} was measured once: it may have been lucky."
@@ -207,20 +263,18 @@ def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Ef
     A repaired node is compared with its nearest ancestor that works. One that proposed an earlier
     program has the effect of that one.
     """
-    return [_effect(journal, facts, node) for node in nodes]
-
-
-def _effect(journal: Journal, facts: RunFacts, node: Node) -> Effect:
-    base_id = facts.base_of(node.stage) if node.kind is NodeKind.ABLATION else None
-    if base_id is not None and base_id in journal:
-        base: Node | None = journal[base_id]
-    else:
-        base = measured_ancestor(journal, node)
-    return Effect(node, base, gain(journal, node, base) if node.is_good else None)
+    bases = {stage.number: stage.base for stage in facts.stages}
+    found = []
+    for node in nodes:
+        base_id = bases.get(node.stage) if node.kind is NodeKind.ABLATION else None
+        known = base_id is not None and base_id in journal
+        base = journal[base_id or ""] if known else measured_ancestor(journal, node)
+        found.append(Effect(node, base, gain(journal, node, base) if node.is_good else None))
+    return found
 
 
 def reached(journal: Journal, node: Node) -> str:
-    """Return the measurement of a node as text; of a repeated one mean, standard error, number."""
+    """Return the measurement of a node as text. Of a repeated one mean, standard error, number."""
     samples = journal.samples(node.id)
     if node.value is None or samples.n < 2:
         return journal.objective.text(node.value)
@@ -228,7 +282,7 @@ def reached(journal: Journal, node: Node) -> str:
 
 
 def outcome(journal: Journal, node: Node) -> str:
-    """Return what `reached` does; of a node that failed, its status and repair."""
+    """Return the measurement as `reached` does, or status and repair of a failed node."""
     if node.is_good:
         return reached(journal, node)
     repair = next((child.id for child in journal.children(node.id) if child.is_good), "")
@@ -237,35 +291,38 @@ def outcome(journal: Journal, node: Node) -> str:
 
 def overruled(journal: Journal) -> list[str]:
     """Return a sentence for each judgement that chose another node than the metric."""
-    return [_told(journal, judgement) for judgement in journal.judgements if judgement.passed_over]
+    found = []
+    for one in (judgement for judgement in journal.judgements if judgement.passed_over):
+        chosen, first = (
+            f"{node_id} ({journal.objective.text(journal[node_id].value)})"
+            for node_id in (one.chosen, one.candidates[0])
+        )
+        fell = "" if journal.holds(one) else " With other seeds it fell behind, and gave way."
+        found.append(
+            f"After stage {one.stage}, {chosen} was chosen by judgement; the metric alone would"
+            f" have chosen {first}. {one.reasoning}{fell}"
+        )
+    return found
 
 
-def _told(journal: Journal, judgement: Judgement) -> str:
-    chosen, first = (
-        f"{node_id} ({journal.objective.text(journal[node_id].value)})"
-        for node_id in (judgement.chosen, judgement.candidates[0])
-    )
-    fell = "" if journal.holds(judgement) else " With other seeds it fell behind, and gave way."
-    return (
-        f"After stage {judgement.stage}, {chosen} was chosen by judgement; the metric alone would"
-        f" have chosen {first}. {judgement.reasoning}{fell}"
-    )
+def failures(journal: Journal) -> list[tuple[str, list[Node], int]]:
+    """Return the failures by kind, the most frequent first: the kind, its nodes, those repaired.
 
-
-def failures(journal: Journal) -> list[Failure]:
-    """Return the failures by kind, the most frequent first."""
+    The kind is that of the error, or the status where there is none. A child of a repaired node
+    works.
+    """
     by_kind: dict[str, list[Node]] = {}
     for node in journal.buggy:
         by_kind.setdefault(node.error.kind if node.error else node.status.value, []).append(node)
     found = [
-        Failure(
+        (
             kind,
-            tuple(nodes),
+            nodes,
             sum(any(child.is_good for child in journal.children(node.id)) for node in nodes),
         )
         for kind, nodes in by_kind.items()
     ]
-    return sorted(found, key=lambda failure: (-len(failure.nodes), failure.kind))
+    return sorted(found, key=lambda failure: (-len(failure[1]), failure[0]))
 
 
 def missing_modules(journal: Journal) -> list[str]:
@@ -278,7 +335,7 @@ def missing_modules(journal: Journal) -> list[str]:
 
 
 def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float | None]]:
-    """Return nodes in order, each with the best value so far; repetitions are left out."""
+    """Return nodes in order, each with the best value so far. Repetitions are left out."""
     best: Node | None = None
     found: list[tuple[Node, float | None]] = []
     for node in nodes:
@@ -292,7 +349,7 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
 
 
 def total_cost(nodes: Iterable[Node]) -> Cost:
-    """Return the cost of all nodes together; money is known when any of it is."""
+    """Return the cost of all nodes together. Money is known when any amount is."""
     return sum((node.cost for node in nodes), Cost())
 
 

@@ -16,10 +16,9 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.treesearch.record.phase_logs import read_phase_logs
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.reports.node_facts import node_facts, pick
+from taskweaver.treesearch.record.run_statistics import RunFacts
+from taskweaver.treesearch.reports.run_data import node_facts, pick, read_phase_logs
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.html import fill_page
 from taskweaver.utils.text import shorten
@@ -39,7 +38,7 @@ _FACTS = (
 def write_page(
     journal: Journal, run_dir: Path, facts: RunFacts, store: BranchedMemory | None
 ) -> Path:
-    """Write the page of a run, ``tree.html``, with its memory if it has one; return its path.
+    """Write the page of a run, ``tree.html``, with its memory if it has one, and return its path.
 
     Raises:
         OSError: If it cannot be written.
@@ -87,7 +86,7 @@ def _data(
 
 
 class _Shown:
-    """Nodes as the page shows them; texts are cut, and plots are pictures while there is room."""
+    """Nodes as the page shows them. Texts are cut, and plots are pictures while there is room."""
 
     def __init__(
         self, journal: Journal, places: RunPlaces, store: BranchedMemory | None, chars: int
@@ -100,11 +99,13 @@ class _Shown:
 
     def node(self, node: Node) -> dict[str, Any]:
         """Return a node as plain data."""
-        files = self._journal.files(node.id)
+        files, steps = self._journal.files(node.id), []
+        if self._store is not None and node.branch:
+            steps = self._store[node.branch].history(limit=_MOST_EVENTS)
         facts = pick(node_facts(self._journal, node), _FACTS) | {
             "code": "\n\n".join(f"--- {path}\n{text}" for path, text in files.items()),
             "logs": read_phase_logs(self._places.node(node.id), self._chars),
-            "memory": self._memory(node),
+            "memory": [f"{step.tier}: {step.text}" for step in reversed(steps)],
         }
         shown: dict[str, Any] = self._cut(facts)
         return {**shown, "plots": list(self._plots(node))}
@@ -132,9 +133,3 @@ class _Shown:
             self._plot_bytes -= size
             data = base64.b64encode(path.read_bytes()).decode()
             yield {"name": relative, "data": f"data:image/png;base64,{data}"}
-
-    def _memory(self, node: Node) -> list[str]:
-        if self._store is None or not node.branch:
-            return []
-        steps = self._store[node.branch].history(limit=_MOST_EVENTS)
-        return [f"{step.tier}: {step.text}" for step in reversed(steps)]

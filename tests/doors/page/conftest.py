@@ -12,8 +12,7 @@ from page_tab import PageTab, page_tab
 from served import Served
 from test_agent_searches import write_run
 
-from taskweaver.treesearch.model.metric import Measurement
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus
 
 
 def measured_nodes() -> list[Node]:

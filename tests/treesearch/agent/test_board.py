@@ -10,8 +10,14 @@ from taskweaver.treesearch.agent.board import board
 from taskweaver.treesearch.agent.describe import attempt_lines, parent_sections
 from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import (
+    Measurement,
+    Node,
+    NodeError,
+    NodeKind,
+    NodeStatus,
+    Objective,
+)
 
 
 def attempt(step: int, value: float | None, findings: str, parent: str = "n0001") -> Node:

@@ -11,8 +11,7 @@ from search_story import node
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.treesearch.agent.events import RunEvents
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node import Node, NodeKind, Objective
 from taskweaver.treesearch.model.stages import STAGES, StageState
 
 LESSON = "findings: blocks of 64 rows fit the cache"

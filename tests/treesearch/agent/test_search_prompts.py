@@ -18,8 +18,7 @@ from taskweaver.treesearch.agent.phase0 import read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeError, NodeKind
+from taskweaver.treesearch.model.node import NodeError, NodeKind, Objective
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.samples import Difference
 from taskweaver.treesearch.record.run_statistics import gain_text

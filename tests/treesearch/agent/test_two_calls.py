@@ -19,7 +19,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.record.runlog import RunState
 from taskweaver.treesearch.service import resume_search, start_search
 
 TWO: dict[str, Any] = {

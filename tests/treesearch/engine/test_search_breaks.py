@@ -17,7 +17,7 @@ from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.node import NodeStatus
-from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.record.runlog import RunState
 from taskweaver.treesearch.service import resume_search, start_search
 
 RESULT = """echo '{"metric": 1}' > working/result.json"""

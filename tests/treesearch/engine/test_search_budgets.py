@@ -18,9 +18,8 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.record.run_config import load_config
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.record.run_folder import load_config
+from taskweaver.treesearch.record.runlog import RunState, fold, read_log
 from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
 PRICES = {"llm.prompt_price": 1000.0, "llm.completion_price": 1000.0}
@@ -57,7 +56,7 @@ def test_a_limit_of_money_needs_prices(tmp_path: Path, known: Mapping[str, float
         start_search(app, project / "idea.md", FAST, name="run").close()
         with pytest.raises(SearchError, match=r"llm\.prompt_price"):
             resume_search(app, "run", {"search.cost_limit": 5.0})
-        assert "search.cost_limit" not in load_config(find_run(app, "run")).values
+        assert "search.cost_limit" not in load_config(find_run(app, "run"))[0]
     assert not model.prompts
 
 
@@ -306,10 +305,10 @@ def test_settings_that_came_with_a_run_are_given_again_where_they_loosen(tmp_pat
         names = "search.resources, execution.process_limit"
         with pytest.raises(SearchError, match=names):
             resume_search(app, "run")
-        assert load_config(places).values == FAST
+        assert load_config(places)[0] == FAST
         again = given | {"execution.process_limit": 100}
         resume_search(app, "run", again).close()
-        assert load_config(places).values == FAST | again
+        assert load_config(places)[0] == FAST | again
 
 
 def test_a_run_with_all_its_nodes_still_repeats_a_best_that_may_be_lucky(tmp_path: Path) -> None:

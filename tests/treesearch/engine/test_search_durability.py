@@ -22,8 +22,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import RunInUse, SearchError
 from taskweaver.treesearch.model.node import NodeStatus
-from taskweaver.treesearch.record.runlog import read_log
-from taskweaver.treesearch.record.state import RunState, fold
+from taskweaver.treesearch.record.runlog import RunState, fold, read_log
 from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
 DRIVER = Path(__file__).parents[1] / "search_driver.py"

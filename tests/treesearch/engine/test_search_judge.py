@@ -142,7 +142,7 @@ def test_what_is_judged_best_is_best_everywhere(tmp_path: Path) -> None:
     sentence = "After stage 1, n0003 (6) was chosen by judgement; the metric alone would have"
     report = (folder / "report.md").read_text()
     assert f"{sentence} chosen n0002 (7)" in report
-    assert "&lt;b&gt;the answers&lt;/b&gt; of the test." in report
+    assert "&lt;b>the answers&lt;/b> of the test." in report
     assert sentence in (folder / "tree.html").read_text()
     with MemoryManager(made.places.memory) as store:
         assert [e.kind for e in store["root"].events()].count("best_node_judged") == 1

@@ -13,11 +13,10 @@ from patience import PATIENCE_S
 from search_lab import FULL, Climber, lab, proposal, search
 
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
-from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
+from taskweaver.treesearch.execution.timing import MeasuringSlots
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus, Objective
 
 LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 1, "stage4_nodes": 1, "workers": 2}
 FEW = LESS | {"stage2_nodes": 1, "stage3_nodes": 0, "stage4_nodes": 0}

@@ -24,7 +24,7 @@ from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 from taskweaver.treesearch.model.stages import STAGES, StageState
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.service import start_search

@@ -19,9 +19,8 @@ from taskweaver.ces.command import CommandLimits
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
-from taskweaver.treesearch.execution.commands import first_errors
 from taskweaver.treesearch.execution.job import Job, JobResult
-from taskweaver.treesearch.execution.phases import run_download_command, run_job
+from taskweaver.treesearch.execution.phases import first_errors, run_download_command, run_job
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 

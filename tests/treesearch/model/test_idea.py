@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskweaver.treesearch.model.idea import parse_idea
-from taskweaver.treesearch.model.metric import Objective
+from taskweaver.treesearch.model.node import Objective
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ from search_story import node
 
 from bench.search_blocks import held, repeats_until_clear, searched, steps_found, table
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import Node, NodeKind
+from taskweaver.treesearch.model.node import Node, NodeKind, Objective
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.model.samples import (
     Difference,

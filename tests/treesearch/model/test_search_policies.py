@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 from sizes import examples, some
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
-from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.metric import Measurement, Objective
-from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus, Objective
 from taskweaver.treesearch.model.policy import (
     NodeChoice,
     SearchRules,
     StageView,
     best_first,
+    estimates,
     policy_named,
 )
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over

@@ -12,9 +12,8 @@ from search_story import HOSTILE, empty_run, made_up_run, node, small_run, write
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal, Judgement
-from taskweaver.treesearch.model.metric import Measurement
-from taskweaver.treesearch.model.node import NodeKind, PhaseOutcome
-from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.model.node import Measurement, NodeKind, PhaseOutcome
+from taskweaver.treesearch.record.run_statistics import RunFacts
 from taskweaver.treesearch.reports.html_page import write_page
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from taskweaver.treesearch.execution.executors.probe import WorkerFacts
+from taskweaver.treesearch.execution.machine import WorkerFacts
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -66,7 +66,7 @@ class JobExecutor(Protocol):
     def submit(
         self, call: JobCall[T], deadline_s: float, resources: Resources = NO_RESOURCES
     ) -> Future[T]:
-        """Run a job in a worker; the deadline counts from its start, or its turn; 0 is none.
+        """Run a job in a worker. The deadline counts from its start, or its turn. 0 is none.
 
         Cancelling the future ends the job, and every process it started, also while it runs. Its
         errors are `WorkerLost` when the worker died or the deadline passed, `NotTransferable`,
@@ -78,7 +78,7 @@ class JobExecutor(Protocol):
         ...
 
     def host_of(self, group: str) -> str:
-        """Return the host of a group; empty while it is unknown, and where there is one host."""
+        """Return the host of a group, empty while it is unknown, and where there is one host."""
         ...
 
     def probe(self) -> WorkerFacts:
@@ -90,5 +90,5 @@ class JobExecutor(Protocol):
         ...
 
     def close(self) -> None:
-        """Cancel the open jobs and end the processes; safe to call again."""
+        """Cancel the open jobs and end the processes. Safe to call again."""
         ...

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -26,9 +27,8 @@ from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
-from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
-from taskweaver.treesearch.execution.gpus import VARIABLE
+from taskweaver.treesearch.execution.machine import VISIBLE_GPUS
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.platform import signal_name
 
@@ -58,7 +58,7 @@ class WorkerFuture(Future[Any]):
         return self.has_begun and not self.done()
 
     def settle(self, reply: WorkerReply) -> None:
-        """End as the job did, unless the future was cancelled; the job has ended."""
+        """End as the job did, unless the future was cancelled. The job has ended."""
         if not self.set_running_or_notify_cancel():
             return
         if reply.error is None:
@@ -79,14 +79,14 @@ class _Task(WorkerFuture):
         self.is_alone = is_alone
 
 
-def packed_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+def packed_call(function: Callable[..., Any], *args: Any) -> bytes:
     """Return a call in the form that travels to a worker.
 
     Raises:
         NotTransferable: If it cannot travel.
     """
     try:
-        return pickle.dumps((function, args, kwargs))
+        return pickle.dumps((function, args))
     except Exception as error:
         raise NotTransferable(f"The job cannot travel to a worker: {error!r:.300}.") from error
 
@@ -104,9 +104,9 @@ class WorkerPool(Executor):
     def __init__(
         self, count: int, gpus: Sequence[str] = (), *, idle_s: float | None = None
     ) -> None:
-        """Make a slot for each of `count` jobs at a time; processes start when they are needed.
+        """Make a slot for each of `count` jobs at a time. Processes start when they are needed.
 
-        Slots get the GPUs round robin, as `gpus.VARIABLE`. A process without a job for `idle_s`
+        Slots get the GPUs round robin, as `VISIBLE_GPUS`. A process without a job for `idle_s`
         ends; None keeps it.
 
         Raises:
@@ -114,7 +114,7 @@ class WorkerPool(Executor):
         """
         if count < 1:
             raise ValueError(f"count must be at least 1, not {count}")
-        self._tasks: TaskQueue[_Task | None] = TaskQueue()
+        self._tasks = _TaskQueue()
         self._lock = threading.Lock()
         self._open: set[_Task] = set()
         self._is_shut = False
@@ -134,24 +134,10 @@ class WorkerPool(Executor):
             thread.start()
         atexit.register(self.shutdown, cancel_futures=True)
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Run a function in a worker.
-
-        Raises:
-            RuntimeError: If the workers are shut down.
-        """
-        return self.submit_within(0.0, fn, *args, **kwargs)
-
-    def submit_within(
-        self,
-        deadline_s: float,
-        fn: Callable[..., T],
-        /,
-        *args: Any,
-        is_alone: bool = False,
-        **kwargs: Any,
+    def submit(  # type: ignore[override]  # keywords are those of the pool
+        self, fn: Callable[..., T], /, *args: Any, deadline_s: float = 0.0, is_alone: bool = False
     ) -> Future[T]:
-        """Run a function in a worker that is lost after a deadline from its start on; 0 is no end.
+        """Run a function in a worker that is lost after a deadline from its start on. 0 is no end.
 
         One that `is_alone` has the turn at this host, see `host_turn`; its deadline counts from
         that.
@@ -160,7 +146,7 @@ class WorkerPool(Executor):
             RuntimeError: If the workers are shut down.
         """
         try:
-            call = packed_call(fn, *args, **kwargs)
+            call = packed_call(fn, *args)
         except NotTransferable as problem:
             failed = WorkerFuture()
             failed.set_exception(problem)
@@ -170,7 +156,7 @@ class WorkerPool(Executor):
     def submit_packed(
         self, deadline_s: float, call: bytes, *, is_alone: bool = False
     ) -> Future[Any]:
-        """Run a call that was packed, perhaps by another process; see `submit_within`.
+        """Run a call that was packed, perhaps by another process (see `submit`).
 
         Raises:
             RuntimeError: If the workers are shut down.
@@ -185,7 +171,7 @@ class WorkerPool(Executor):
         return task
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002
-        """Accept no more calls; end the processes after the open ones. Safe to call again.
+        """Accept no more calls. End the processes after the open ones. Safe to call again.
 
         With `cancel_futures` the open calls are cancelled, running ones too.
         """
@@ -201,7 +187,8 @@ class WorkerPool(Executor):
         if wait:
             for thread in self._threads:
                 thread.join()
-            self._guard.communicate()
+            if self._guard.poll() is None:
+                self._guard.communicate(b".")  # an orderly end: it has nothing to do
 
     def _serve(self, gpu: str | None) -> None:
         """Do one task after the other, in a process that is replaced when it is lost."""
@@ -229,7 +216,7 @@ class WorkerPool(Executor):
             process.end(_STOP_S)
 
     def _next_task(self, process: _Process | None) -> _Task | None:
-        """Wait for a task; None is the end. A process that has none for too long ends meanwhile."""
+        """Wait for a task. None is the end. A process that has none for too long ends meanwhile."""
         if process is not None:
             try:
                 return self._tasks.take_for_process(self._idle_s)
@@ -241,7 +228,7 @@ class WorkerPool(Executor):
 def _guard(pool_id: str) -> subprocess.Popen[bytes]:
     """Start the process that ends what the pool's workers leave when this process is killed."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_GUARD), f"{WORKER_MARK}={pool_id}."],
+        [sys.executable, "-I", "-S", str(_GUARD), f"{pool_id}.", str(_PACKAGE_ROOT), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -265,7 +252,7 @@ class _Process:
         paths = [str(_PACKAGE_ROOT), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         if gpu is not None:
-            environment[VARIABLE] = gpu
+            environment[VISIBLE_GPUS] = gpu
         with theirs, ours:
             try:
                 self._process = subprocess.Popen(
@@ -297,7 +284,7 @@ class _Process:
         return bool(poll.poll(seconds * 1000))
 
     def ask(self, task: _Task) -> WorkerReply:
-        """Run a task; cancelling it ends the wait.
+        """Run a task. Cancelling it ends the wait.
 
         Raises:
             WorkerLost: If the process dies, or takes too long.
@@ -330,7 +317,7 @@ class _Process:
         return reply
 
     def _has_answer(self, bell_fd: int, deadline_s: float) -> bool:
-        """Wait for an answer, without end for 0; return False when the task is cancelled."""
+        """Wait for an answer, without end for 0, and return False when the task is cancelled."""
         deadline = time.monotonic() + deadline_s if deadline_s else float("inf")
         poll = select.poll()
         for fd in (bell_fd, self._connection.fileno(), self._death_fd):
@@ -360,14 +347,14 @@ class _Process:
         return f"{how}; it said last:\n{words}\n" if words else how
 
     def _kill(self) -> int:
-        """Kill it and its group, if that was not done; return its exit code, as Popen does."""
+        """Kill it and its group, if that was not done, and return its exit code, as Popen does."""
         if self._process.returncode is None:
             with suppress(ProcessLookupError):  # it is gone, and nothing is left in its group
                 os.killpg(self._process.pid, signal.SIGKILL)
         return self._process.wait()
 
     def end(self, grace_s: float) -> None:
-        """Wait some time for its end, then kill it and all it started; safe to call again."""
+        """Wait some time for its end, then kill it and all it started. Safe to call again."""
         if self._is_over:
             return
         self._is_over = True
@@ -379,3 +366,44 @@ class _Process:
         self._said.close()
         sweep_folders()
         sweep_groups()
+
+
+class _TaskQueue:
+    """Tasks in their order, None for an end: a slot without a process leaves them to idle ones."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._tasks: deque[_Task | None] = deque()
+        self._idle = 0
+
+    def put(self, *tasks: _Task | None) -> None:
+        """Add tasks at the end."""
+        with self._changed:
+            self._tasks.extend(tasks)
+            self._changed.notify_all()
+
+    def expect(self, process: object | None) -> None:
+        """Count a slot's process, if there is one, as idle: it is about to ask for a task."""
+        if process is not None:
+            with self._changed:
+                self._idle += 1
+
+    def take_for_process(self, idle_s: float | None) -> _Task | None:
+        """Return the next task for an idle process, which is idle no longer.
+
+        Raises:
+            queue.Empty: If none came within `idle_s`; None waits without end.
+        """
+        with self._changed:
+            is_there = self._changed.wait_for(lambda: len(self._tasks) > 0, idle_s)
+            self._idle -= 1
+            if not is_there:
+                self._changed.notify_all()
+                raise queue.Empty
+            return self._tasks.popleft()
+
+    def take(self) -> _Task | None:
+        """Return the next task that no idle process takes."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._tasks) > self._idle)
+            return self._tasks.popleft()
