@@ -20,18 +20,16 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.events import SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role, RoleEntry
-from taskweaver.session.branches.branch import BranchParts
-from taskweaver.session.branches.locks import PAST
-from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
-from taskweaver.session.limits import LimitsConfig
+from taskweaver.session.limits import LimitsConfig, Spending
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.storage.damage import MEMORY_FILE
@@ -267,22 +265,14 @@ class SessionManager:
 
         client_id = partial(_client_id, session_id)
 
-        def open_branch(name: str, open_round: str) -> BranchParts:
+        def new_roles(name: str, memory: Memory, models: LLMApi) -> dict[str, Role]:
             place = SessionMetadata(session_id, workspace, files.working_folder(name))
-            memory = files.memory(name, open_round)
-            models = child.get(LLMApi).for_branch()
             module = BranchModule(place, memory, models, client_id(name))
-            below = child.create_child_injector(module)
-            roles = self._roles(below, config.roles)
-            facts = BranchLongMemory(files.store[name], project, memory)
-            return BranchParts(
-                memory, models, kernel(name, name), roles, place.execution_cwd, facts
-            )
+            return self._roles(child.create_child_injector(module), config.roles)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
-        def kernel(name: str, branch: str, state: Snapshot | None = None) -> Client:
-            """Return the kernel of a name in the folder of a branch, forked from a state if any."""
+        def new_kernel(name: str, branch: str, state: Snapshot | None) -> Client:
             own = (client_id(name), None, workspace, files.working_folder(branch))
             if state is None:
                 return kernels.get_session_client(*own)
@@ -293,11 +283,10 @@ class SessionManager:
             events=EventLog(workspace, child.get(TelemetryLogger)),
             llm_api=child.get(LLMApi),
             files=files,
-            open_branch=open_branch,
-            client=lambda name: kernel(name, name),
-            fork_kernel=lambda name, state: kernel(name, name, state),
-            new_moment_kernel=partial(kernel, PAST),
-            limits=child.get(LimitsConfig),
+            project=project,
+            spending=Spending(child.get(LimitsConfig)),
+            new_roles=new_roles,
+            new_kernel=new_kernel,
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 from taskweaver.ces.state.manifest import LostVariable, StateDamaged, StateManifest
-from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.reading.cells import ran_cells, ran_code, variables_of
 from taskweaver.memory.round import Round
-from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.errors import UnknownRound
 from taskweaver.session.moments.compare import MomentDifference, difference
 from taskweaver.session.moments.moment import KeptState, Moment, MomentFile, MomentVariable
 from taskweaver.session.moments.outline import Outline, outline
 from taskweaver.session.states.restoring import names_in, newest_state
+from taskweaver.session.states.round_states import RoundStates
 from taskweaver.session.storage.facts import Facts
 from taskweaver.session.storage.file_lists import Listed, listed_files
 from taskweaver.utils.text import without_addresses
@@ -27,8 +27,12 @@ from taskweaver.utils.text import without_addresses
 class Moments:
     """The moments of a session's branches."""
 
-    def __init__(self, branches: SessionBranches) -> None:
+    def __init__(self, branches: BranchTree) -> None:
         self._branches = branches
+
+    @property
+    def _states(self) -> RoundStates:
+        return self._branches.shared.states
 
     def at(self, branch: str, number: int | None = None) -> Moment:
         """Return a branch at the end of a round, or now.
@@ -84,11 +88,12 @@ class Moments:
         """
         every = self.rounds(branch)
         rounds = every[: self._checked(branch, number, every)]
-        found, is_newest = self._branches.find_open(branch), len(rounds) == len(every)
-        has_process = is_newest and found is not None and found.client.has_state
+        client = self._branches.at(branch).kernel.taken
+        is_newest = len(rounds) == len(every)
+        has_process = is_newest and client is not None and client.has_state
         if has_process or self.state(branch, rounds) in {"live", "empty"}:
             return []
-        folder, lineage = self._branches.states.folder, self._branches.files.lineage(branch)
+        folder, lineage = self._states.folder, self._branches.files.lineage(branch)
         why = "no state that has it is kept"
         try:
             stored = newest_state(rounds, lambda id_: folder.find(lineage, id_))
@@ -103,9 +108,7 @@ class Moments:
     def rounds(self, branch: str, number: int | None = None) -> list[Round]:
         """Return the rounds that a branch sees, or saw then, oldest first; raises as `at`."""
         self._branches.files.require(branch)
-        found = self._branches.find_open(branch)
-        log = BranchLog(self._branches.files.store, branch)
-        rounds = log.rounds() if found is None else found.memory.conversation.rounds
+        rounds = self._branches.at(branch).rounds()
         return rounds[: self._checked(branch, number, rounds)]
 
     @staticmethod
@@ -121,7 +124,7 @@ class Moments:
         last = last_with_code(rounds)
         if last is None:
             return "empty"
-        lineage, states = self._branches.files.lineage(branch), self._branches.states
+        lineage, states = self._branches.files.lineage(branch), self._states
         if states.snapshots.get(lineage, last.id) is not None:
             return "live"
         return "none" if states.folder.path(lineage, last.id) is None else "stored"
@@ -147,7 +150,7 @@ class Moments:
 
     def _manifest(self, branch: str, rounds: Sequence[Round]) -> StateManifest | None:
         """Return the stored state at the end of some rounds; None where none can be read."""
-        last, states = last_with_code(rounds), self._branches.states
+        last, states = last_with_code(rounds), self._states
         if last is None or not states.folder.is_trusted:
             return None
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from taskweaver.memory.log.branch_log import BranchLog, failed_rounds
+from taskweaver.memory.log.branch_log import failed_rounds
 from taskweaver.memory.round import Round
-from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.tree import BranchTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Outline:
     merges: list[OutlineMerge]
 
 
-def outline(branches: SessionBranches) -> Outline:
+def outline(branches: BranchTree) -> Outline:
     """Return the outline of a session; of branches that are not open, posts of code alone are read.
 
     A fork is named at the last round that it shares with its parent.
@@ -53,7 +53,7 @@ def outline(branches: SessionBranches) -> Outline:
     shown: dict[str, OutlineRound] = {}
     for info in branches.files.branches():
         shared = 0
-        rounds = _rounds(branches, info.name)
+        rounds = branches.at(info.name).rounds(with_posts=False)
         for number, round_ in enumerate(rounds, 1):
             if round_.id in shown:
                 shared = number
@@ -66,14 +66,7 @@ def outline(branches: SessionBranches) -> Outline:
     return Outline(marked, _merges(branches))
 
 
-def _rounds(branches: SessionBranches, name: str) -> list[Round]:
-    found = branches.find_open(name)
-    if found is not None:
-        return list(found.memory.conversation.rounds)
-    return BranchLog(branches.files.store, name).rounds(with_posts=False)
-
-
-def _merges(branches: SessionBranches) -> list[OutlineMerge]:
+def _merges(branches: BranchTree) -> list[OutlineMerge]:
     store = branches.files.store
     notes = store.merges()
     ends = {
