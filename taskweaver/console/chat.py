@@ -57,7 +57,7 @@ class Chat:
             self.session: Session = self._new_session()
         else:
             self.session = app.resume_session(None if resume == "latest" else resume)
-            self._can_ask(self.session)
+            self._prepare(self.session)
             self._show_earlier()
             self.show_notice()
 
@@ -76,10 +76,11 @@ class Chat:
 
     def _new_session(self) -> Session:
         session = self.app.get_session()
-        self._can_ask(session)
+        self._prepare(session)
         return session
 
-    def _can_ask(self, session: Session) -> None:
+    def _prepare(self, session: Session) -> None:
+        session.start_kernel()
         session.event_emitter.confirmation_handler = TerminalConfirmation(self.surface)
 
     def _show_earlier(self) -> None:

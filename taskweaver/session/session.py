@@ -170,6 +170,10 @@ class Session:
         """
         return self._here.run_code(code, event_handler)
 
+    def start_kernel(self) -> None:
+        """Start the process of the kernel in the background, so that the first cell need not."""
+        self._here.kernel.get().start()
+
     def extend_limits(self) -> None:
         """Let the session consume as much again as the keys under ``limits.`` allow."""
         self._parts.spending.extend()

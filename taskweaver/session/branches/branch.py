@@ -218,6 +218,7 @@ class Branch:
             self._record_foreign_cells()
             self._shared.parts.spending.begin_round(self._shared.parts.llm_api.usage)
             cast, finder = self.cast, self._shared.config.finder(here)
+            self.kernel.get().start()  # while the model writes
             again = [finder.of(named.spelled, named.source) for named in self._working.brought]
             named = [*finder.in_text(message), *(found for found in again if not found.problem)]
             notes = self._working.bring(files or [], named)
@@ -290,8 +291,7 @@ class Branch:
                 self._answer(round_, play)
             finally:
                 self.round_usage = self.usage_now
-                left = self.kernel.get().left_behind()
-                if left:
+                if left := self.kernel.get().left_behind():
                     emitter.warn(left)
                 emitter.end_round(round_.id)
                 self._end_round(round_)
@@ -497,4 +497,4 @@ def _with_below(branch: Branch) -> list[Branch]:
 def require_text(message: object) -> None:
     """Check that a message has a text; raises SessionError."""
     if not isinstance(message, str) or not message.strip():
-        raise SessionError(f"A message must not be empty, nor anything but text: {message!r}.")
+        raise SessionError(f"A message must be text and not empty, not {message!r}.")
