@@ -17,9 +17,9 @@ from distributed import LocalCluster
 from bench.common import sized
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
+from taskweaver.treesearch.execution.executors.dask_executor import DaskExecutor
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor
-from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.model.phase_plan import PhasePlan

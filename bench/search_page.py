@@ -22,7 +22,7 @@ from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.record.run_statistics import RunFacts
 from taskweaver.treesearch.reports.html_page import write_page
 
 NODES, REPEATS = sized((1000, 7), (4, 1))

@@ -13,10 +13,14 @@ from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.code_interpreter.report import sections
 from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare
-from taskweaver.session.receipts.inputs import files_for, hash_of
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
-from taskweaver.session.receipts.versions import changes, versions_for
+from taskweaver.session.receipt import (
+    Outcome,
+    ReceiptDifference,
+    ReceiptError,
+    compare,
+    read_receipt,
+)
+from taskweaver.session.receipt_content import changes, files_for, hash_of, versions_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,9 +32,9 @@ from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
 from taskweaver.session.limits import LimitsConfig, Spending
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
-from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
+from taskweaver.session.storage.folder import MEMORY_FILE
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
     StoredSession,

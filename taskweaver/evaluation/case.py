@@ -18,8 +18,7 @@ from pydantic import (
 )
 
 from taskweaver.evaluation.checks import Check
-from taskweaver.evaluation.errors import EvaluationError
-from taskweaver.evaluation.form import Many, StrictForm, Words, mistake
+from taskweaver.evaluation.forms import EvaluationError, Many, StrictForm, Words, mistake
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.files import inside, read_yaml

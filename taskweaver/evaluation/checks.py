@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from taskweaver.evaluation.form import Many, Pattern, StrictForm, Words
+from taskweaver.evaluation.forms import Many, Pattern, StrictForm, Words
 from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.answers.numbers import Number, numbers_in
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -26,19 +26,6 @@ _SHOWN_CHARS = 160
 _MOST_ROUNDED, _ROUNDING_ERROR = 0.01, 1e-9
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _FIGURES = (".png", ".svg", ".jpg", ".jpeg", ".pdf")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeVerdict:
-    """Verdict of a judge.
-
-    Attributes:
-        is_hit: Whether the statement agrees with the conversation.
-        reason: The judge's reason.
-    """
-
-    is_hit: bool
-    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +76,11 @@ class Examiner:
 
     Attributes:
         holds: Evaluates a Python expression in the kernel; returns the problem, empty for none.
-        judge: Asks a model whether a statement agrees with the conversation.
+        judge: Asks a model whether a statement agrees with the conversation; returns the problem.
     """
 
     holds: Callable[[str], str]
-    judge: Callable[[str], JudgeVerdict]
+    judge: Callable[[str], str]
 
 
 class NumberCheck(StrictForm):
@@ -248,11 +235,6 @@ def _supported(wanted: bool, seen: Observed, _: Examiner) -> str:  # noqa: FBT00
     return f"numbers of the answer stand in no outcome: {', '.join(seen.unsupported)}"
 
 
-def _judged(statement: str, _: Observed, examiner: Examiner) -> str:
-    verdict = examiner.judge(statement)
-    return "" if verdict.is_hit else f"the judge denies {statement!r}: {shown(verdict.reason)}"
-
-
 def _content(seen: Observed, name: str) -> str | None:
     """Return the beginning of a file, which sandboxed code can write; None if there is none."""
     try:
@@ -309,7 +291,7 @@ _FINDERS: dict[str, Callable[[Any, Observed, Examiner], str]] = {
     "matches_not": partial(_pattern, is_wanted=False),
     "as_json": _json,
     "supported": _supported,
-    "judge": _judged,
+    "judge": lambda statement, _, examiner: examiner.judge(statement),
     "file": _file,
     "no_file": lambda name, seen, _: _is(
         _content(seen, name) is not None, False, "", f"there is a file {name}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.evaluation.case import EvalCase, read_cases
-from taskweaver.evaluation.errors import EvaluationError
+from taskweaver.evaluation.forms import EvaluationError
 from taskweaver.evaluation.play import CasePlay, PlaySetup
 from taskweaver.evaluation.results import AnsweredBy, ResultFile, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices

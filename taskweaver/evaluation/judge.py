@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from taskweaver.evaluation.checks import JudgeVerdict
-from taskweaver.evaluation.errors import CaseFailed
+from taskweaver.evaluation.checks import shown
+from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage, Usage, format_chat_message
@@ -53,8 +53,11 @@ class StatementJudge:
         """Give up a call under way, and refuse further ones."""
         self._api.close()
 
-    def decide(self, task: str, turns: Turns, statement: str) -> JudgeVerdict:
+    def decide(self, task: str, turns: Turns, statement: str) -> str:
         """Decide whether a statement agrees with a conversation about a task.
+
+        Returns:
+            The problem; empty if it agrees.
 
         Raises:
             ModelError: If the model cannot be asked.
@@ -72,7 +75,8 @@ class StatementJudge:
                 continue
             hit = str(data.get("is_hit", "")).strip().lower()
             if hit in ("yes", "no"):
-                return JudgeVerdict(hit == "yes", str(data.get("reason", "")))
+                reason = shown(str(data.get("reason", "")))
+                return "" if hit == "yes" else f"the judge denies {statement!r}: {reason}"
         raise CaseFailed("the judge", f"gave {_TRIES} replies that are no verdict.")
 
     def play_user(self, task: str, turns: Turns) -> Iterator[str]:

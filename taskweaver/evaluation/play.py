@@ -24,10 +24,9 @@ from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.errors import TaskWeaverError
 from taskweaver.evaluation.case import EvalCase, ScoringPoint
-from taskweaver.evaluation.conversation import CaseConversation
-from taskweaver.evaluation.errors import CaseFailed
+from taskweaver.evaluation.conversation import CaseConversation, Recording
+from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.evaluation.judge import StatementJudge, Turns
-from taskweaver.evaluation.recording import Recording
 from taskweaver.evaluation.results import AnsweredBy, Outcome, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices
 from taskweaver.llm.types import Usage
@@ -227,8 +226,7 @@ class CasePlay:
         """Return the problem of a scoring point; empty if it is met."""
         if point.eval_code:
             return talk.run_check(_cell(point.eval_code, talk.turns), point.score_point)
-        verdict = talk.judge(point.score_point)
-        return "" if verdict.is_hit else f"the judge denies {point.score_point!r}: {verdict.reason}"
+        return talk.judge(point.score_point)
 
 
 def _prepared(case: EvalCase, folder: Path) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from taskweaver.evaluation.errors import EvaluationError
-from taskweaver.evaluation.form import mistake
+from taskweaver.evaluation.forms import EvaluationError, mistake
 from taskweaver.utils.files import read_text
 
 Outcome = Literal["passed", "failed", "error", "timeout", "skipped"]

@@ -15,7 +15,7 @@ from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
 from taskweaver.memory.reading.cells import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
-from taskweaver.session.exports.outputs import parts_of
+from taskweaver.session.export_cells import parts_of
 from taskweaver.utils.text import counted
 
 

@@ -17,9 +17,14 @@ from taskweaver.memory.branched.errors import BranchedMemoryError, StoreTooNew, 
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.session.errors import SessionError, SessionInUse
-from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, readable_rounds
-from taskweaver.session.storage.folder_check import folder_problems
-from taskweaver.session.storage.lock import LOCK_FILE, locked
+from taskweaver.session.storage.folder import (
+    LOCK_FILE,
+    MEMORY_FILE,
+    folder_problems,
+    locked,
+    memory_copy,
+    readable_rounds,
+)
 from taskweaver.session.storage.store import BRANCHES_FOLDER, WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import require_own_memory
 from taskweaver.utils.file_system.safe_fs import open_ordinary

@@ -17,9 +17,14 @@ from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.memory.branched.repair.salvage import UnfitRow, readable_rows, salvage
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
-from taskweaver.session.storage.damage import MEMORY_FILE, memory_copy, memory_source, row_problem
-from taskweaver.session.storage.folder_check import require_plain_folder
-from taskweaver.session.storage.lock import locked
+from taskweaver.session.storage.folder import (
+    MEMORY_FILE,
+    locked,
+    memory_copy,
+    memory_source,
+    require_plain_folder,
+    row_problem,
+)
 from taskweaver.utils.files import PRIVATE, write_text
 from taskweaver.utils.sqlite_files import SIDE_FILES
 

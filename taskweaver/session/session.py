@@ -23,10 +23,10 @@ from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.moments.kernel import MomentKernel
-from taskweaver.session.moments.moments import Moments
+from taskweaver.session.moment_kernel import MomentKernel
+from taskweaver.session.moments import Moments
 from taskweaver.session.rebuild import RebuildResult, rebuild
-from taskweaver.session.states.restoring import Restoring
+from taskweaver.session.restoring import Restoring
 from taskweaver.session.storage.compare import BranchDifference
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.session.storage.workdir import AddedFile

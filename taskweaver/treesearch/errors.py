@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from taskweaver.errors import TaskWeaverError
 
 
@@ -21,6 +24,15 @@ class SearchError(TaskWeaverError):
     def __str__(self) -> str:
         """The problem, and its remedy."""
         return f"{self.detail} {self.hint}".strip()
+
+
+@contextmanager
+def system_errors(problem: str, hint: str = "") -> Iterator[None]:
+    """Raise errors of the system as a `SearchError` with a problem and the system's reason."""
+    try:
+        yield
+    except OSError as error:
+        raise SearchError(f"{problem}: {error.strerror or error}.", hint) from error
 
 
 class RunInUse(SearchError):

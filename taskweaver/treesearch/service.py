@@ -15,20 +15,25 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.storage.clone import copy_working_folder
-from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.folder import MEMORY_FILE
 from taskweaver.session.storage.store import WORKING_FOLDER
 from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
+from taskweaver.session.storage.workdir import copy_working_folder
 from taskweaver.treesearch.engine.search import Machine, Search
-from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution.evaluator import keep_evaluator
+from taskweaver.treesearch.errors import SearchError, system_errors
+from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_config import load_config, save_config
-from taskweaver.treesearch.record.run_folder import discard_run, new_run, place_memory
+from taskweaver.treesearch.record.run_folder import (
+    discard_run,
+    load_config,
+    new_run,
+    place_memory,
+    save_config,
+)
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import fold
 from taskweaver.treesearch.reports.run_results import results_of
@@ -241,8 +246,6 @@ def session_on_node(app: TaskWeaverApp, node: str) -> str:
 
 def _copy(workspace: Path, cwd: Path) -> None:
     cwd.mkdir()
-    try:
-        with Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
-            copy_working_folder(source, target, limit_bytes=_MOST_COPIED)
-    except OSError as error:
-        raise SearchError(f"{workspace} cannot be opened: {error.strerror}.") from error
+    cannot = system_errors(f"{workspace} cannot be opened")
+    with cannot, Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
+        copy_working_folder(source, target, limit_bytes=_MOST_COPIED)

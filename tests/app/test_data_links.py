@@ -10,8 +10,8 @@ from support import Script, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ext_role.document_retriever.index import DocumentIndex
-from taskweaver.session.receipts.inputs import files_for
-from taskweaver.session.receipts.receipt import Input, ReceiptError
+from taskweaver.session.receipt import Input, ReceiptError
+from taskweaver.session.receipt_content import files_for
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.named_files import Finder
 

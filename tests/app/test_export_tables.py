@@ -16,7 +16,7 @@ from patience import PATIENCE_S
 from support import Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
 CELLS = (

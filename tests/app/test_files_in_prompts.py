@@ -11,7 +11,7 @@ from support import Script, code_reply, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.llm.types import ChatMessage
-from taskweaver.session.receipts.inputs import inputs_of
+from taskweaver.session.receipt_content import inputs_of
 from taskweaver.tables.files.file_list import listed_files
 
 pytestmark = pytest.mark.usefixtures("no_states")

@@ -13,7 +13,7 @@ from support import Script
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched import InvalidUpdate, MemoryManager
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.utils.redact import MASK, register_secret
 
 SECRET = "masked-copies-canary-1"

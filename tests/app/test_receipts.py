@@ -21,9 +21,9 @@ from taskweaver.console.chat import Chat
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.memory.round import Round
-from taskweaver.session.receipts import inputs
-from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
-from taskweaver.session.receipts.receipt import ReceiptError, read_receipt
+from taskweaver.session import receipt_content
+from taskweaver.session.receipt import ReceiptError, read_receipt
+from taskweaver.session.receipt_content import ConversationOrigin, build_receipt
 from taskweaver.utils.redact import MASK
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -287,7 +287,7 @@ def test_a_change_of_an_input_is_said_and_a_large_one_is_not_embedded(
         assert build_receipt(rounds, origin).inputs[0].change == "in the data folder"
         copy.write_text("Region,Count\n")
         later = copy.stat().st_mtime + 60
-        inputs.os.utime(copy, (later, later))
+        receipt_content.os.utime(copy, (later, later))
         assert build_receipt(rounds, origin).inputs[0].change == "in the working directory"
         copy.unlink()
         copy.symlink_to("/etc/passwd")
@@ -297,7 +297,7 @@ def test_a_change_of_an_input_is_said_and_a_large_one_is_not_embedded(
         source.write_bytes(before)
         copy.unlink()
         copy.write_bytes(before)
-    monkeypatch.setattr(inputs, "EMBEDDED_BYTES", 10)
+    monkeypatch.setattr(receipt_content, "EMBEDDED_BYTES", 10)
     (item,) = build_receipt(rounds, origin).inputs
     assert (item.content, item.bytes) == (None, 29)
 

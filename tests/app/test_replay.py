@@ -13,7 +13,7 @@ from support import Script, code_reply, make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.errors import ConversationError
 from taskweaver.session.errors import SessionError
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.session.replay import differences
 from taskweaver.session.session import Session
 

@@ -21,7 +21,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
 from taskweaver.module.events import RoundEventType
 from taskweaver.session.errors import RoundInterrupted, SessionError
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
 

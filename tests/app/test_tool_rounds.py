@@ -25,7 +25,7 @@ from taskweaver.memory.branched import MemoryManager
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.reading.cells import has_run
 from taskweaver.module.events import PostEventType
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -8,35 +8,49 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from taskweaver.cli.search.search_tree import search_tree
-from taskweaver.treesearch.model.metric import Objective
-from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_facts import (
-    Budgets,
-    NodeFacts,
-    RunningPhase,
-    SearchSnapshot,
-    Use,
-)
+from taskweaver.cli.search.search_tree import SearchSnapshot, search_tree
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.metric import Measurement, Objective
+from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
+from taskweaver.treesearch.record.run_statistics import Budgets, Use
 
-OK, BUGGY = NodeStatus.OK, NodeStatus.BUGGY
+OBJECTIVE = Objective("accuracy on held-out rows", unit="points")
+
+
+def made(
+    step: int,
+    kind: NodeKind,
+    parent: int = 0,
+    value: float | None = None,
+    status: NodeStatus = NodeStatus.OK,
+    name: str = "",
+) -> Node:
+    """Return a node of the number of its step, made from that of another."""
+    return Node(
+        f"n{step:04d}",
+        step,
+        kind,
+        3,
+        parent=f"n{parent:04d}" if parent else None,
+        name=name,
+        status=status,
+        metric=None if value is None else Measurement({"": value}),
+        finished_at=None if status is NodeStatus.RUNNING else float(step),
+    )
+
+
 NODES = (
-    NodeFacts("n0001", NodeKind.DRAFT, BUGGY),
-    NodeFacts("n0002", NodeKind.DRAFT, OK, value=0.8),
-    NodeFacts("n0003", NodeKind.DEBUG, OK, "n0001", value=0.82),
-    NodeFacts(
-        "n0004", NodeKind.HYPERPARAM, OK, "n0003", "learning rate of the last layer", 0.91234
-    ),
-    NodeFacts("n0005", NodeKind.SEED, OK, "n0004", value=0.9),
-    NodeFacts("n0006", NodeKind.IMPROVE, NodeStatus.RUNNING, "n0004"),
+    made(1, NodeKind.DRAFT, status=NodeStatus.BUGGY),
+    made(2, NodeKind.DRAFT, value=0.8),
+    made(3, NodeKind.DEBUG, 1, 0.82),
+    made(4, NodeKind.HYPERPARAM, 3, 0.91234, name="learning rate of the last layer"),
+    made(5, NodeKind.SEED, 4, 0.91234),
+    made(6, NodeKind.IMPROVE, 4, status=NodeStatus.RUNNING),
 )
 SNAPSHOT = SearchSnapshot(
-    "demo",
-    Objective("accuracy on held-out rows", unit="points"),
+    Journal(OBJECTIVE, NODES),
     "stage 3, creative research",
-    NODES,
-    "n0004",
-    (RunningPhase("n0006", "phases", 100.0),),
+    [("n0006", "phases", 100.0)],
     Budgets(Use(5, 40), Use(3725, 7200), Use(130_000, 0), Use(0.25, 5)),
     142.0,
 )
@@ -76,18 +90,16 @@ def test_a_search_at_one_moment(width: int, expected: str) -> None:
 
 
 def test_a_search_that_begins() -> None:
-    begun = replace(SNAPSHOT, stage="", nodes=(), best=None, running=(), budgets=Budgets())
+    begun = replace(SNAPSHOT, journal=Journal(OBJECTIVE), stage="", running=(), budgets=Budgets())
     assert drawn(begun, 60) == (
         "starting  accuracy on held-out rows nothing measured yet\n0 nodes  0:00  Ctrl-C stops\n"
     )
 
 
 def test_five_hundred_nodes_are_cut_to_the_rows_there_are() -> None:
-    nodes = [NodeFacts("n0001", NodeKind.DRAFT, OK, value=0.99)]
-    for step in range(2, 501):
-        parent = f"n{step // 2:04d}"
-        nodes.append(NodeFacts(f"n{step:04d}", NodeKind.IMPROVE, OK, parent, value=0.5))
-    long = replace(SNAPSHOT, nodes=tuple(nodes), best="n0001")
+    nodes = [made(1, NodeKind.DRAFT, value=0.99)]
+    nodes += [made(step, NodeKind.IMPROVE, step // 2, 0.5) for step in range(2, 501)]
+    long = replace(SNAPSHOT, journal=Journal(OBJECTIVE, nodes))
     lines = drawn(long, 80, rows=24).splitlines()
     assert len(lines) <= 24
     assert any("n0500" in line for line in lines)
@@ -97,7 +109,7 @@ def test_five_hundred_nodes_are_cut_to_the_rows_there_are() -> None:
 
 
 def test_names_of_others_bring_no_control_signs() -> None:
-    hostile = replace(NODES[3], name="a\x1b[31m\nb")
-    text = drawn(replace(SNAPSHOT, nodes=(hostile,)), 100)
+    hostile = made(1, NodeKind.DRAFT, value=1.0, name="a\x1b[31m\nb")
+    text = drawn(replace(SNAPSHOT, journal=Journal(OBJECTIVE, [hostile])), 100)
     assert "\x1b" not in text
     assert len(text.splitlines()) == 4

@@ -22,7 +22,7 @@ from taskweaver.doors.jupyter.attaching import attached
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.events import PostEventType
 from taskweaver.session.errors import SessionError
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
 CONFIG = {"execution.sandbox": "none", "llm.api_type": "offline"}

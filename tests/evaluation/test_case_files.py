@@ -10,7 +10,7 @@ from docs_.blocks import all_blocks
 from evaluation.eval_support import say, talk, write_cases
 
 from taskweaver.evaluation.case import read_cases
-from taskweaver.evaluation.errors import EvaluationError
+from taskweaver.evaluation.forms import EvaluationError
 from taskweaver.utils.files import write_yaml
 
 ORIGINAL = """\

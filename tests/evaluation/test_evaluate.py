@@ -14,8 +14,8 @@ from evaluation.eval_support import TABLE, as_text, cell, say, talk, write_cases
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from support import make_project
 
-from taskweaver.evaluation.errors import EvaluationError
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
+from taskweaver.evaluation.forms import EvaluationError
 from taskweaver.evaluation.results import ResultFile, ResultRow, read_rows
 
 pytestmark = pytest.mark.usefixtures("no_states")

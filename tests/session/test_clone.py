@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from taskweaver.session.errors import SessionError
-from taskweaver.session.storage.clone import clone_into
+from taskweaver.session.storage.workdir import clone_into
 from taskweaver.utils.file_system.safe_fs import DEEPEST, Folder
 
 

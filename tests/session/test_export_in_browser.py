@@ -22,7 +22,7 @@ from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.reports.markdown_report import build_report

@@ -15,8 +15,8 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.memory.round import Round
-from taskweaver.session.exports import outputs as subject
-from taskweaver.session.exports.export import export
+from taskweaver.session import export_cells as subject
+from taskweaver.session.export import export
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -15,7 +15,7 @@ from taskweaver.memory.branched.repair.salvage import readable_rows, salvage
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.repair import repair_session
-from taskweaver.session.storage.damage import memory_copy
+from taskweaver.session.storage.folder import memory_copy
 
 
 @pytest.fixture

@@ -28,12 +28,11 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.experience import ExperienceGenerator, save_raw_experience
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.errors import FileNotAdded, SessionError
-from taskweaver.session.exports.export import export
-from taskweaver.session.storage.clone import copy_working_folder
+from taskweaver.session.export import export
 from taskweaver.session.storage.compare import differing_files
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import remove_session
-from taskweaver.session.storage.workdir import WorkingFiles, add_files
+from taskweaver.session.storage.workdir import WorkingFiles, add_files, copy_working_folder
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_text, write_yaml
 from taskweaver.utils.named_files import Finder

@@ -22,7 +22,7 @@ from taskweaver.memory.experience import Experience, ExperienceGenerator
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.utils.markup.inert_markdown import inert_markdown
 from taskweaver.utils.text import fill
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.session.receipts.versions import versions_for
+from taskweaver.session.receipt_content import versions_for
 
 
 @pytest.fixture(params=["as it is", "replaced"])

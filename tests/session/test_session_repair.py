@@ -23,7 +23,7 @@ from taskweaver.memory.branched import MemoryManager
 from taskweaver.session.errors import SessionError
 from taskweaver.session.health import check_session
 from taskweaver.session.repair import repair_session
-from taskweaver.session.storage.damage import memory_copy
+from taskweaver.session.storage.folder import memory_copy
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.sqlite_files import READ_ERRORS

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.session.exports.plain_tables import plain_code
+from taskweaver.session.export_cells import plain_code
 from taskweaver.tables.plans.plan import ReadPlan, TableRead, reads_of
 
 READ = TableRead("a.csv", None, ReadPlan("csv", "a.csv"))

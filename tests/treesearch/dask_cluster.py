@@ -111,18 +111,19 @@ def fake(host: str = "", cpu: str = "", is_blind: bool = False, **variables: str
     import socket
 
     from taskweaver.treesearch.execution import machine
-    from taskweaver.treesearch.execution.executors import probe
 
     os.environ.update(variables)
     if host:
         socket.gethostname = lambda: host
     if cpu:
         facts = machine.collect_environment() | {"cpu": cpu}
-        probe.collect_environment = lambda: facts
+        machine.collect_environment = lambda: facts
     if is_blind:
-        from taskweaver.treesearch.execution.executors.remote import hosted
+        from taskweaver.treesearch.execution.executors import dask_worker
 
-        hosted.probe_machine = lambda request, _: probe.probe_machine(request, Path("/nowhere"))
+        dask_worker.probe_machine = lambda request, _: machine.probe_machine(
+            request, Path("/nowhere")
+        )
 
 
 async def _scheduler(say: Any) -> None:

@@ -20,7 +20,7 @@ from taskweaver.treesearch.model.node import (
     PhaseOutcome,
 )
 from taskweaver.treesearch.model.stages import STAGES
-from taskweaver.treesearch.record.run_facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.record.run_statistics import Budgets, RunFacts, StageFacts, Use
 
 HOSTILE = (
     "</script><script>document.title='owned'</script><img src=x onerror=alert(1)>"

@@ -19,16 +19,15 @@ from taskweaver.ces.process.process import KernelHome
 from taskweaver.ces.template.template import Rendezvous
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.image_reader.images import find_image
-from taskweaver.session.storage.clone import clone_into
 from taskweaver.session.storage.compare import files_of
-from taskweaver.session.storage.workdir import add_files
-from taskweaver.treesearch.execution.takeover import (
+from taskweaver.session.storage.workdir import add_files, clone_into
+from taskweaver.treesearch.execution.workspace import (
+    apply_workspace_plan,
     empty_working,
     list_files,
     read_inside,
     take_over,
 )
-from taskweaver.treesearch.execution.workspace import apply_workspace_plan
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.places import remove
 from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree

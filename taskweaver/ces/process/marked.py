@@ -29,13 +29,14 @@ def kill_marked(value: str, variable: str = KERNEL_MARK) -> bool:
     return _search(value, variable)(True)
 
 
-def kill_all_marked(value: str, variable: str = KERNEL_MARK) -> bool:
+def kill_all_marked(value: str, variable: str = KERNEL_MARK, *, is_prefix: bool = False) -> bool:
     """Kill what carries a mark until none is left; return whether that was reached.
 
     A look may miss what was just forked by one that is gone. So two looks in a row must find
-    nothing, or five once something was found; the last one is at all processes.
+    nothing, or five once something was found; the last one is at all processes. With `is_prefix`
+    the value is the beginning of several marks.
     """
-    kill = _search(value, variable)
+    kill = _search(value, variable, is_prefix=is_prefix)
     quiet, enough = 0, _QUIET_LOOKS
     for _ in range(_LOOKS):
         if kill(quiet == enough - 1):
@@ -76,11 +77,13 @@ def _owned_prefix() -> str:
     return f"box-{pid_namespace()}-"
 
 
-def _search(value: str, variable: str) -> Callable[[bool], bool]:
+def _search(value: str, variable: str, *, is_prefix: bool = False) -> Callable[[bool], bool]:
     """Return a function that kills what carries a mark; see `_Search.kill`."""
     if not watch.HAS_HANDLES:
         return lambda _: watch.kill_by_environment(variable, value, OWNED)
     entry = f"{variable}={value}".encode()
+    if is_prefix:
+        return _Search(entry, lambda all_: any(one.startswith(entry) for one in all_)).kill
     return _Search(entry, lambda entries: entry in entries).kill
 
 

@@ -136,7 +136,7 @@ def _shown(search: Search, *, plain: bool) -> Iterator[tuple[Changed, Callable[[
     It draws a live tree, or prints a line for each node.
     """
     if not plain and not is_plain(sys.stdout) and sys.stdout.isatty():
-        from taskweaver.cli.search.live_tree import live_view
+        from taskweaver.cli.search.search_tree import live_view
 
         with live_view(search) as view:
             yield view.changed, view.say
@@ -155,8 +155,7 @@ class _PlainView:
 
     def changed(self, state: RunState) -> None:
         """Print what is new."""
-        from taskweaver.cli.search.live_tree import snapshot
-        from taskweaver.cli.search.search_tree import status_line
+        from taskweaver.cli.search.search_tree import snapshot, status_line
 
         ended = [node for node in state.journal.finished if node.id not in self._seen]
         for node in ended:

@@ -1,15 +1,23 @@
-"""A search at one moment, for a live terminal: a pure function of plain facts."""
+"""The tree of a search at a terminal: its state at one moment, drawn anew at each change."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.text import Text
 
 from taskweaver.console.terminal.text import depth_first, safe
-from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_facts import NodeFacts, SearchSnapshot
+from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.node import Node, NodeStatus
+from taskweaver.treesearch.record.run_statistics import Budgets
+from taskweaver.treesearch.record.state import RunState
+from taskweaver.treesearch.reports.run_results import run_facts
 
 _SIGNS = {
     NodeStatus.OK: ("●", "green"),
@@ -19,6 +27,26 @@ _SIGNS = {
 }
 _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
+_MARGIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SearchSnapshot:
+    """A search at one moment, in seconds since 1970.
+
+    Attributes:
+        journal: The nodes.
+        stage: The stage as in `StageState.title`; empty before the first.
+        running: Running nodes with their phases, and when these began.
+        budgets: Use of the budget.
+        now: The moment.
+    """
+
+    journal: Journal
+    stage: str
+    running: Sequence[tuple[str, str, float]]
+    budgets: Budgets
+    now: float
 
 
 def search_tree(
@@ -34,7 +62,7 @@ def search_tree(
         for line in _running(snapshot)
     ]
     room = max(rows - len(head) - len(running), _LEAST_ROWS)
-    return Group(*head, *_tree(snapshot, room), *running)
+    return Group(*head, *_tree(snapshot.journal, room), *running)
 
 
 def status_line(snapshot: SearchSnapshot) -> str:
@@ -54,19 +82,18 @@ def status_line(snapshot: SearchSnapshot) -> str:
 
 
 def _running(snapshot: SearchSnapshot) -> list[str]:
-    return [f"{p.node_id} {p.phase} {snapshot.now - p.since:.0f} s" for p in snapshot.running]
+    return [f"{node} {phase} {snapshot.now - at:.0f} s" for node, phase, at in snapshot.running]
 
 
 def _headline(snapshot: SearchSnapshot) -> Text:
-    objective = snapshot.objective
-    best = next((node for node in snapshot.nodes if node.id == snapshot.best), None)
+    objective, best = snapshot.journal.objective, snapshot.journal.best()
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(safe(snapshot.stage or "starting"), style="bold")
     line.append(f"  {safe(objective.name)} ")
     if best is None:
         line.append("nothing measured yet", style="dim")
     else:
-        once = ", measured once" if snapshot.is_candidate else ""
+        once = ", measured once" if snapshot.journal.is_candidate(best.id) else ""
         line.append(f"{objective.text(best.value)} ({best.id}{once})", style="bold yellow")
     return line
 
@@ -95,41 +122,81 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _tree(snapshot: SearchSnapshot, room: int) -> Iterator[Text]:
-    lines = list(_ordered(snapshot.nodes))
+def _tree(journal: Journal, room: int) -> Iterator[Text]:
+    best, nodes = journal.best(), journal.nodes
+    roots = [node for node in nodes if node.parent is None]
     shown = [
         (depth, node)
-        for depth, node in lines
-        if node.kind is not NodeKind.SEED and not node.is_repetition
+        for depth, node in depth_first(roots, lambda node: journal.children(node.id))
+        if not node.repeats
     ]
     if len(shown) > room:
-        newest = {node.id for node in sorted(snapshot.nodes, key=lambda n: n.id)[-(room - 2) :]}
-        kept = [entry for entry in shown if entry[1].id in newest | {snapshot.best}][-(room - 1) :]
-        yield Text(f"... {len(shown) - len(kept)} more nodes", style="dim")
-        shown = kept
+        kept = {node.id for node in nodes[-(room - 2) :]} | {best.id if best else ""}
+        some = [entry for entry in shown if entry[1].id in kept][-(room - 1) :]
+        yield Text(f"... {len(shown) - len(some)} more nodes", style="dim")
+        shown = some
     for depth, node in shown:
-        yield _line(snapshot, node, depth)
+        yield _line(journal, node, depth, is_best=node is best)
 
 
-def _ordered(nodes: Sequence[NodeFacts]) -> Iterator[tuple[int, NodeFacts]]:
-    """Yield depth and node, each below its parent."""
-    children: dict[str | None, list[NodeFacts]] = {}
-    known = {node.id for node in nodes}
-    for node in nodes:
-        parent = node.parent if node.parent in known else None
-        children.setdefault(parent, []).append(node)
-    yield from depth_first(children.get(None, []), lambda node: children.get(node.id, []))
-
-
-def _line(snapshot: SearchSnapshot, node: NodeFacts, depth: int) -> Text:
+def _line(journal: Journal, node: Node, depth: int, *, is_best: bool) -> Text:
     sign, color = _SIGNS.get(node.status, _FAILED)
-    is_best = node.id == snapshot.best
+    value = journal.figure(node.id) if node.value is None else node.value
+    shown = str(node.status) if value is None else journal.objective.text(value)
     line = Text(f"{'  ' * min(depth, 16)}", no_wrap=True, overflow="ellipsis")
     line.append(f"{sign} ", style=color)
     line.append(f"{node.id} {node.kind}", style="bold" if is_best else "")
     line.append(f" {' '.join(safe(node.name).split())}" if node.name else "", style="dim")
-    value = snapshot.objective.text(node.value) if node.value is not None else str(node.status)
-    line.append(f"  {value}", style="bold yellow" if is_best else "")
-    standing = "candidate" if snapshot.is_candidate else "best"
-    line.append(f"  {standing}" if is_best else "", style="bold yellow")
+    line.append(f"  {shown}", style="bold yellow" if is_best else "")
+    if is_best:
+        standing = "candidate" if journal.is_candidate(node.id) else "best"
+        line.append(f"  {standing}", style="bold yellow")
     return line
+
+
+class LiveView:
+    """The tree of a search, redrawn at each change, with messages above it."""
+
+    def __init__(self, search: Search, live: Live) -> None:
+        self._search = search
+        self._live = live
+        self._hint = "Ctrl-C stops"
+
+    def changed(self, state: RunState) -> None:
+        """Draw it."""
+        rows = self._live.console.size.height - _MARGIN
+        view = search_tree(snapshot(self._search, state), rows, self._hint)
+        self._live.update(view, refresh=True)
+
+    def end(self) -> None:
+        """Draw the final state."""
+        self._hint = ""
+        self.changed(self._search.state)
+
+    def say(self, text: str) -> None:
+        """Say that it stops."""
+        self._hint = ""
+        self._live.console.print(Text(safe(text)))
+
+
+@contextmanager
+def live_view(search: Search) -> Iterator[LiveView]:
+    """Give the live tree of a search."""
+    with Live(auto_refresh=False, transient=False) as live:
+        view = LiveView(search, live)
+        yield view
+        view.end()
+
+
+def snapshot(search: Search, state: RunState) -> SearchSnapshot:
+    """Return a search as it is now."""
+    now, ticks = time.time(), time.monotonic()
+    running = {node.id for node in state.journal.running}
+    phases = [
+        (node_id, phase, now - (ticks - since))
+        for node_id, (phase, since) in list(search.running.items())
+        if node_id in running
+    ]
+    stage = state.stage.title if state.stage else "over"
+    budgets = run_facts(search.places, state, search.budget).budgets
+    return SearchSnapshot(state.journal, stage, phases, budgets, now)

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from taskweaver.console.chat import Chat
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.session.errors import SessionError
-from taskweaver.session.receipts.build import ConversationOrigin, build_receipt
-from taskweaver.session.receipts.receipt import write_receipt
+from taskweaver.session.receipt import write_receipt
+from taskweaver.session.receipt_content import ConversationOrigin, build_receipt
 from taskweaver.session.session import Session
 from taskweaver.utils.file_system.safe_fs import Folder, copy_in
 from taskweaver.utils.text import counted

@@ -25,7 +25,7 @@ from taskweaver.console.commands.remembering import show_forget, show_memory, sh
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
-from taskweaver.session.exports.export import export
+from taskweaver.session.export import export
 from taskweaver.session.session import Session
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import write_text

@@ -11,7 +11,7 @@ from taskweaver.memory.round import Round
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.operations import view
 from taskweaver.session.branches.branch import Branch
-from taskweaver.session.moments.outline import Outline
+from taskweaver.session.moments import Outline
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.images import image_header

@@ -16,7 +16,7 @@ from taskweaver.server.admission import Admission
 from taskweaver.server.errors import RequestRefused, conflict, quota_used_up, stopping
 from taskweaver.server.operations import missing, plain_name
 from taskweaver.server.transfer import MIB, disk_room
-from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
+from taskweaver.session.storage.workdir import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _MOST_SESSIONS = 256

@@ -8,7 +8,7 @@ from typing import Any
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.session.errors import SessionError
-from taskweaver.session.storage.damage import MEMORY_FILE
+from taskweaver.session.storage.folder import MEMORY_FILE
 from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.redact import redact_secrets_in
 

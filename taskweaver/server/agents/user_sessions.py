@@ -26,7 +26,7 @@ from taskweaver.server.transfer import disk_room
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
-from taskweaver.session.storage.lock import is_locked
+from taskweaver.session.storage.folder import is_locked
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,
     remove_session,

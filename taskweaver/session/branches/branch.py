@@ -25,8 +25,8 @@ from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SharedParts
 from taskweaver.session.branches.turn import RoundControl
 from taskweaver.session.errors import RoundInterrupted, SessionClosed, SessionError
-from taskweaver.session.exports.outside import CELL, outside_query
-from taskweaver.session.states.round_states import RoundEnd
+from taskweaver.session.export_cells import CELL, outside_query
+from taskweaver.session.round_states import RoundEnd
 from taskweaver.session.storage.workdir import AddedFile, WorkingFiles
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import RUN_THIS, fenced

@@ -12,7 +12,7 @@ from taskweaver.ces.state.restorable import Restorable
 from taskweaver.memory.reading.cells import ran_code
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.parts import SharedParts
-from taskweaver.session.states.restoring import (
+from taskweaver.session.restoring import (
     RestorePoint,
     Restoring,
     cells_with_variables,

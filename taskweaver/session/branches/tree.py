@@ -12,8 +12,7 @@ from taskweaver.session.branches.branch import Branch
 from taskweaver.session.branches.parts import SessionParts, SharedParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.states.round_states import RoundStates
-from taskweaver.session.states.snapshots import Snapshots
+from taskweaver.session.round_states import RoundStates, Snapshots
 from taskweaver.session.storage.store import BranchInfo
 
 STATE_FOLDER = "state"

@@ -14,7 +14,6 @@ from taskweaver.memory.log.branch_log import BranchLog
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.reading.cells import variables_of
 from taskweaver.session.errors import SessionError, UnknownSessionBranch
-from taskweaver.session.storage.clone import STAGING_FOLDER, clone_into
 from taskweaver.session.storage.compare import (
     BranchDifference,
     Pair,
@@ -22,16 +21,15 @@ from taskweaver.session.storage.compare import (
     differing_variables,
     rounds_apart,
 )
-from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.file_lists import FileLists, listed_files
-from taskweaver.session.storage.folder_check import require_plain_folder
-from taskweaver.session.storage.lock import locked
+from taskweaver.session.storage.folder import MEMORY_FILE, locked, require_plain_folder
 from taskweaver.session.storage.stored_sessions import (
     CURRENT_FILE,
     MAIN_BRANCH,
     NAME,
     require_own_memory,
 )
+from taskweaver.session.storage.workdir import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import read_text, write_text
 

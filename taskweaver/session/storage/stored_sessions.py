@@ -15,9 +15,15 @@ from taskweaver.memory.branched.errors import BranchedMemoryError, StoreCorrupt,
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.log.branch_log import newest_failed
 from taskweaver.session.errors import SessionError
-from taskweaver.session.storage.damage import DAMAGED_FILES, MEMORY_FILE, readable_rounds
-from taskweaver.session.storage.folder_check import require_plain_folder
-from taskweaver.session.storage.lock import LOCK_FILE, is_locked, locked
+from taskweaver.session.storage.folder import (
+    DAMAGED_FILES,
+    LOCK_FILE,
+    MEMORY_FILE,
+    is_locked,
+    locked,
+    readable_rounds,
+    require_plain_folder,
+)
 from taskweaver.utils.file_system.safe_fs import Folder
 
 MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"

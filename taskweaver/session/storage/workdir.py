@@ -1,4 +1,4 @@
-"""Files a user adds: into the working directory, under names that stay inside it."""
+"""Working directories: files that a user adds, under names that stay inside, copies of branches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal, NotRequired, TypedDict
 
 from taskweaver.memory.forms.request_notes import (
@@ -17,8 +17,9 @@ from taskweaver.memory.forms.request_notes import (
     FILES_KEPT,
     FILES_REFUSED,
 )
-from taskweaver.session.errors import FileNotAdded
+from taskweaver.session.errors import FileNotAdded, SessionError
 from taskweaver.utils.data_files import is_data_file
+from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.file_system.safe_fs import Folder, copy_in, is_plain_name
 from taskweaver.utils.files import leaves
 from taskweaver.utils.named_files import Finder, NamedFile, numbered
@@ -27,6 +28,8 @@ _MOST_TABLES = 200
 
 Stamp = tuple[int, int]
 """Time at which a file was last written, in ns, and its size in bytes."""
+STAGING_FOLDER = "staging"
+"""Folder of a session in which branches are prepared; code cannot write there."""
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:
@@ -274,3 +277,59 @@ def _stamp_at(path: Path) -> Stamp:
         return stamp_of(path.stat())
     except OSError as error:
         raise FileNotAdded(f"{path} cannot be read: {error.strerror}") from error
+
+
+def copy_working_folder(source: Folder, target: Folder, *, limit_bytes: int) -> None:
+    """Copy a working directory into an empty folder that code cannot write.
+
+    Links stay links, special files are left out; storage is shared where the file system can.
+
+    At most `limit_bytes` are really copied.
+
+    Raises:
+        SessionError: If there is more to copy, or it cannot be done.
+    """
+    try:
+        copy_tree(source, target, CopyRules(limit_bytes))
+    except OSError as error:
+        raise _not_copied(error) from error
+    except CopyTooLarge as error:
+        way = (
+            ", and this file system cannot share storage. Remove files, or raise"
+            " session.fork_limit_mb."
+            if error.is_of_bytes
+            else ". Remove some, or pack them into an archive."
+        )
+        raise SessionError(f"The working directory holds more than {error.limit}{way}") from error
+
+
+def clone_into(
+    session: Folder, source: Folder, target: PurePosixPath, inner: str, *, limit_bytes: int
+) -> None:
+    """Copy a working directory into a new folder, which appears when the copy is complete.
+
+    The copy is made in `STAGING_FOLDER`, where code cannot swap its files, and then moved.
+
+    `target` is relative to the session's folder, and a leftover of that name goes. The copy is
+    called `inner` in it; at most `limit_bytes` are really copied.
+
+    Raises:
+        SessionError: If there is more to copy, or it cannot be done; nothing is left behind.
+    """
+    draft = PurePosixPath(STAGING_FOLDER, target.name)
+    try:
+        session.remove(draft)
+        session.make_folder(draft)
+        session.make_folder(draft / inner)
+        with session.folder(draft / inner) as copy:
+            copy_working_folder(source, copy, limit_bytes=limit_bytes)
+        session.remove(target)
+        session.move(draft, session, target)
+    except OSError as error:
+        raise _not_copied(error) from error
+    finally:
+        session.remove(draft)
+
+
+def _not_copied(error: OSError) -> SessionError:
+    return SessionError(f"The working directory cannot be copied: {error}")

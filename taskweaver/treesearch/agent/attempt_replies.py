@@ -11,7 +11,7 @@ from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.edits import edited, edits_in
 from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.model.artifacts import SCRIPT, Artifacts, ScriptArtifact
-from taskweaver.treesearch.model.phase_plan import SECTIONS, PhasePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, PhasePlan
 from taskweaver.treesearch.model.plan_checks import refuse_mask
 
 COMMANDS = "commands"
@@ -118,7 +118,7 @@ def read_phases(text: str, basis: Basis) -> Proposal:
         given = data.get("phase_artifacts", data)
         return _proposal(data, basis.plan(given))
     own = parts.data.get("phase_artifacts", parts.data)
-    given = {name: own[name] for name in SECTIONS if name in own}
+    given = {name: own[name] for name in PHASES if name in own}
     before = basis.artifacts.to_dict() if isinstance(basis.artifacts, PhasePlan) else {}
     given = {name: before[name] for name in ("compile", "run") if name in before} | given
     if "run" not in given and not basis.is_measured:

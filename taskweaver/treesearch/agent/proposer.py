@@ -24,7 +24,7 @@ from taskweaver.treesearch.agent.node_agent import AnswerForm, NodeAgent
 from taskweaver.treesearch.agent.phase0 import Phase0Plan, read_plan
 from taskweaver.treesearch.agent.prompt_files import PromptFiles, plan_lines
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.model.artifacts import Artifacts
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal

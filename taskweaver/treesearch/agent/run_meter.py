@@ -12,7 +12,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import Usage
 from taskweaver.llm.usage import Meter
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.budget import Budget
+from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.model.node import Cost
 from taskweaver.treesearch.record.runlog import RunLog
 from taskweaver.utils.system.cancel import CancelToken

@@ -1,29 +1,105 @@
-"""Proposals of attempts by rules, from what `prompt_reading` finds in the prompt alone.
+"""A model of an idea by rules: it reads the prompt alone, and proposes one change at a time.
 
-It changes one thing at a time. A change that helped is continued, in the same direction where it is
-a number; a change that ancestors (memory) or others (the digest) tried is not tried again.
+A change that helped is continued, in the same direction where it is a number. A change that
+ancestors (memory) or others (the digest) tried is not tried again.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.llm.types import ChatMessage
-from taskweaver.treesearch.embedded.prompt_reading import (
-    Other,
-    number,
-    others,
-    remembered,
-    sections,
-    values_in,
+from taskweaver.treesearch.embedded.spaces import (
+    STENCIL,
+    TABULAR,
+    Needs,
+    Parameter,
+    Space,
+    named_packages,
 )
-from taskweaver.treesearch.embedded.space import Parameter, Space
+from taskweaver.treesearch.model.idea import Idea
 
+_FENCE = re.compile(r"(`{3,})(.*)")
+_VALUES = re.compile(r"VALUES = (\{.*\})")
+_OTHER = re.compile(
+    r"^- n\d+ (?P<kind>\w+)(?: (?P<name>\S+=\S+))?(?: of (?P<parent>n\d+))?: \S", re.MULTILINE
+)
+_CORE = re.compile(r"^- (?P<key>[\w.]+)(?: \[\d\])?: (?P<value>.*)$", re.MULTILINE)
 _TRIED, _LAST = "tried_changes", "last_change"
 _TAKEN = re.compile(r"make another change than (.+)\.$", re.MULTILINE)
+Model = Callable[[Sequence[ChatMessage]], str]
+_NAMED = re.compile(r"built-in proposer\W+(?:is\s+)?`(?P<name>[a-z_]+)`", re.IGNORECASE)
+_SPACES = {space.name: space for space in (TABULAR, STENCIL)}
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """Another attempt, as the digest lists it.
+
+    Attributes:
+        kind: Its kind.
+        change: Its change, as ``name=value``; empty for none.
+        parent: Id of its parent; empty for none.
+    """
+
+    kind: str
+    change: str
+    parent: str
+
+
+def sections(prompt: str) -> dict[str, str]:
+    """Return the text below each heading of the first level; fenced text has no headings."""
+    found: dict[str, list[str]] = {}
+    heading, fence = "", ""
+    for line in prompt.splitlines():
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not mark[2].strip():
+            fence = ""
+        elif not fence and line.startswith("# "):
+            heading = line[2:].strip()
+            found[heading] = []
+            continue
+        found.setdefault(heading, []).append(line)
+    return {title: "\n".join(lines).strip() for title, lines in found.items()}
+
+
+def values_in(code: str) -> dict[str, Any]:
+    """Return the values an attempt was written with."""
+    found = _VALUES.search(code)
+    return dict(json.loads(found[1])) if found else {}
+
+
+def others(digest: str) -> list[Other]:
+    """Return the other attempts."""
+    return [
+        Other(match["kind"], match["name"] or "", match["parent"] or "")
+        for match in _OTHER.finditer(digest)
+    ]
+
+
+def number(text: str) -> float | None:
+    """Return the number a text begins with; None when it begins with none."""
+    try:
+        return float(text.split()[0])
+    except (ValueError, IndexError):
+        return None
+
+
+def remembered(memory: str, key: str) -> Any:
+    """Return a core key of a rendered memory, as data; None when it is not there."""
+    for match in _CORE.finditer(memory):
+        if match["key"] == key:
+            try:
+                return json.loads(match["value"])
+            except ValueError:
+                return None
+    return None
 
 
 class RuleProposer:
@@ -164,3 +240,21 @@ def _plan(prompt: Mapping[str, str]) -> dict[str, Any]:
         },
         "internal": {"environment_analysis": " ".join(first[:6])[:600]},
     }
+
+
+def model_for(idea: Idea) -> Model | None:
+    """Return the model that an idea names, as in ``Built-in proposer: `stencil```; or None."""
+    space = _space_of(idea)
+    return RuleProposer(space) if space is not None else None
+
+
+def needs_of(idea: Idea, *, is_embedded: bool) -> Needs:
+    """Return the needs that an idea names and, where its built-in proposer works, those of that."""
+    space = _space_of(idea) if is_embedded else None
+    named = named_packages(idea.text)
+    return Needs((*space.needs.packages, *named), space.needs.programs) if space else Needs(named)
+
+
+def _space_of(idea: Idea) -> Space | None:
+    found = _NAMED.search(idea.text)
+    return _SPACES.get(found["name"]) if found else None

@@ -11,9 +11,9 @@ from taskweaver.treesearch.agent.reviewer import Reviewer, measured
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.metric import LARGEST
 from taskweaver.treesearch.model.node import Node, NodeError, NodeStatus
 

@@ -12,8 +12,8 @@ from taskweaver.treesearch.agent.describe import candidate_sections
 from taskweaver.treesearch.agent.node_agent import TEXT, object_schema
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.journal import Journal, Judgement
+from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.utils.text import shorten

@@ -24,9 +24,9 @@ from taskweaver.treesearch.engine.node_spans import NodeSpans
 from taskweaver.treesearch.engine.node_task import NodeTask
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import ExecutorLost, SearchError, WorkerLost
-from taskweaver.treesearch.model.budget import Budget, BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import Budget, BudgetSpent
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStatus
 from taskweaver.treesearch.model.policy import NodeChoice, Policy, StageView, policy_named
 from taskweaver.treesearch.model.repetitions import Repetitions

@@ -12,9 +12,9 @@ from taskweaver.llm.errors import ModelError
 from taskweaver.treesearch.engine.node_executor import NodeExecutor, WorkCancelled
 from taskweaver.treesearch.engine.plotting import Plotter
 from taskweaver.treesearch.errors import ExecutorLost, ReplyUnusable
-from taskweaver.treesearch.execution.takeover import list_files
-from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.execution.workspace import list_files
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.node import Cost, Node
 from taskweaver.treesearch.model.phase_plan import WORKING
 

@@ -16,26 +16,25 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution.evaluator import Evaluator
-from taskweaver.treesearch.execution.executors.host_turn import host_turn
-from taskweaver.treesearch.execution.executors.probe import WorkerFacts
 from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor, Resources
-from taskweaver.treesearch.execution.installation.download_phase import (
+from taskweaver.treesearch.execution.installation import (
     Ask,
     has_installed,
     install,
     without_installing,
 )
-from taskweaver.treesearch.execution.job import PHASES, Job, JobResult
-from taskweaver.treesearch.execution.materials import Materials
-from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
+from taskweaver.treesearch.execution.job import Job, JobResult
+from taskweaver.treesearch.execution.machine import WorkerFacts
 from taskweaver.treesearch.execution.phases import run_download_command, run_job
+from taskweaver.treesearch.execution.resources import Materials
+from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.execution.scripts import Script, ScriptRunner, program_of
+from taskweaver.treesearch.execution.timing import MeasuringSlots, host_turn
 from taskweaver.treesearch.model.artifacts import UnreadArtifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import Node, NodeError
-from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, PhasePlan, WorkspacePlan
 from taskweaver.treesearch.record.places import RunPlaces
 
 _FULL_SHARE, _FULL_BYTES = 0.05, 1 << 30

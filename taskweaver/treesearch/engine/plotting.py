@@ -13,9 +13,9 @@ from taskweaver.treesearch.agent.events import NodeEvents
 from taskweaver.treesearch.agent.reviewer import MOST_PLOTS, Reviewer
 from taskweaver.treesearch.errors import PhasePlanError, ReplyUnusable, WorkerLost
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.execution.takeover import list_files, read_inside
-from taskweaver.treesearch.model.budget import BudgetSpent
+from taskweaver.treesearch.execution.workspace import list_files, read_inside
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
 from taskweaver.treesearch.record.places import NodePlaces

@@ -23,7 +23,7 @@ from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
-from taskweaver.treesearch.embedded.choice import model_for, needs_of
+from taskweaver.treesearch.embedded.proposer import model_for, needs_of
 from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
@@ -34,17 +34,16 @@ from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.engine.substages import Substages
 from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.execution.evaluator import Evaluator, kept_evaluator
-from taskweaver.treesearch.execution.executors.host_turn import check_host_turn
-from taskweaver.treesearch.execution.executors.opening import open_executor
+from taskweaver.treesearch.execution.executors.local import open_executor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
-from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of, gpus
-from taskweaver.treesearch.execution.materials import read_materials
-from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
+from taskweaver.treesearch.execution.machine import VISIBLE_GPUS, devices_of, gpus
+from taskweaver.treesearch.execution.resources import read_materials
+from taskweaver.treesearch.execution.results import Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.scripts import ScriptRunner
-from taskweaver.treesearch.model.budget import Budget
+from taskweaver.treesearch.execution.timing import MeasuringSlots, check_host_turn
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea, parse_idea
+from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.record.places import ROOT_BRANCH, WORKSPACES, RunPlaces
 from taskweaver.treesearch.record.runlog import RunLog
 from taskweaver.treesearch.record.state import RunState, fold, reopen
@@ -222,7 +221,7 @@ class Search:
         folder.mkdir(exist_ok=True)
         config = self._config
         longest_s = config.limits.run_s
-        visible = os.environ.get(VARIABLE, ",".join(gpus()))
+        visible = os.environ.get(VISIBLE_GPUS, ",".join(gpus()))
         runner = ScriptRunner(
             self._machine.manager, folder, config.is_forking, longest_s, devices_of(visible)
         )

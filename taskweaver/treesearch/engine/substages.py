@@ -10,9 +10,9 @@ from taskweaver.treesearch.agent.describe import attempt_lines, findings_lines, 
 from taskweaver.treesearch.agent.node_agent import FLAG, TEXT, object_schema
 from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.budget import BudgetSpent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.treesearch.record.run_statistics import reached
 

@@ -24,9 +24,9 @@ from taskweaver.treesearch.engine.later_plots import PlotTask
 from taskweaver.treesearch.engine.node_executor import ExecutionSetup, NodeExecutor, WorkCancelled
 from taskweaver.treesearch.engine.node_task import NodeTask, Steps
 from taskweaver.treesearch.engine.plotting import Plotter
-from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.stages import StageState
 

@@ -1,10 +1,12 @@
-"""The commands of a phase, run one after the other into a log, and messages about failures."""
+"""The commands of a phase: variables of the host for them, their log, and their failures."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from taskweaver.ces.command.command import Command, CommandResult, run_command
@@ -21,6 +23,17 @@ _ERROR_LINE = re.compile(
     r"|^\w*Error\b|command not found|: not found",
     re.IGNORECASE,
 )
+_FILES = frozenset(
+    "SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO CONDARC PIP_CERT"
+    " NODE_EXTRA_CA_CERTS PIP_CLIENT_CERT PIP_CONFIG_FILE PIP_FIND_LINKS UV_CONFIG_FILE".split()
+)
+"""Variables of certificates and configurations, whose files downloads may read."""
+_FETCHING = ("HF_ENDPOINT", "PIP_*", "UV_*", *_FILES)
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "all_proxy", "no_proxy")
+_OWN_WAYS = frozenset(
+    "PIP_TARGET PIP_PREFIX PIP_USER PIP_ROOT PIP_UPGRADE PIP_CACHE_DIR UV_CACHE_DIR PIP_LOG".split()
+)
+"""Variables of the places pip writes to, which the search decides."""
 
 
 def run_commands_with_logging(commands: Sequence[Command], log_path: Path) -> list[CommandResult]:
@@ -80,3 +93,37 @@ def first_errors(output: str) -> str:
 def last_lines(output: str) -> str:
     """Return the last lines of an output."""
     return "\n".join(output.rstrip().splitlines()[-_LAST_LINES:])[-_LAST_CHARS:]
+
+
+def host_variables(
+    names: Collection[str], *, is_fetching: bool, has_network: bool
+) -> dict[str, str]:
+    """Return variables of this process for a command.
+
+    Those are the variables whose names match one of `names`, and where the command fetches, those
+    of package indexes and certificates. A command that has the network itself, and no proxy of the
+    sandbox, uses the host's proxies too, and pip's configuration file.
+    """
+    patterns = [*names, *(_FETCHING if is_fetching else ())]
+    if is_fetching and has_network:
+        patterns += [*_PROXIES, *map(str.upper, _PROXIES)]
+    found = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _OWN_WAYS and any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+    file = _pip_file() if is_fetching else None
+    return found if file is None else {"PIP_CONFIG_FILE": str(file), **found}
+
+
+def named_files(variables: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files of this host that variables of certificates and configurations name."""
+    paths = (Path(value) for name, value in variables.items() if name in _FILES)
+    return tuple(path for path in paths if path.is_absolute() and path.exists())
+
+
+def _pip_file() -> Path | None:
+    """Return the configuration file of pip that this user has; commands have another home."""
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    files = (settings / "pip/pip.conf", Path.home() / ".pip/pip.conf")
+    return next((file for file in files if file.is_file()), None)

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.node import NodeError, PhaseOutcome
-from taskweaver.treesearch.model.phase_plan import PhasePlan, WorkspacePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, PhasePlan, WorkspacePlan
 
-PHASES = ("download", "coding", "compile", "run")
-"""The phases of an attempt, in order; phase 0, the plan, comes before them."""
 PACKAGES = ".pydeps"
 """Folder of a workspace that the download phase installs Python packages into."""
 _HASH_SEEDS = 1 << 32

@@ -1,20 +1,32 @@
-"""Facts about this machine: asked of the system and its files, never read out of prose.
+"""The machine that runs jobs: facts about it, its GPUs, and the probe that a worker makes.
 
-Any program on the path may compile; a pattern chooses those that prompts show.
+Facts are asked of the system and its files, never read out of prose. Any program on the path may
+compile: a pattern chooses those that prompts show.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import platform
 import re
 import shutil
+import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 from time import perf_counter
+
+from taskweaver import __version__
+from taskweaver.ces.errors import SandboxUnavailable
+from taskweaver.ces.limits import half_of_memory
+from taskweaver.ces.policy import SandboxPolicy
+from taskweaver.ces.sandbox.sandbox import SandboxRequest
 
 Fact = str | int | list[str]
 _VERSION = r"(?:-?\d+(?:\.\d+)*)?"
@@ -39,8 +51,20 @@ _CPUINFO = Path("/proc/cpuinfo")
 _MEMINFO = Path("/proc/meminfo")
 _SYSTEM = Path("/sys/devices/system")
 _HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 _COPIED_BYTES = 64 << 20
 _COPIES = 3
+VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
+"""Names the GPUs of a process, by numbers or UUIDs; AMD's programs read it too."""
+_DEV = Path("/dev")
+_DRIVER = Path("/proc/driver/nvidia/gpus")  # NVIDIA's driver describes its GPUs there
+_SHARED = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
+_ALL = ("nvidia[0-9]*", "nvidia-caps/*", "kfd", "dri/renderD*")
+_KIND = (
+    "machine", "cpu", "cpus", "caches", "simd", "numa_nodes", "gpus", "compilers", "python",
+    "python_packages",
+)  # fmt: skip
+"""Facts that a measurement depends on: workers that differ in one are of different kinds."""
 
 
 def collect_environment() -> dict[str, Fact]:
@@ -57,20 +81,20 @@ def collect_environment() -> dict[str, Fact]:
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpu": _field(_CPUINFO, "model name") or platform.processor(),
-        "cpus": _usable_cpus(),
+        "cpus": len(os.sched_getaffinity(0)),
         "memory_mib": _memory_mib(),
         "caches": _caches(),
         "simd": _simd(),
         "numa_nodes": _numa_nodes(),
         "huge_pages": _huge_pages(),
-        "load": _load(),
+        "load": f"{os.getloadavg()[0]:.1f} tasks in the minute before the start",
         "gpus": gpus,
         "compilers": _versions(compilers(programs(), has_gpus=bool(gpus))),
         "tools": _versions(_TOOLS),
         "variables": sorted(
             f"{name}={value}" for name, value in os.environ.items() if name.startswith(_VARIABLES)
         ),
-        "container": "yes" if _is_container() else "",
+        "container": "yes" if any(Path(mark).exists() for mark in _CONTAINER_MARKS) else "",
         "python": platform.python_version(),
         "python_packages": list(_packages()),
     }
@@ -82,12 +106,6 @@ def _os_name() -> str:
         return platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
         return platform.system()
-
-
-def _usable_cpus() -> int | None:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def programs() -> frozenset[str]:
@@ -137,8 +155,6 @@ def _packages() -> tuple[str, ...]:
 
 def _output(*command: str) -> list[str]:
     """Return the lines a program prints; none when it is not there, fails or takes too long."""
-    if shutil.which(command[0]) is None:
-        return []
     try:
         done = subprocess.run(
             command,
@@ -152,10 +168,6 @@ def _output(*command: str) -> list[str]:
         return []
     lines = done.stdout.decode("utf-8", "replace").splitlines()
     return [line.strip() for line in lines if line.strip()]
-
-
-def _is_container() -> bool:
-    return Path("/.dockerenv").exists() or Path("/run/.containerenv").exists()
 
 
 def _field(path: Path, name: str) -> str:
@@ -225,14 +237,6 @@ def _huge_pages() -> str:
     return ", ".join(parts)
 
 
-def _load() -> str:
-    """Return the number of tasks that ran or waited for a CPU in the last minute, on average."""
-    try:
-        return f"{os.getloadavg()[0]:.1f} tasks in the minute before the start"
-    except OSError:
-        return ""
-
-
 @cache  # the machine stays what it is while this program runs
 def copy_rate() -> str:
     """Measure the rate at which one core copies memory, beside whatever else runs, once.
@@ -252,3 +256,130 @@ def copy_rate() -> str:
         shortest_s = min(shortest_s, perf_counter() - since)
     rate = 2 * _COPIED_BYTES / shortest_s / 1e9
     return f"{rate:.1f} GB/s read and written by one core (best of {_COPIES} copies of 64 MiB)"
+
+
+def gpus(dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[str, ...]:
+    """Return the GPUs that may be used, by UUID where it is known; none where there are none."""
+    known = list(_known(dev, driver))
+    named = os.environ.get(VISIBLE_GPUS)
+    if named is None:
+        return tuple(known)
+    return tuple(
+        known[int(name)] if name.isdecimal() and int(name) < len(known) else name
+        for name in _names(named)
+    )
+
+
+def devices_of(named: str, dev: Path = _DEV, driver: Path = _DRIVER) -> tuple[Path, ...]:
+    """Return the devices of GPUs, and those that all programs need which use one.
+
+    Numbers keep their meaning only where all GPUs are there; so numbers and unknown names, as of a
+    part of one or one that is not NVIDIA's, bring the devices of all. `VISIBLE_GPUS`
+    names the GPUs so; an empty text is none.
+    """
+    names, known = _names(named), _known(dev, driver)
+    if not names:
+        return ()
+    fitting = [[known[uuid] for uuid in known if uuid.startswith(name)] for name in names]
+    own = {device for devices in fitting for device in devices}
+    if not all(fitting):
+        own = {device for pattern in _ALL for device in dev.glob(pattern)}
+    return (*sorted(own), *(dev / name for name in _SHARED if (dev / name).exists()))
+
+
+def _names(named: str) -> list[str]:
+    """Return the names in a list; -1 ends it."""
+    names = (name.strip() for name in named.split(","))
+    return [name for name in takewhile(lambda name: not name.startswith("-"), names) if name]
+
+
+def _known(dev: Path, driver: Path) -> dict[str, Path]:
+    """Return the device of each of NVIDIA's GPUs by its UUID, in the order of ``nvidia-smi``."""
+    found = {}
+    for file in sorted(driver.glob("*/information")):
+        lines = (line.partition(":") for line in file.read_text().splitlines())
+        facts = {name.strip(): value.strip() for name, _, value in lines}
+        device = dev / f"nvidia{facts.get('Device Minor')}"
+        if device.exists():  # a container shows what it was not given, too
+            found[facts.get("GPU UUID", "")] = device
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """Facts about a machine that runs jobs.
+
+    Attributes:
+        host: Its name.
+        environment: The facts that prompts show; see `collect_environment`.
+        programs: Names of all programs on its path, any of which may compile.
+        gpus: Its GPUs, by UUID where that is known.
+        memory_bytes: Memory that a command may use there unless the configuration says otherwise.
+        sandbox: Policy of the sandbox that its commands run in; None for none.
+        warning: Why the sandbox is not the one that was asked for; empty when it is.
+        problem: Why it cannot run jobs of the search; empty when it can.
+        version: Version of this package there.
+    """
+
+    host: str
+    environment: Mapping[str, Fact]
+    gpus: tuple[str, ...]
+    memory_bytes: int
+    sandbox: SandboxPolicy | None
+    warning: str = ""
+    problem: str = ""
+    version: str = __version__
+    programs: frozenset[str] = frozenset()
+
+    @property
+    def compilers(self) -> tuple[str, ...]:
+        """Names of its compilers, those of MPI too."""
+        return compilers(self.programs, has_gpus=bool(self.gpus))
+
+    @property
+    def kind(self) -> str:
+        """Hash of the facts that measurements and commands depend on."""
+        tier = self.sandbox.tier if self.sandbox else ""
+        facts = [
+            *(self.environment.get(name) for name in _KIND),
+            self.compilers,
+            bool(self.gpus),
+            tier,
+        ]
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+    @property
+    def title(self) -> str:
+        """The machine in a few words."""
+        cpu, cpus = self.environment.get("cpu", "unknown CPU"), self.environment.get("cpus", "?")
+        parts = [f"{cpu}, {cpus} usable"]
+        parts += [f"{len(self.gpus)} GPUs"] if self.gpus else []
+        parts.append(f"sandbox {self.sandbox.tier if self.sandbox else 'none'}")
+        return ", ".join(parts)
+
+
+def probe_machine(request: SandboxRequest, run_dir: Path | None = None) -> WorkerFacts:
+    """Return facts about this machine.
+
+    `run_dir` is the folder of a run, which it must be able to see.
+    """
+    policy, warning, problem = None, "", ""
+    try:
+        choice = request.choose()
+    except SandboxUnavailable as error:
+        problem = f"its sandbox does not work: {error.reason}"
+    else:
+        policy, warning = choice.policy, choice.warning
+    if run_dir is not None and not run_dir.is_dir():
+        problem = f"it does not see {run_dir}: hosts of a search share its file system"
+    environment = collect_environment() | {"memory_copy": copy_rate()}
+    return WorkerFacts(
+        host=socket.gethostname(),
+        environment={name: fact for name, fact in environment.items() if fact},
+        gpus=gpus(),
+        memory_bytes=half_of_memory(),
+        sandbox=policy,
+        warning=warning,
+        problem=problem,
+        programs=programs(),
+    )

@@ -11,30 +11,39 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.command.command import Command, CommandResult
-from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.execution.commands import failure, run_commands_with_logging, shown
-from taskweaver.treesearch.execution.evaluator import (
-    place_evaluator,
-    printed_result,
-    remove_evaluator,
+from taskweaver.treesearch.errors import PhasePlanError, SearchError, system_errors
+from taskweaver.treesearch.execution.commands import (
+    failure,
+    host_variables,
+    named_files,
+    run_commands_with_logging,
+    shown,
 )
-from taskweaver.treesearch.execution.gpus import VARIABLE, devices_of
-from taskweaver.treesearch.execution.host_load import HostLoad
-from taskweaver.treesearch.execution.host_settings import host_variables, named_files
 from taskweaver.treesearch.execution.job import (
     PACKAGES,
-    PHASES,
     FileStates,
     Job,
     JobResult,
     run_variables,
 )
-from taskweaver.treesearch.execution.metric_file import BadResult, read_result
-from taskweaver.treesearch.execution.takeover import empty_working, list_files, take_over
-from taskweaver.treesearch.execution.workspace import apply_workspace_plan
+from taskweaver.treesearch.execution.machine import VISIBLE_GPUS, devices_of
+from taskweaver.treesearch.execution.results import (
+    BadResult,
+    place_evaluator,
+    printed_result,
+    read_result,
+    remove_evaluator,
+)
+from taskweaver.treesearch.execution.timing import HostLoad
+from taskweaver.treesearch.execution.workspace import (
+    apply_workspace_plan,
+    empty_working,
+    list_files,
+    take_over,
+)
 from taskweaver.treesearch.model.metric import USED_BY_OTHERS
 from taskweaver.treesearch.model.node import CommandRun, NodeError, PhaseOutcome
-from taskweaver.treesearch.model.phase_plan import WORKING, PhasePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, WORKING, PhasePlan
 from taskweaver.treesearch.model.plan_checks import CommandText
 
 _KINDS = {
@@ -87,14 +96,12 @@ def prepare_workspace(job: Job) -> None:
     """
     if job.workspace.is_dir():
         return
-    try:
+    with system_errors(f"{job.workspace} cannot be made"):
         job.workspace.parent.mkdir(parents=True, exist_ok=True)
         if job.parent_workspace is not None:
             take_over(job.parent_workspace, job.workspace)
             return
         job.workspace.mkdir()
-    except OSError as error:
-        raise SearchError(f"{job.workspace} cannot be made: {error}.") from error
     for files in job.inherited:
         with suppress(PhasePlanError):  # it could not be written the first time either
             apply_workspace_plan(job.workspace, files)
@@ -106,8 +113,7 @@ class _Failed(Exception):
     def __init__(self, kind: str, message: str, result: CommandResult | None = None) -> None:
         super().__init__(kind, message)
         self.error = NodeError(kind, message)
-        self.is_timeout = result is not None and result.status == "timeout"
-        self.exit_code = result.exit_code if result else None
+        self.result = result
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +170,16 @@ class _Run:
         self._ran = ()
         try:
             done = step()
-        except _Failed as failed:
+        except SearchError as error:
+            kind = "PhasePlanError" if isinstance(error, PhasePlanError) else _KINDS[name]
+            self._error = NodeError(kind, str(error))
+            done = _Done(str(error), "failed")
+        except (BadResult, _Failed) as failed:
             self._error = failed.error
-            status = "timeout" if failed.is_timeout else "failed"
-            done = _Done(failed.error.message, status, failed.exit_code)
+            done = _Done(failed.error.message, "failed")
+            if isinstance(failed, _Failed) and failed.result is not None:
+                status = "timeout" if failed.result.status == "timeout" else "failed"
+                done = replace(done, status=status, exit_code=failed.result.exit_code)
         seconds = time.monotonic() - began
         if name == "run":
             self._exec_seconds = seconds
@@ -180,12 +192,7 @@ class _Run:
         return self._job.log_dir / f"{phase}.log"
 
     def _coding(self, plan: PhasePlan) -> _Done:
-        try:
-            apply_workspace_plan(self._job.workspace, plan.workspace)
-        except PhasePlanError as error:
-            raise _Failed("PhasePlanError", str(error)) from error
-        except SearchError as error:
-            raise _Failed("CodingError", str(error)) from error
+        apply_workspace_plan(self._job.workspace, plan.workspace)
         files = plan.workspace.files
         log = self._log("coding")
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -196,9 +203,12 @@ class _Run:
 
     def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> _Done:
         """Run the commands of a phase."""
-        cwd = self._job.workspace
+        cwd = home = self._job.workspace
         if phase == "compile":
-            cwd = self._inside(plan.build.workdir)
+            cwd = (home / plan.build.workdir).resolve()
+            if not cwd.is_relative_to(home.resolve()) or not cwd.is_dir():
+                missing = f"compile: there is no folder {plan.build.workdir} to work in"
+                raise _Failed("CompilationError", missing)
         commands = [_command(self._job, phase, plan.build.filled(text), cwd) for text in texts]
         results = run_commands_with_logging(commands, self._log(phase))
         if not results:
@@ -220,10 +230,7 @@ class _Run:
         return _Done(", ".join(parts), exit_code=last.exit_code)
 
     def _run(self, plan: PhasePlan, before: FileStates) -> _Done:
-        try:
-            empty_working(self._job.workspace)
-        except SearchError as error:
-            raise _Failed("RuntimeError", str(error)) from error
+        empty_working(self._job.workspace)
         load = HostLoad()
         done = self._commands("run", plan, plan.run)
         after = _states(self._job.workspace, plan.expected_outputs)
@@ -235,10 +242,7 @@ class _Run:
                 *([f"left as it was before: {', '.join(stale)}"] if stale else []),
             ]
             raise _Failed("RuntimeError", f"run: {'; '.join(parts)}\n{self._output[-2000:]}")
-        try:
-            self._result = self._with_load(self._measured(), load)
-        except BadResult as bad:
-            raise _Failed(bad.error.kind, bad.error.message) from bad
+        self._result = self._with_load(self._measured(), load)
         made = _named(list_files(self._job.workspace, WORKING))
         said = done.message if plan.run else "The evaluator alone"
         return replace(done, status="ok", message=f"{said}. Outputs: {made}")
@@ -277,13 +281,6 @@ class _Run:
             kind = "TimeoutError" if ended.status == "timeout" else "EvaluationError"
             raise _Failed(kind, f"evaluate: {message}", ended)
         return printed_result(ended.tail)
-
-    def _inside(self, path: str) -> Path:
-        """Return a folder in the workspace."""
-        place = (self._job.workspace / path).resolve()
-        if not place.is_relative_to(self._job.workspace.resolve()) or not place.is_dir():
-            raise _Failed("CompilationError", f"compile: there is no folder {path} to work in")
-        return place
 
 
 def _named(paths: Sequence[str]) -> str:
@@ -326,7 +323,7 @@ def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     if sandbox is not None and is_fetching:
         sandbox = replace(sandbox, read_only=(*sandbox.read_only, *named_files(host)))
     elif sandbox is not None:
-        devices = devices_of(os.environ.get(VARIABLE, ""))
+        devices = devices_of(os.environ.get(VISIBLE_GPUS, ""))
         sandbox = replace(sandbox, has_network=False, allowed_hosts=(), devices=devices)
     return Command(
         run,

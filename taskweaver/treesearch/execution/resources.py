@@ -1,8 +1,9 @@
-"""Resources of a run, made available to a node: see `memory.branched.run.resource_file`.
+"""Resources of a run: data and code of a file, made available to nodes, described in prompts.
 
 Folders of this machine are shown where the resource file says, by a link, and can only be read in
 the sandbox. Items are at ``resources/<class>/<name>``: small ones as copies, others as links.
-Those from elsewhere are fetched by commands of the download phase.
+Those from elsewhere are fetched by commands of the download phase. See
+`memory.branched.run.resource_file`.
 """
 
 from __future__ import annotations
@@ -11,14 +12,27 @@ import os
 import shlex
 import stat
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.memory.branched.run.resource_file import CLASSES, WORKSPACE, Item, ResourceSource
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.run.resource_file import (
+    CLASSES,
+    WORKSPACE,
+    Item,
+    ResourceSource,
+    read_resource_file,
+)
+from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
+from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.treesearch.errors import SearchError, system_errors
+from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.phases import prepare_workspace
 from taskweaver.treesearch.execution.workspace import link_inside
 from taskweaver.treesearch.model.phase_plan import WORKING
+from taskweaver.treesearch.model.plan_checks import CommandText
 from taskweaver.treesearch.record.places import remove
 from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.file_system.safe_fs import Folder, copy_content, open_ordinary
@@ -146,9 +160,10 @@ def _copy(place: Path, workspace: Path, path: str) -> None:
     """Copy a file or a folder, and take the right to write from it."""
     rules = CopyRules(_COPY_BYTES, _MOST_FILES, is_read_only=True)
     try:
-        with Folder.at(workspace) as root:
+        with system_errors(f"{place} cannot be copied"), Folder.at(workspace) as root:
             parent = PurePosixPath(path).parent
-            if any(_is_link(root, folder) for folder in (PurePosixPath(FOLDER), parent)):
+            above = filter(None, map(root.stat, (PurePosixPath(FOLDER), parent)))
+            if any(stat.S_ISLNK(facts.st_mode) for facts in above):
                 raise SearchError(f"{path} is inside of a folder that another resource shows.")
             root.make_folders(parent)
             if place.is_dir():
@@ -157,15 +172,8 @@ def _copy(place: Path, workspace: Path, path: str) -> None:
                     copy_tree(source, target, rules)
             else:
                 _copy_file(place, root, path)
-    except OSError as error:
-        raise SearchError(f"{place} cannot be copied: {error}.") from error
     except CopyTooLarge as error:
         raise _too_much(place) from error
-
-
-def _is_link(root: Folder, path: PurePosixPath) -> bool:
-    facts = root.stat(path)
-    return facts is not None and stat.S_ISLNK(facts.st_mode)
 
 
 def _copy_file(place: Path, root: Folder, path: str) -> None:
@@ -183,3 +191,67 @@ def _too_much(place: Path) -> SearchError:
         f"{place} is more than is copied, {_COPY_BYTES >> 20} MiB or {_MOST_FILES:,} files.",
         "Make it a dataset, a model or a library: those are shown where they are.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """The resources of a run, which a file lists; without a file there are none."""
+
+    file: Path | None = None
+    items: tuple[Item, ...] = ()
+    memory: BranchedMemory | None = None
+
+    def text(self) -> str:
+        """Return the lines of prompts about them; empty for none."""
+        return "\n".join(f"- {_line(item)}" for item in self.items)
+
+    def prepared(self, job: Job, installs: Sequence[CommandText]) -> Job:
+        """Place the resources in a node's workspace; return the job that can read and fetch them.
+
+        The download phase then goes on with the commands in `installs`.
+
+        Raises:
+            SearchError: If one is missing, or its place is taken.
+        """
+        if self.items:
+            prepare_workspace(job)
+            stage_resources(self.items, job.workspace)
+        sandbox = job.sandbox and with_resources(job.sandbox, self.items)
+        plan = replace(job.plan, download=(*fetch_commands(self.items), *installs))
+        return replace(job, sandbox=sandbox, plan=plan)
+
+    def note_fetched(self, workspace: Path, branch: str) -> None:
+        """Write the content of fetched resources to a node's memory."""
+        if self.file is None or self.memory is None:
+            return
+        if any(item.source.kind != "local" for item in self.items):
+            with suppress(InvalidUpdate):  # the file was changed: it is read when a run opens
+                folder = self.memory.path.parent
+                update_resource_snapshot_if_changed(
+                    self.memory[branch], self.file, workspace, folder=folder
+                )
+
+
+def read_materials(file: Path | None, memory: BranchedMemory | None = None) -> Materials:
+    """Return the resources a file lists; none without a file.
+
+    Raises:
+        SearchError: If the file cannot be used.
+    """
+    if file is None:
+        return Materials()
+    try:
+        items = tuple(read_resource_file(file))
+    except (InvalidUpdate, OSError) as error:
+        raise SearchError(f"The resources cannot be used: {error}") from error
+    check_places(items)
+    return Materials(file, items, memory)
+
+
+def _line(item: Item) -> str:
+    kind = item.source.kind
+    is_local = kind == "local"
+    own = f"{FOLDER}/{item.class_}/{item.name}"
+    place = own if is_local else str(item.source.place / item.path)
+    notes = f": {item.notes}" if item.notes else ""
+    return f"{item.name} ({item.class_}, {kind}), in {place}{notes}"

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.execution.metric_file import BadResult, read_result
-from taskweaver.treesearch.execution.takeover import list_files
+from taskweaver.treesearch.execution.results import BadResult, read_result
+from taskweaver.treesearch.execution.workspace import list_files
 from taskweaver.treesearch.model.artifacts import SCRIPT, ScriptArtifact
 from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import WORKING

@@ -24,7 +24,8 @@ A file is this run's own: the folder ``working`` is emptied before each run.
 """
 WORKING = RESULT_FILE.partition("/")[0]
 """Folder of what a run writes."""
-SECTIONS = ("download", "coding", "compile", "run")
+PHASES = ("download", "coding", "compile", "run")
+"""Phases of an attempt in order, and sections of its plan; phase 0, the plan, comes before them."""
 MAX_FILES = 500
 MAX_FILE_BYTES = 5 << 20
 MAX_ALL_BYTES = 50 << 20
@@ -239,11 +240,11 @@ def _sections(data: object) -> dict[str, Mapping[str, Any]]:
             data = data[0]
         if not isinstance(data, Mapping):
             break
-        found = {name: data[name] for name in SECTIONS if name in data}
+        found = {name: data[name] for name in PHASES if name in data}
         if found:
             return {name: _section(name, value) for name, value in found.items()}
         data = next((data[name] for name in _OUTER if name in data), None)
-    raise PhasePlanError("phase_artifacts", f"has none of the sections {', '.join(SECTIONS)}")
+    raise PhasePlanError("phase_artifacts", f"has none of the sections {', '.join(PHASES)}")
 
 
 def _section(name: str, value: object) -> Mapping[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import system_errors
 from taskweaver.utils.file_system.safe_fs import Folder
 
 LOGS = Path("logs") / "0-run"
@@ -75,10 +76,9 @@ def remove(path: Path) -> None:
     Raises:
         SearchError: If that cannot be done.
     """
-    try:
-        with Folder.at(path.parent) as parent:
-            parent.remove(path.name)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise SearchError(f"{path} cannot be removed: {error}.") from error
+    with (
+        system_errors(f"{path} cannot be removed"),
+        suppress(FileNotFoundError),
+        Folder.at(path.parent) as parent,
+    ):
+        parent.remove(path.name)

@@ -1,20 +1,28 @@
-"""The folder of a run: made for a new one, and removed where the run never began."""
+"""The folder of a run: made for a new one, with the configuration that the run is started with."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, write_text
+from taskweaver.trust.keys import risk_of
+from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, read_json, write_json, write_text
+from taskweaver.utils.system.installation import seal
 
 _SLUG = re.compile(r"[^a-z0-9]+")
+_SEAL = "seal"
 
 
 def new_run(config: SearchConfig, idea: Idea, name: str = "") -> RunPlaces:
@@ -53,7 +61,7 @@ def place_memory(places: RunPlaces, file: Path) -> None:
         SearchError: If the file exists already, or cannot be made.
     """
     file, link = file.resolve(), places.memory
-    try:
+    with system_errors(f"{file} cannot be made"):
         link.parent.mkdir()
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.exists():
@@ -65,8 +73,6 @@ def place_memory(places: RunPlaces, file: Path) -> None:
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
         if file != link.resolve():
             link.symlink_to(file)
-    except OSError as error:
-        raise SearchError(f"{file} cannot be made: {error.strerror}.") from error
 
 
 def discard_run(places: RunPlaces) -> None:
@@ -76,3 +82,43 @@ def discard_run(places: RunPlaces) -> None:
         for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
             path.unlink(missing_ok=True)
     shutil.rmtree(places.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """The configuration a run was started with, and the foreign keys that were left out of it.
+
+    These need consent, and the file came with the folder.
+    """
+
+    values: Mapping[str, Any]
+    foreign: tuple[str, ...] = ()
+
+
+def save_config(places: RunPlaces, values: Mapping[str, Any]) -> None:
+    """Write the configuration of a run, and the mark of this installation."""
+    write_json(places.config, dict(values) | {_SEAL: _seal(places, values)})
+
+
+def load_config(places: RunPlaces) -> RunConfig:
+    """Return the configuration a run was started with.
+
+    Of a file that this installation did not write for this folder, keys count that loosen nothing.
+
+    Raises:
+        SearchError: If it cannot be read.
+    """
+    try:
+        found = read_json(places.config)
+    except (OSError, ValueError) as error:
+        raise SearchError(f"The run's configuration cannot be read: {error}.") from error
+    values = found if isinstance(found, dict) else {}
+    if values.pop(_SEAL, None) == _seal(places, values):
+        return RunConfig(values)
+    kept = {name: value for name, value in values.items() if risk_of(name) == "harmless"}
+    return RunConfig(kept, tuple(name for name in values if name not in kept))
+
+
+def _seal(places: RunPlaces, values: Mapping[str, Any]) -> str:
+    text = json.dumps(dict(values), sort_keys=True)
+    return seal(places.folder / hashlib.sha256(text.encode()).hexdigest())

@@ -1,22 +1,95 @@
-"""Statistics of a run's nodes: gains, effects, seeds, failures and costs."""
+"""Facts about a run, and statistics of its nodes: gains, effects, seeds, failures and costs."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Objective
 from taskweaver.treesearch.model.node import Cost, Node, NodeKind
 from taskweaver.treesearch.model.samples import Difference, difference, with_error
-from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.utils.text import counted
 
 _MOST_RIVALS = 6
 _WITHIN = ", within the noise"
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Use of a limited quantity; a limit of 0 is none."""
+
+    used: float = 0.0
+    limit: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """Use of a run's budget.
+
+    Attributes:
+        nodes: Nodes that have finished, seed evaluations not counted.
+        seconds: Time since it started, waiting between two sittings not counted.
+        tokens: Tokens the models read and wrote.
+        money: In the currency of the configured prices; None when they are unknown.
+    """
+
+    nodes: Use = field(default_factory=Use)
+    seconds: Use = field(default_factory=Use)
+    tokens: Use = field(default_factory=Use)
+    money: Use | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StageFacts:
+    """A stage the run has been in.
+
+    Attributes:
+        number: From 1.
+        name: Its name.
+        reason: Why it ended; empty while it goes on.
+        base: Id of the best node when it began; None in the first.
+        best: Id of the best node when it ended; None while nothing was measured.
+    """
+
+    number: int
+    name: str
+    reason: str = ""
+    base: str | None = None
+    best: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Facts about a run beside its nodes.
+
+    Attributes:
+        name: Name of its folder.
+        title: Title of the idea.
+        started_at: When it began, in seconds since 1970.
+        finished_at: When it ended; None while it goes on.
+        budgets: Use of its budget.
+        stages: The stages it has been in, in order.
+        reason: Why it ended; empty while it goes on.
+        beside: Consumption of model calls that are of no finished node: about stages, for the
+            memory, of attempts that were cancelled or lost.
+    """
+
+    name: str
+    title: str
+    started_at: float
+    finished_at: float | None = None
+    budgets: Budgets = field(default_factory=Budgets)
+    stages: tuple[StageFacts, ...] = ()
+    reason: str = ""
+    beside: Cost = field(default_factory=Cost)
+
+    def base_of(self, stage: int) -> str | None:
+        """Return the id of the node a stage began with."""
+        return next((fact.base for fact in self.stages if fact.number == stage), None)
 
 
 @dataclass(frozen=True, slots=True)

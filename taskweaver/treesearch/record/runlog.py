@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from taskweaver.treesearch.errors import RunInUse, SearchError
+from taskweaver.treesearch.errors import RunInUse, SearchError, system_errors
 from taskweaver.utils.files import create_private
 
 
@@ -31,12 +31,10 @@ class RunLog:
         """
         self._path = path
         self._lock = threading.Lock()
-        try:
+        with system_errors(f"{path} cannot be opened"):
             path.parent.mkdir(parents=True, exist_ok=True)
             create_private(path)
             self._file = path.open("a+b")
-        except OSError as error:
-            raise SearchError(f"{path} cannot be opened: {error.strerror}.") from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -138,10 +136,8 @@ def read_log(path: Path) -> list[dict[str, Any]]:
     Raises:
         SearchError: If it cannot be read.
     """
-    try:
+    with system_errors(f"There is no run in {path.parent}"):
         data = path.read_bytes()
-    except OSError as error:
-        raise SearchError(f"There is no run in {path.parent}: {error.strerror}.") from error
     return _entries(path, data[: data.rfind(b"\n") + 1])
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.record.run_statistics import Effect
+from taskweaver.treesearch.record.run_statistics import Effect, RunFacts
 from taskweaver.utils.files import write_bytes
 
 MOST_BARS = 30

@@ -16,10 +16,9 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.treesearch.record.phase_logs import read_phase_logs
 from taskweaver.treesearch.record.places import RunPlaces
-from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.reports.node_facts import node_facts, pick
+from taskweaver.treesearch.record.run_statistics import RunFacts
+from taskweaver.treesearch.reports.run_data import node_facts, pick, read_phase_logs
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.html_page import fill_page
 from taskweaver.utils.text import shorten

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from taskweaver.treesearch.execution.evaluator import Evaluator
+from taskweaver.treesearch.execution.results import Evaluator
 from taskweaver.treesearch.model.artifacts import changes
 from taskweaver.treesearch.model.idea import parse_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.treesearch.model.samples import Difference
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.treesearch.record.run_facts import RunFacts, Use
-from taskweaver.treesearch.record.run_statistics import gained
-from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
-from taskweaver.treesearch.reports.json_exports import costs
-from taskweaver.treesearch.reports.markdown import block, inline, table
-from taskweaver.treesearch.reports.node_facts import gain_over
-from taskweaver.treesearch.reports.reproducing import (
+from taskweaver.treesearch.record.run_statistics import RunFacts, Use, gained
+from taskweaver.treesearch.reports.best_node import (
     SHELL_SCRIPT,
     evaluator_of,
     idea_text,
     reproduction,
 )
+from taskweaver.treesearch.reports.figures import worth_of_parts, write_figures
+from taskweaver.treesearch.reports.run_data import costs, gain_over
 from taskweaver.utils.files import write_text
+from taskweaver.utils.markup.inert_markdown import inert_line
 from taskweaver.utils.redact import redact_secrets
-from taskweaver.utils.text import counted, duration_text
+from taskweaver.utils.text import counted, duration_text, fenced, shorten
 
 MOST_ROWS = 40
 MOST_STEPS = 12
@@ -35,6 +33,26 @@ PLAN_CHARS = 1_500
 DIFF_CHARS = 4_000
 IDEA_CHARS = 4_000
 _COMPARED = frozenset({NodeKind.IMPROVE, NodeKind.HYPERPARAM})
+
+
+def inline(text: object, limit_chars: int = 200) -> str:
+    """Return text for the inside of a line: nothing in it is markup, a link or a line's end."""
+    line = " ".join(str(text).split())
+    short = line if len(line) <= limit_chars else f"{line[: limit_chars - 1].rstrip()}…"
+    return inert_line(short)
+
+
+def block(text: str, limit_chars: int, language: str = "text") -> str:
+    """Return text as a block that is shown as it is, its middle left out when it is long."""
+    return fenced(shorten(text, limit_chars), language)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of cells that are Markdown already; columns of numbers end with ``:``."""
+    names = [name.rstrip(":") for name in header]
+    rule = ["---:" if name.endswith(":") else "---" for name in header]
+    lines = [names, rule, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def write_report(journal: Journal, run_dir: Path, facts: RunFacts) -> Path:

@@ -8,18 +8,17 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.run.paper import generate_final_memory
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.budget import Budget
 from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record import run_statistics
 from taskweaver.treesearch.record.places import LOGS, RunPlaces
-from taskweaver.treesearch.record.run_facts import Budgets, RunFacts, StageFacts, Use
+from taskweaver.treesearch.record.run_statistics import Budgets, RunFacts, StageFacts, Use
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import RunState, fold
 from taskweaver.treesearch.reports.html_page import write_page
-from taskweaver.treesearch.reports.json_exports import write_outputs
 from taskweaver.treesearch.reports.markdown_report import write_report
-from taskweaver.treesearch.reports.paper_index import paper_index
+from taskweaver.treesearch.reports.run_data import paper_index, write_outputs
 
 
 def write_results(

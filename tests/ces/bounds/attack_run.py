@@ -18,7 +18,7 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.session.states.snapshots import Snapshots
+from taskweaver.session.round_states import Snapshots
 
 OFF = replace(
     KernelLimits.default(), cell_timeout_s=40.0, memory_limit_bytes=0, process_limit=0,

@@ -11,8 +11,8 @@ import pytest
 from search_lab import FAST, Climber, lab
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.treesearch.embedded import needs
-from taskweaver.treesearch.embedded.choice import model_for, needs_of
+from taskweaver.treesearch.embedded import spaces
+from taskweaver.treesearch.embedded.proposer import model_for, needs_of
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.node import NodeKind
@@ -35,7 +35,7 @@ def error_of(folder: Path, idea: Path, model: object = None, **config: object) -
 
 
 def test_packages_and_programs_of_a_built_in_proposer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(needs, "absent", lambda packages: list(packages))
+    monkeypatch.setattr(spaces, "absent", lambda packages: list(packages))
     with pytest.raises(SearchError) as raised:
         needs_of(read_idea(IDEAS / "tabular.md"), is_embedded=True).check()
     assert str(raised.value) == (
@@ -43,14 +43,14 @@ def test_packages_and_programs_of_a_built_in_proposer(monkeypatch: pytest.Monkey
         ' Install: python -m pip install "scikit-learn"'
     )
     with pytest.raises(SearchError, match="Install: install no-such-tool with the system's"):
-        needs.Needs(programs=("no-such-tool",)).check()
+        spaces.Needs(programs=("no-such-tool",)).check()
 
 
 def test_packages_that_an_idea_names(tmp_path: Path) -> None:
     idea = tmp_path / "idea.md"
     line = "Packages: `no-such-package>=2`, pandas, a lot of patience"
     idea.write_text(f"# Try\n\nMetric: height\n\n{line}\n\nBuilt-in proposer: `tabular`\n")
-    assert needs.named_packages(line) == ("no-such-package>=2", "pandas")
+    assert spaces.named_packages(line) == ("no-such-package>=2", "pandas")
     said = error_of(tmp_path, idea)
     assert "needs no-such-package>=2, not installed" in said
     assert 'pip install "no-such-package>=2"' in said

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sizes import some
 
-from taskweaver.treesearch.execution.evaluator import (
+from taskweaver.treesearch.execution.results import (
     keep_evaluator,
     kept_evaluator,
     place_evaluator,

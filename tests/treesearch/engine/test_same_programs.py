@@ -12,8 +12,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_facts import RunFacts
-from taskweaver.treesearch.record.run_statistics import effects, history
+from taskweaver.treesearch.record.run_statistics import RunFacts, effects, history
 from taskweaver.treesearch.record.state import RunState
 from taskweaver.treesearch.service import start_search
 

@@ -18,7 +18,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.record.run_config import load_config
+from taskweaver.treesearch.record.run_folder import load_config
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.record.state import RunState, fold
 from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search

@@ -13,7 +13,7 @@ from patience import PATIENCE_S
 from search_lab import FULL, Climber, lab, proposal, search
 
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
-from taskweaver.treesearch.execution.measuring_slot import MeasuringSlots
+from taskweaver.treesearch.execution.timing import MeasuringSlots
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Objective

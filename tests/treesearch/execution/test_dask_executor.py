@@ -21,9 +21,9 @@ from worker_signs import appears, sleeping, vanishes
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.errors import ExecutorLost, NotTransferable, PhasePlanError, WorkerLost
+from taskweaver.treesearch.execution.executors import dask_executor
+from taskweaver.treesearch.execution.executors.dask_executor import DaskExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall, Resources
-from taskweaver.treesearch.execution.executors.remote import dask_executor
-from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
 
 Open = Callable[..., DaskExecutor]
 PLAIN = SandboxRequest("none", SandboxPolicy())
@@ -167,7 +167,7 @@ from pathlib import Path
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.execution.executors.protocol import JobCall
-from taskweaver.treesearch.execution.executors.remote.dask_executor import DaskExecutor
+from taskweaver.treesearch.execution.executors.dask_executor import DaskExecutor
 address, run, sign = sys.argv[1:]
 request = SandboxRequest("none", SandboxPolicy())
 executor = DaskExecutor(address, 1, request, Path(run))

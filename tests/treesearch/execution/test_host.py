@@ -23,12 +23,12 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.bwrap import bwrap_command
 from taskweaver.treesearch.engine.node_executor import check_room
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.execution import host_load, machine
-from taskweaver.treesearch.execution.executors.host_turn import host_turn
-from taskweaver.treesearch.execution.gpus import devices_of, gpus
-from taskweaver.treesearch.execution.host_settings import host_variables, named_files
+from taskweaver.treesearch.execution import machine, timing
+from taskweaver.treesearch.execution.commands import host_variables, named_files
 from taskweaver.treesearch.execution.job import Job
+from taskweaver.treesearch.execution.machine import devices_of, gpus
 from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.execution.timing import host_turn
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import USED_BY_OTHERS, Measurement, Objective
 from taskweaver.treesearch.model.node import NodeKind
@@ -100,7 +100,7 @@ def test_a_turn_that_cannot_be_had_ends_a_timed_search_at_its_start(place: Path)
 def test_a_timed_result_tells_what_other_processes_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host_load, "_FEWEST_S", FEW_S)  # else the attempt has to take longer
+    monkeypatch.setattr(timing, "_FEWEST_S", FEW_S)  # else the attempt has to take longer
     details = {"n": 3, USED_BY_OTHERS: "none, says the attempt"}
     result = json.dumps({"metric": 1.5, "details": details})
     burn = f"import time\nwhile time.process_time() < {FEW_S}: pass\n"

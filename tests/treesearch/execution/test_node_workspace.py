@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from sizes import examples
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
-from taskweaver.treesearch.execution.takeover import (
+from taskweaver.treesearch.execution.workspace import (
+    apply_workspace_plan,
     empty_working,
     list_files,
     read_inside,
     take_over,
 )
-from taskweaver.treesearch.execution.workspace import apply_workspace_plan
 from taskweaver.treesearch.model.phase_plan import PlannedFile, WorkspacePlan
 
 

@@ -19,9 +19,9 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.memory.branched.run.resource_file import Item, read_resource_file
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.job import Job, JobResult
-from taskweaver.treesearch.execution.materials import read_materials
 from taskweaver.treesearch.execution.phases import run_job
 from taskweaver.treesearch.execution.resources import (
+    read_materials,
     stage_resources,
     with_resources,
 )

@@ -17,7 +17,7 @@ from support import has_bwrap
 from taskweaver.ces.command.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.execution.installation.command_loop import (
+from taskweaver.treesearch.execution.installation import (
     STEPS_FILE,
     InstallerResult,
     phase1_iterative_driver,

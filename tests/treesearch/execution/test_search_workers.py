@@ -81,7 +81,7 @@ def test_errors_are_raised_and_what_cannot_travel_is_told(workers: WorkerPool) -
 
 def test_one_that_hangs_is_lost_with_all_it_started(workers: WorkerPool, tmp_path: Path) -> None:
     sign = tmp_path / "sign"
-    future = workers.submit_within(2.0, jobs.hang, str(sign), "600.51")
+    future = workers.submit(jobs.hang, str(sign), "600.51", deadline_s=2.0)
     with pytest.raises(WorkerLost, match="within 2 s"):
         future.result()
     assert sign.exists()
@@ -93,10 +93,10 @@ def test_one_program_at_a_time_has_a_host_alone(tmp_path: Path) -> None:
     """Also of two pools, as two searches have them; waiting is no part of a deadline."""
     first, second = tmp_path / "first", tmp_path / "second"
     with WorkerPool(1) as one, WorkerPool(2) as other:
-        holding = one.submit_within(60.0, jobs.hold, str(first), is_alone=True)
+        holding = one.submit(jobs.hold, str(first), deadline_s=60.0, is_alone=True)
         appears(first)
-        waiting = other.submit_within(1.0, jobs.hold, str(second), is_alone=True)
-        given_up = other.submit_within(60.0, jobs.double, 1, is_alone=True)
+        waiting = other.submit(jobs.hold, str(second), deadline_s=1.0, is_alone=True)
+        given_up = other.submit(jobs.double, 1, deadline_s=60.0, is_alone=True)
         jobs.await_lock()
         given_up.cancel()
         assert not second.exists()

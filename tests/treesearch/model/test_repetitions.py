@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from search_story import node
 from sizes import examples
 
-from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import LARGEST, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind
-from taskweaver.treesearch.model.policy import NodeChoice
+from taskweaver.treesearch.model.policy import NodeChoice, estimates
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.record.run_statistics import certainty, standing
 

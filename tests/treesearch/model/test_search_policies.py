@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sizes import examples, some
 
 from taskweaver.treesearch.model.artifacts import ScriptArtifact
-from taskweaver.treesearch.model.estimates import estimates
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
@@ -21,6 +20,7 @@ from taskweaver.treesearch.model.policy import (
     SearchRules,
     StageView,
     best_first,
+    estimates,
     policy_named,
 )
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over

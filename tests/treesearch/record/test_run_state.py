@@ -13,8 +13,8 @@ from search_story import node, small_run
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Measurement, Objective
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus
-from taskweaver.treesearch.record.run_facts import RunFacts
 from taskweaver.treesearch.record.run_statistics import (
+    RunFacts,
     certainty,
     gain,
     gain_text,
@@ -23,7 +23,7 @@ from taskweaver.treesearch.record.run_statistics import (
 )
 from taskweaver.treesearch.record.state import RunState, fold
 from taskweaver.treesearch.reports.markdown_report import build_report
-from taskweaver.treesearch.reports.paper_index import paper_index
+from taskweaver.treesearch.reports.run_data import paper_index
 
 
 def begun(made: Node) -> Node:

@@ -13,8 +13,8 @@ from search_story import OBJECTIVE, empty_run, node, small_run, write_run
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.reports.json_exports import write_best, write_outputs
 from taskweaver.treesearch.reports.markdown_report import build_report
+from taskweaver.treesearch.reports.run_data import write_best, write_outputs
 
 
 def read(path: Path) -> Any:

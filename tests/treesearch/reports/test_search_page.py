@@ -14,7 +14,7 @@ from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.metric import Measurement
 from taskweaver.treesearch.model.node import NodeKind, PhaseOutcome
-from taskweaver.treesearch.record.run_facts import RunFacts
+from taskweaver.treesearch.record.run_statistics import RunFacts
 from taskweaver.treesearch.reports.html_page import write_page
 
 

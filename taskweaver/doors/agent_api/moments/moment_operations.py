@@ -8,7 +8,7 @@ from taskweaver.doors.agent_api.moments import models, views
 from taskweaver.doors.agent_api.routes import BRANCH, ONE, AgentOperations
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, missing, number_of, operation, optional_number, view
-from taskweaver.session.moments.moment import Moment
+from taskweaver.session.moments import Moment
 
 _MOST_FILES = 1_000
 _MOMENT, _MERGE = f"{BRANCH}/rounds/{{number:int}}", f"{BRANCH}/merge"

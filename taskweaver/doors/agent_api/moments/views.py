@@ -10,9 +10,7 @@ from taskweaver.doors.agent_api.moments import models
 from taskweaver.doors.agent_api.views import round_dict
 from taskweaver.memory.branched.types import MergePreview
 from taskweaver.server.operations import view
-from taskweaver.session.moments.compare import MomentDifference
-from taskweaver.session.moments.moment import Moment, MomentFile
-from taskweaver.session.moments.moments import Moments
+from taskweaver.session.moments import Moment, MomentDifference, MomentFile, Moments
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 FILES_OF_PAGE = 200

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.budget import Budget
+from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.runlog import is_worked_on, read_log
 from taskweaver.treesearch.record.state import RunState, fold

@@ -9,7 +9,7 @@ from taskweaver.server.operations import view
 from taskweaver.treesearch.model.artifacts import artifact_commands, changes
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, NodeKind
-from taskweaver.treesearch.record.phase_logs import read_phase_logs
+from taskweaver.treesearch.reports.run_data import read_phase_logs
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 _DIFF_CHARS = 200_000

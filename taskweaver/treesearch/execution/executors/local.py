@@ -1,15 +1,23 @@
-"""LocalExecutor: jobs run in processes of this machine."""
+"""The executor of a run: in processes of this machine, or on Dask workers."""
 
 from __future__ import annotations
 
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TypeVar
 
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
-from taskweaver.treesearch.execution.executors.probe import WorkerFacts, probe_machine
-from taskweaver.treesearch.execution.executors.protocol import NO_RESOURCES, JobCall, Resources
+from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.execution.executors.protocol import (
+    NO_RESOURCES,
+    JobCall,
+    JobExecutor,
+    Resources,
+)
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
-from taskweaver.treesearch.execution.gpus import gpus
+from taskweaver.treesearch.execution.machine import WorkerFacts, gpus, probe_machine
+from taskweaver.treesearch.model.config import SearchConfig
+from taskweaver.utils.system.requirements import install_command
 
 T = TypeVar("T")
 
@@ -42,8 +50,8 @@ class LocalExecutor:
         Raises:
             RuntimeError: If the executor is closed.
         """
-        return self._pool.submit_within(
-            deadline_s, call.function, *call.args, is_alone=resources.is_alone
+        return self._pool.submit(
+            call.function, *call.args, deadline_s=deadline_s, is_alone=resources.is_alone
         )
 
     def host_of(self, group: str) -> str:  # noqa: ARG002 - there is one
@@ -57,3 +65,37 @@ class LocalExecutor:
     def close(self) -> None:
         """Cancel the open jobs and end the processes; safe to call again."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def open_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path) -> JobExecutor:
+    """Open the executor of a run that a configuration names.
+
+    `run_dir` is the folder of the run.
+
+    Raises:
+        SearchError: If it cannot be opened as configured.
+    """
+    if config.executor == "dask":
+        return _dask_executor(config, sandbox, run_dir)
+    return LocalExecutor(config.workers, sandbox)
+
+
+def _dask_executor(config: SearchConfig, sandbox: SandboxRequest, run_dir: Path) -> JobExecutor:
+    if config.is_script:
+        raise SearchError(
+            "Scripts run in kernels of this machine, not on Dask workers.",
+            "Choose search.phase_mode split, or search.executor local.",
+        )
+    if not config.scheduler:
+        raise SearchError(
+            "search.executor dask needs the address of a scheduler.",
+            "Give it, for example --scheduler tcp://127.0.0.1:8786.",
+        )
+    try:
+        from taskweaver.treesearch.execution.executors.dask_executor import DaskExecutor
+    except ImportError as error:
+        raise SearchError(
+            f"search.executor dask needs a package that is missing: {error}.",
+            f"Install it: {install_command('dask')}.",
+        ) from error
+    return DaskExecutor(config.scheduler, config.workers, sandbox, run_dir)

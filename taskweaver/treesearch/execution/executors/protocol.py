@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from taskweaver.treesearch.execution.executors.probe import WorkerFacts
+from taskweaver.treesearch.execution.machine import WorkerFacts
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

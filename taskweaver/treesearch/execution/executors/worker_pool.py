@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -26,9 +27,8 @@ from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.ces.process.homes import sweep_folders
 from taskweaver.ces.process.marked import kill_all_marked
 from taskweaver.treesearch.errors import NotTransferable, SearchError, WorkerLost
-from taskweaver.treesearch.execution.executors.task_queue import TaskQueue
 from taskweaver.treesearch.execution.executors.worker_process import TURN, WorkerReply
-from taskweaver.treesearch.execution.gpus import VARIABLE
+from taskweaver.treesearch.execution.machine import VISIBLE_GPUS
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.signals import signal_name
 
@@ -79,14 +79,14 @@ class _Task(WorkerFuture):
         self.is_alone = is_alone
 
 
-def packed_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> bytes:
+def packed_call(function: Callable[..., Any], *args: Any) -> bytes:
     """Return a call in the form that travels to a worker.
 
     Raises:
         NotTransferable: If it cannot travel.
     """
     try:
-        return pickle.dumps((function, args, kwargs))
+        return pickle.dumps((function, args))
     except Exception as error:
         raise NotTransferable(f"The job cannot travel to a worker: {error!r:.300}.") from error
 
@@ -106,7 +106,7 @@ class WorkerPool(Executor):
     ) -> None:
         """Make a slot for each of `count` jobs at a time; processes start when they are needed.
 
-        Slots get the GPUs round robin, as `gpus.VARIABLE`. A process without a job for `idle_s`
+        Slots get the GPUs round robin, as `VISIBLE_GPUS`. A process without a job for `idle_s`
         ends; None keeps it.
 
         Raises:
@@ -114,7 +114,7 @@ class WorkerPool(Executor):
         """
         if count < 1:
             raise ValueError(f"count must be at least 1, not {count}")
-        self._tasks: TaskQueue[_Task | None] = TaskQueue()
+        self._tasks = _TaskQueue()
         self._lock = threading.Lock()
         self._open: set[_Task] = set()
         self._is_shut = False
@@ -134,22 +134,8 @@ class WorkerPool(Executor):
             thread.start()
         atexit.register(self.shutdown, cancel_futures=True)
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Run a function in a worker.
-
-        Raises:
-            RuntimeError: If the workers are shut down.
-        """
-        return self.submit_within(0.0, fn, *args, **kwargs)
-
-    def submit_within(
-        self,
-        deadline_s: float,
-        fn: Callable[..., T],
-        /,
-        *args: Any,
-        is_alone: bool = False,
-        **kwargs: Any,
+    def submit(  # type: ignore[override]  # keywords are those of the pool
+        self, fn: Callable[..., T], /, *args: Any, deadline_s: float = 0.0, is_alone: bool = False
     ) -> Future[T]:
         """Run a function in a worker that is lost after a deadline from its start on; 0 is no end.
 
@@ -160,7 +146,7 @@ class WorkerPool(Executor):
             RuntimeError: If the workers are shut down.
         """
         try:
-            call = packed_call(fn, *args, **kwargs)
+            call = packed_call(fn, *args)
         except NotTransferable as problem:
             failed = WorkerFuture()
             failed.set_exception(problem)
@@ -170,7 +156,7 @@ class WorkerPool(Executor):
     def submit_packed(
         self, deadline_s: float, call: bytes, *, is_alone: bool = False
     ) -> Future[Any]:
-        """Run a call that was packed, perhaps by another process; see `submit_within`.
+        """Run a call that was packed, perhaps by another process; see `submit`.
 
         Raises:
             RuntimeError: If the workers are shut down.
@@ -201,7 +187,8 @@ class WorkerPool(Executor):
         if wait:
             for thread in self._threads:
                 thread.join()
-            self._guard.communicate()
+            if self._guard.poll() is None:
+                self._guard.communicate(b".")  # an orderly end: it has nothing to do
 
     def _serve(self, gpu: str | None) -> None:
         """Do one task after the other, in a process that is replaced when it is lost."""
@@ -241,7 +228,7 @@ class WorkerPool(Executor):
 def _guard(pool_id: str) -> subprocess.Popen[bytes]:
     """Start the process that ends what the pool's workers leave when this process is killed."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_GUARD), f"{WORKER_MARK}={pool_id}."],
+        [sys.executable, "-I", "-S", str(_GUARD), f"{pool_id}.", str(_PACKAGE_ROOT), *sys.path],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -265,7 +252,7 @@ class _Process:
         paths = [str(_PACKAGE_ROOT), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         if gpu is not None:
-            environment[VARIABLE] = gpu
+            environment[VISIBLE_GPUS] = gpu
         with theirs, ours:
             try:
                 self._process = subprocess.Popen(
@@ -379,3 +366,44 @@ class _Process:
         self._said.close()
         sweep_folders()
         sweep_groups()
+
+
+class _TaskQueue:
+    """Tasks in their order, None for an end: a slot without a process leaves them to idle ones."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._tasks: deque[_Task | None] = deque()
+        self._idle = 0
+
+    def put(self, *tasks: _Task | None) -> None:
+        """Add tasks at the end."""
+        with self._changed:
+            self._tasks.extend(tasks)
+            self._changed.notify_all()
+
+    def expect(self, process: object | None) -> None:
+        """Count a slot's process, if there is one, as idle: it is about to ask for a task."""
+        if process is not None:
+            with self._changed:
+                self._idle += 1
+
+    def take_for_process(self, idle_s: float | None) -> _Task | None:
+        """Return the next task for an idle process, which is idle no longer.
+
+        Raises:
+            queue.Empty: If none came within `idle_s`; None waits without end.
+        """
+        with self._changed:
+            is_there = self._changed.wait_for(lambda: len(self._tasks) > 0, idle_s)
+            self._idle -= 1
+            if not is_there:
+                self._changed.notify_all()
+                raise queue.Empty
+            return self._tasks.popleft()
+
+    def take(self) -> _Task | None:
+        """Return the next task that no idle process takes."""
+        with self._changed:
+            self._changed.wait_for(lambda: len(self._tasks) > self._idle)
+            return self._tasks.popleft()

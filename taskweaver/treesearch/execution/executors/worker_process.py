@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from taskweaver.treesearch.errors import NotTransferable, SearchError
-from taskweaver.treesearch.execution.executors.host_turn import host_turn
+from taskweaver.treesearch.execution.timing import host_turn
 
 _PR_SET_PDEATHSIG = 1
 TURN = b"turn"
@@ -59,11 +59,11 @@ def _in_turn(owner: Connection) -> bytes:
 
 def _answer(call: bytes) -> WorkerReply:
     try:
-        function, args, kwargs = pickle.loads(call)  # noqa: S301 - see above
+        function, args = pickle.loads(call)  # noqa: S301 - see above
     except Exception as error:  # noqa: BLE001 - classes decide themselves what they raise here
         return WorkerReply(error=NotTransferable(f"The job cannot be read in a worker: {error!r}."))
     try:
-        return WorkerReply(function(*args, **kwargs))
+        return WorkerReply(function(*args))
     except Exception as error:  # noqa: BLE001 - it is the caller's to handle
         return WorkerReply(error=error, trace=traceback.format_exc())
     except BaseException as error:  # noqa: BLE001 - a job that exits must not end its caller

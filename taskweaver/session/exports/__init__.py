@@ -1,1 +1,0 @@
-"""Conversations as files that other programs use."""

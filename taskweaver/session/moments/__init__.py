@@ -1,1 +1,0 @@
-"""A session as it was at the ends of its rounds."""

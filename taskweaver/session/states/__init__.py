@@ -1,1 +1,0 @@
-"""States of kernels at round ends, and their return into new kernels."""

@@ -1,1 +1,0 @@
-"""Jobs on the workers of a Dask scheduler."""

@@ -1,1 +1,0 @@
-"""The download phase step by step: a loop of commands that a model chooses."""
