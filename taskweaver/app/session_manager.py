@@ -35,6 +35,7 @@ from taskweaver.session.session import Session
 from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.folder import MEMORY_FILE
+from taskweaver.session.storage.layout import RUN, layout_of
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
     StoredSession,
@@ -121,11 +122,13 @@ class SessionManager:
             session_store: Container of the sessions that run.
             injector: Parts of the application.
             workspace: Folder of the sessions and of the memory that they share; None takes the
-                application's.
+                application's, whose runs of the tree search are sessions too.
         """
         self.session_store = session_store
         self.injector = injector
-        self._workspace = workspace or injector.get(FoldersConfig).workspace
+        folders = injector.get(FoldersConfig)
+        self._workspace = workspace or folders.workspace
+        self._runs = None if workspace else folders.runs
         self._is_closed = False
         self._resuming = threading.Lock()
         self._sharing = threading.Lock()
@@ -174,8 +177,10 @@ class SessionManager:
         return None
 
     def _is_on_disk(self, session_id: str) -> bool:
-        is_safe = _SAFE_ID.fullmatch(session_id) is not None
-        return is_safe and stored_session(self.sessions_folder / session_id) is not None
+        if not _SAFE_ID.fullmatch(session_id):
+            return False
+        folder = self.folder_of(session_id)
+        return layout_of(folder) is RUN or stored_session(folder) is not None
 
     def update_session(self, session: Session) -> None:
         """Keep a session under its id, in place of another one of that id."""
@@ -215,9 +220,17 @@ class SessionManager:
         """Folder the sessions are in."""
         return self._workspace / "sessions"
 
+    def folder_of(self, session_id: str) -> Path:
+        """Return the folder of a session, which may be a run of the tree search."""
+        own = self.sessions_folder / session_id
+        if self._runs is None or own.exists() or layout_of(self._runs / session_id) is not RUN:
+            return own
+        return self._runs / session_id
+
     def connection_file(self, session_id: str, branch: str) -> Path:
         """Return the Jupyter connection file of a branch's kernel, which is there while it runs."""
-        return connection_file(self.sessions_folder / session_id, _client_id(session_id, branch))
+        folder = self.folder_of(session_id)
+        return connection_file(folder / layout_of(folder).kernels, _client_id(session_id, branch))
 
     def stop_session(self, session_id: str) -> None:
         """Stop a session and forget it; an unknown id is ignored."""
@@ -251,7 +264,8 @@ class SessionManager:
         if not _SAFE_ID.fullmatch(session_id):
             raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
         config = self.injector.get(BranchedMemoryConfig).memory
-        files = SessionFiles(session_id, self.sessions_folder / session_id, config)
+        folder = self.folder_of(session_id)
+        files = SessionFiles(session_id, folder, config, layout_of(folder))
         try:
             return self._build(files)
         except BaseException:
@@ -266,14 +280,14 @@ class SessionManager:
         client_id = partial(_client_id, session_id)
 
         def new_roles(name: str, memory: Memory, models: LLMApi) -> dict[str, Role]:
-            place = SessionMetadata(session_id, workspace, files.working_folder(name))
+            place = SessionMetadata(session_id, files.kernels, files.working_folder(name))
             module = BranchModule(place, memory, models, client_id(name))
             return self._roles(child.create_child_injector(module), config.roles)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
         def new_kernel(name: str, branch: str, state: Snapshot | None) -> Client:
-            own = (client_id(name), None, workspace, files.working_folder(branch))
+            own = (client_id(name), None, files.kernels, files.working_folder(branch))
             if state is None:
                 return kernels.get_session_client(*own)
             return kernels.fork_session_client(state, *own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
@@ -16,7 +15,6 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.session import Session
-from taskweaver.session.storage.store import working_folder
 from taskweaver.session.storage.workdir import AddedFile, chosen_file, files_in, stamp_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import counted
@@ -120,7 +118,7 @@ class Chat:
         """
         session = self.session
         self._note_files(message)
-        folder_of = partial(working_folder, session.workspace)
+        folder_of = lambda branch: session.at(branch).execution_cwd  # noqa: E731
         view = RoundView(self.surface, folder_of, lambda: session.usage)
         try:
             with self.surface.working(view.status):

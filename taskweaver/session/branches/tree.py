@@ -13,9 +13,6 @@ from taskweaver.session.branches.parts import SessionParts, SharedParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.round_states import RoundStates, Snapshots
-from taskweaver.session.storage.store import BranchInfo
-
-STATE_FOLDER = "state"
 
 
 class BranchTree:
@@ -42,18 +39,13 @@ class BranchTree:
         self.current.cast  # noqa: B018 - a role that cannot be used is an error of the session
 
     def _new_states(self, problems: Sequence[str] = ()) -> RoundStates:
-        folder = StateFolder(self.files.folder / STATE_FOLDER, self._config.state_limit_bytes)
+        folder = StateFolder(self.files.states, self._config.state_limit_bytes)
         snapshots = Snapshots(self._config.snapshot_limit_bytes)
         return RoundStates(snapshots, folder, self._logger, self._manifests_in_use, problems)
 
     def _manifests_in_use(self) -> set[Path]:
         """Return, for each branch, the manifest that its kernel would start from."""
-        return set(filter(None, map(self._manifest, self.files.branches())))
-
-    def _manifest(self, branch: BranchInfo) -> Path | None:
-        lineage, ids = self.files.lineage(branch.name), self.files.round_ids(branch.name)
-        paths = (self.shared.states.folder.path(lineage, id_) for id_ in reversed(ids))
-        return next(filter(None, paths), None)
+        return self.files.manifests_in_use(self.shared.states.folder)
 
     def at(self, name: str) -> Branch:
         """Return a branch; nothing of the branch is opened.
