@@ -235,22 +235,23 @@ def session_on_node(app: TaskWeaverApp, node: str, *, is_detached: bool = False)
 
 def _branch_of(places: RunPlaces, wanted: str) -> tuple[str, bool]:
     """Return the branch of a node, or an earlier fork of one, and whether it is a fork."""
-    if not places.memory.exists():
-        raise SearchError(f"The memory of the run is gone: {places.memory.resolve()}.")
     state = fold(read_log(places.log))
     journal = state.journal if state else Journal(Objective())
     best = journal.best()
     found = best.id if wanted == "best" and best else wanted
     if found not in journal:
-        with BranchedMemory(places.memory, MemoryConfig(memory_log_enabled=False)) as store:
-            if found in store and found != ROOT_BRANCH:
-                return found, True
+        if places.memory.exists() and found != ROOT_BRANCH:
+            with BranchedMemory(places.memory, MemoryConfig(memory_log_enabled=False)) as store:
+                if found in store:
+                    return found, True
         names = ", ".join([n.id for n in journal.nodes][:10]) or "none yet"
         raise SearchError(f"The run {places.folder.name} has no node {wanted!r}; it has {names}.")
     if journal[found].status is NodeStatus.RUNNING:
         raise SearchError(f"{found} has not finished; ask again when it has.")
     if not journal[found].branch:
         raise SearchError(f"{found} has no memory: it holds no conversation to continue.")
+    if not places.memory.exists():
+        raise SearchError(f"The memory of the run is gone: {places.memory.resolve()}.")
     return journal[found].branch, False
 
 

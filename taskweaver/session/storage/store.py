@@ -102,7 +102,8 @@ class SessionFiles:
         self._lock = locked(folder)
         try:
             self._remove_drafts()
-            require_own_memory(folder, layout)
+            if layout is CHAT:  # the file of a run may be made before; its search knows the nodes
+                require_own_memory(folder)
             self.store = BranchedMemory(folder / layout.memory, config, llm=llm)
             self.lists = FileLists(folder)
             self._prepare_branches()

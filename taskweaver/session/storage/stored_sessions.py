@@ -24,7 +24,6 @@ from taskweaver.session.storage.folder import (
     readable_rounds,
     require_plain_folder,
 )
-from taskweaver.session.storage.layout import CHAT, SessionLayout
 from taskweaver.utils.file_system.safe_fs import Folder
 
 MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"
@@ -141,13 +140,13 @@ def _changed_at(*paths: Path) -> datetime:
     return datetime.fromtimestamp(newest, UTC)
 
 
-def require_own_memory(folder: Path, layout: SessionLayout = CHAT) -> None:
+def require_own_memory(folder: Path) -> None:
     """Raise if the memory file of a session that exists is empty or gone.
 
     Raises:
         SessionError: If it is; names the command that repairs the session.
     """
-    file = folder / layout.memory
+    file = folder / MEMORY_FILE
     if file.exists():
         problem = "" if file.stat().st_size else "empty"
     else:
