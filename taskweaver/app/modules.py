@@ -43,6 +43,7 @@ class FoldersConfig(ModuleConfig):
 
     def _configure(self) -> None:
         self.workspace = Path(self._get_path("workspace.workspace_path"))
+        self.runs = Path(self._get_path("search.folder"))
         self.plugins = Path(self._get_path("plugin.base_path"))
         self.roles = Path(self._get_path("role.base_path"))
         self.env_dir = Path(self._get_path("execution_service.env_dir"))

@@ -22,23 +22,22 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched_config import read_memory_config
+from taskweaver.memory.memory import Memory
 from taskweaver.module.event_emitter import SessionEventEmitter, SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role
-from taskweaver.session.branches.branch import BranchParts
-from taskweaver.session.branches.locks import PAST
-from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
-from taskweaver.session.limits import LimitsConfig
+from taskweaver.session.limits import LimitsConfig, Spending
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.folder import MEMORY_FILE
+from taskweaver.session.storage.layout import RUN, layout_of
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
     StoredSession,
@@ -125,11 +124,13 @@ class SessionManager:
             session_store: Container of the sessions that run.
             injector: Parts of the application.
             workspace: Folder of the sessions and of the memory that they share; None takes the
-                application's.
+                application's, whose runs of the tree search are sessions too.
         """
         self.session_store = session_store
         self.injector = injector
-        self._workspace = workspace or injector.get(FoldersConfig).workspace
+        folders = injector.get(FoldersConfig)
+        self._workspace = workspace or folders.workspace
+        self._runs = None if workspace else folders.runs
         self._is_closed = False
         self._resuming = threading.Lock()
         self._sharing = threading.Lock()
@@ -178,8 +179,10 @@ class SessionManager:
         return None
 
     def _is_on_disk(self, session_id: str) -> bool:
-        is_safe = _SAFE_ID.fullmatch(session_id) is not None
-        return is_safe and stored_session(self.sessions_folder / session_id) is not None
+        if not _SAFE_ID.fullmatch(session_id):
+            return False
+        folder = self.folder_of(session_id)
+        return layout_of(folder) is RUN or stored_session(folder) is not None
 
     def update_session(self, session: Session) -> None:
         """Keep a session under its id, in place of another session of that id."""
@@ -219,9 +222,17 @@ class SessionManager:
         """Folder the sessions are in."""
         return self._workspace / "sessions"
 
+    def folder_of(self, session_id: str) -> Path:
+        """Return the folder of a session, which may be a run of the tree search."""
+        own = self.sessions_folder / session_id
+        if self._runs is None or own.exists() or layout_of(self._runs / session_id) is not RUN:
+            return own
+        return self._runs / session_id
+
     def connection_file(self, session_id: str, branch: str) -> Path:
         """Return the Jupyter connection file of a branch's kernel, which is there while it runs."""
-        return connection_file(self.sessions_folder / session_id, _client_id(session_id, branch))
+        folder = self.folder_of(session_id)
+        return connection_file(folder / layout_of(folder).kernels, _client_id(session_id, branch))
 
     def stop_session(self, session_id: str) -> None:
         """Stop a session and forget the session. An unknown id is ignored."""
@@ -256,8 +267,8 @@ class SessionManager:
     def _open(self, session_id: str) -> Session:
         if not _SAFE_ID.fullmatch(session_id):
             raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
-        folder = self.sessions_folder / session_id
-        files = SessionFiles(session_id, folder, self._memory_config())
+        folder = self.folder_of(session_id)
+        files = SessionFiles(session_id, folder, self._memory_config(), layout_of(folder))
         try:
             return self._build(files)
         except BaseException:
@@ -271,23 +282,15 @@ class SessionManager:
 
         client_id = partial(_client_id, session_id)
 
-        def open_branch(name: str, open_round: str) -> BranchParts:
-            place = SessionMetadata(session_id, workspace, files.working_folder(name))
-            memory = files.memory(name, open_round)
-            models = child.get(LLMApi).for_branch()
+        def new_roles(name: str, memory: Memory, models: LLMApi) -> dict[str, Role]:
+            place = SessionMetadata(session_id, files.kernels, files.working_folder(name))
             module = BranchModule(place, memory, models, client_id(name))
-            below = child.create_child_injector(module)
-            roles = self._roles(below, config.roles)
-            facts = BranchLongMemory(files.store[name], project, memory)
-            return BranchParts(
-                memory, models, kernel(name, name), roles, place.execution_cwd, facts
-            )
+            return self._roles(child.create_child_injector(module), config.roles)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
-        def kernel(name: str, branch: str, state: Snapshot | None = None) -> Client:
-            """Return the kernel of a name in the folder of a branch, forked from a state if any."""
-            own = (client_id(name), None, workspace, files.working_folder(branch))
+        def new_kernel(name: str, branch: str, state: Snapshot | None) -> Client:
+            own = (client_id(name), None, files.kernels, files.working_folder(branch))
             if state is None:
                 return kernels.get_session_client(*own)
             return kernels.fork_session_client(state, *own)
@@ -297,11 +300,10 @@ class SessionManager:
             events=EventLog(workspace, child.get(TelemetryLogger)),
             llm_api=child.get(LLMApi),
             files=files,
-            open_branch=open_branch,
-            client=lambda name: kernel(name, name),
-            fork_kernel=lambda name, state: kernel(name, name, state),
-            new_moment_kernel=partial(kernel, PAST),
-            limits=child.get(LimitsConfig),
+            project=project,
+            spending=Spending(child.get(LimitsConfig)),
+            new_roles=new_roles,
+            new_kernel=new_kernel,
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))

@@ -136,7 +136,8 @@ def chat_options(command: F) -> F:
             flag_value=LATEST,
             help="Continue an earlier session; without an id, with the last one.",
         ),
-        click.option("--node", metavar="RUN/NODE", help="Continue from a node of a search."),
+        click.option("--node", metavar="RUN/NODE", help="Fork a node of a search, and chat."),
+        click.option("--detach", is_flag=True, help="With --node: in a session of its own."),
         click.option("--server-url", hidden=True, expose_value=False, callback=_server_url),
     )
     for option in reversed(options):
@@ -186,7 +187,7 @@ def commands(
 @commands.command()
 @chat_options
 @click.pass_obj
-def chat(
+def chat(  # noqa: PLR0913 - an option each
     project: Path | None,
     *,
     message: str | None,
@@ -194,6 +195,7 @@ def chat(
     as_json: bool,
     resume: str | None,
     node: str | None,
+    detach: bool,
 ) -> None:
     """Ask questions; the default command."""
     if node is not None:
@@ -201,7 +203,7 @@ def chat(
         from taskweaver.treesearch.service import session_on_node
 
         with open_app(project) as app:
-            resume = session_on_node(app, node)
+            resume = session_on_node(app, node, is_detached=detach)
     piped = _piped_text() if message is None else None
     asked = message if message is not None else piped
     if asked is None:

@@ -74,11 +74,10 @@ class CodeExecutor:
         """Return, once each, a sentence for each tool that cannot be used."""
         return [] if self._tools is None else self._tools.new_problems(self._entries)
 
-    def start(self) -> None:
-        """Start the kernel, and the servers of the tools, in the background."""
+    def begin_tools(self) -> None:
+        """Start the servers of the tools in the background."""
         if self._tools is not None:
             self._tools.begin()
-        self._client.start()
 
     def wait_for_tools(self) -> None:
         """Wait for the servers of the tools that are still starting."""

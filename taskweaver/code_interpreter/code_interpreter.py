@@ -167,10 +167,10 @@ class CodeInterpreter(Role, Interpreter):
         return "\n".join(filter(None, [intro, intro_of(self.tools)]))
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
-        """Start the kernel in the background, and learn the other roles that run code in it."""
+        """Learn the other roles that run code in the kernel, and start the servers of tools."""
         found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
         self._interpreters = found or self._interpreters
-        self.executor.start()
+        self.executor.begin_tools()
 
     def update_session_variables(self, session_variables: dict[str, str]) -> None:
         """Set variables that plugins read."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
@@ -16,7 +15,6 @@ from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.session import Session
-from taskweaver.session.storage.store import working_folder
 from taskweaver.session.storage.workdir import AddedFile, chosen_file, files_in, stamp_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import counted
@@ -57,7 +55,7 @@ class Chat:
             self.session: Session = self._new_session()
         else:
             self.session = app.resume_session(None if resume == "latest" else resume)
-            self._can_ask(self.session)
+            self._prepare(self.session)
             self._show_earlier()
             self.show_notice()
 
@@ -76,10 +74,11 @@ class Chat:
 
     def _new_session(self) -> Session:
         session = self.app.get_session()
-        self._can_ask(session)
+        self._prepare(session)
         return session
 
-    def _can_ask(self, session: Session) -> None:
+    def _prepare(self, session: Session) -> None:
+        session.start_kernel()
         session.event_emitter.confirmation_handler = TerminalConfirmation(self.surface)
 
     def _show_earlier(self) -> None:
@@ -119,7 +118,7 @@ class Chat:
         """
         session = self.session
         self._note_files(message)
-        folder_of = partial(working_folder, session.workspace)
+        folder_of = lambda branch: session.at(branch).execution_cwd  # noqa: E731
         view = RoundView(self.surface, folder_of, lambda: session.usage)
         try:
             with self.surface.working(view.status):

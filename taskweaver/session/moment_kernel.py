@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.common import Client, Snapshot
+from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state_folder import StateDamaged
 from taskweaver.ces.state_transfer import Restorable
 from taskweaver.memory.cells import ran_code
 from taskweaver.session.branches.locks import PAST
-from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.errors import SessionClosed, StateNotKept
 from taskweaver.session.moments import Moments
-
-NewKernel = Callable[[str, Snapshot | None], Client]
-"""Makes the kernel beside that of a branch, forked off a snapshot if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +36,11 @@ class MomentKernel:
     It runs no cells, and nothing of it is stored. A view of another moment replaces it.
     """
 
-    def __init__(self, branches: SessionBranches, moments: Moments, new: NewKernel) -> None:
+    def __init__(self, branches: BranchTree, moments: Moments) -> None:
         """Prepare. Nothing runs yet. The caller ends the kernel with those of the branches."""
         self._branches = branches
         self._moments = moments
-        self._new = new
+        self._new_kernel = branches.shared.parts.new_kernel
         self._viewing = threading.Lock()  # held by each view; for the time below
         self._used_at = -math.inf
         self._making = threading.Lock()  # for the two below; `end` takes no other
@@ -61,11 +58,11 @@ class MomentKernel:
         Raises:
             StateNotKept: If they are no longer there; else as `view`.
         """
-        with self._viewing, self._branches.locks.hold(PAST):
+        with self._viewing, self._branches.shared.locks.hold(PAST):
             moment, lineage = self._round_end(branch, number), self._branches.files.lineage(branch)
             if moment is None or self._own(moment) is not None:
                 return
-            states = self._branches.states
+            states = self._branches.shared.states
             states.settle()
             if states.snapshots.get(lineage, moment.round_id) is None:
                 self._stored(lineage, moment)
@@ -88,7 +85,7 @@ class MomentKernel:
             SessionBusy: If the session is being released.
             SessionClosed: If the session was stopped.
         """
-        with self._viewing, self._branches.locks.hold(PAST):
+        with self._viewing, self._branches.shared.locks.hold(PAST):
             moment = self._round_end(branch, number)
             if moment is None:
                 text = f"There is no variable {wanted.get('name')!r:.100}: no code had run."
@@ -106,7 +103,7 @@ class MomentKernel:
 
     def _kernel(self, moment: _RoundEnd) -> Client:
         with self._making:
-            if self._branches.locks.is_closed:
+            if self._branches.shared.locks.is_closed:
                 raise SessionClosed("The session was stopped.")
             client = self._own(moment)
             if client is None:
@@ -121,17 +118,17 @@ class MomentKernel:
         return client if client is not None and client.has_state else None
 
     def _made(self, moment: _RoundEnd) -> Client:
-        states, lineage = self._branches.states, self._branches.files.lineage(moment.branch)
+        states, lineage = self._branches.shared.states, self._branches.files.lineage(moment.branch)
         states.settle()
         snapshot = states.snapshots.get(lineage, moment.round_id)
         try:
             if snapshot is None:
                 self._stored(lineage, moment)  # nothing is started in vain
-            client = self._new(moment.branch, snapshot)
+            client = self._new_kernel(PAST, moment.branch, snapshot)
         except KernelError:  # the snapshot was discarded meanwhile, or there is no room for a fork
             if snapshot is None or states.folder.path(lineage, moment.round_id) is None:
                 raise
-            client = self._new(moment.branch, None)
+            client = self._new_kernel(PAST, moment.branch, None)
         client.restore_from(lambda: self._stored(lineage, moment))
         return client
 
@@ -141,7 +138,7 @@ class MomentKernel:
         Raises:
             StateNotKept: If there is none that can be read.
         """
-        states = self._branches.states
+        states = self._branches.shared.states
         if not states.folder.is_trusted:
             raise StateNotKept("The stored variables were written by another installation.")
         states.finish()

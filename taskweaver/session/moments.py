@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from taskweaver.ces.state_folder import LostVariable, StateDamaged, StateManifest
-from taskweaver.memory.branch_log import BranchLog, failed_rounds
+from taskweaver.memory.branch_log import failed_rounds
 from taskweaver.memory.cells import ran_cells, ran_code, variables_of
 from taskweaver.memory.round import Round
-from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.errors import UnknownRound
 from taskweaver.session.restoring import names_in, newest_state
+from taskweaver.session.round_states import RoundStates
 from taskweaver.session.storage.compare import (
     OTHER,
     Pair,
@@ -235,7 +236,7 @@ class Outline:
     merges: list[OutlineMerge]
 
 
-def outline(branches: SessionBranches) -> Outline:
+def outline(branches: BranchTree) -> Outline:
     """Return the outline of a session. Of branches that are not open, posts of code alone are read.
 
     A fork is named at the last round that it shares with its parent.
@@ -243,7 +244,7 @@ def outline(branches: SessionBranches) -> Outline:
     shown: dict[str, OutlineRound] = {}
     for info in branches.files.branches():
         shared = 0
-        rounds = _rounds_of(branches, info.name)
+        rounds = branches.at(info.name).rounds(with_posts=False)
         for number, round_ in enumerate(rounds, 1):
             if round_.id in shown:
                 shared = number
@@ -256,14 +257,7 @@ def outline(branches: SessionBranches) -> Outline:
     return Outline(marked, _merges(branches))
 
 
-def _rounds_of(branches: SessionBranches, name: str) -> list[Round]:
-    found = branches.find_open(name)
-    if found is not None:
-        return list(found.memory.conversation.rounds)
-    return BranchLog(branches.files.store, name).rounds(with_posts=False)
-
-
-def _merges(branches: SessionBranches) -> list[OutlineMerge]:
+def _merges(branches: BranchTree) -> list[OutlineMerge]:
     store = branches.files.store
     notes = store.merges()
     ends = {
@@ -279,8 +273,12 @@ def _merges(branches: SessionBranches) -> list[OutlineMerge]:
 class Moments:
     """The moments of a session's branches."""
 
-    def __init__(self, branches: SessionBranches) -> None:
+    def __init__(self, branches: BranchTree) -> None:
         self._branches = branches
+
+    @property
+    def _states(self) -> RoundStates:
+        return self._branches.shared.states
 
     def at(self, branch: str, number: int | None = None) -> Moment:
         """Return a branch at the end of a round, or now.
@@ -336,11 +334,12 @@ class Moments:
         """
         every = self.rounds(branch)
         rounds = every[: self._checked(branch, number, every)]
-        found, is_newest = self._branches.find_open(branch), len(rounds) == len(every)
-        has_process = is_newest and found is not None and found.client.has_state
+        client = self._branches.at(branch).kernel.taken
+        is_newest = len(rounds) == len(every)
+        has_process = is_newest and client is not None and client.has_state
         if has_process or self.state(branch, rounds) in {"live", "empty"}:
             return []
-        folder, lineage = self._branches.states.folder, self._branches.files.lineage(branch)
+        folder, lineage = self._states.folder, self._branches.files.lineage(branch)
         why = "no state that has it is kept"
         try:
             stored = newest_state(rounds, lambda id_: folder.find(lineage, id_))
@@ -355,9 +354,7 @@ class Moments:
     def rounds(self, branch: str, number: int | None = None) -> list[Round]:
         """Return the rounds that a branch sees, or saw then, oldest first. Raises as `at`."""
         self._branches.files.require(branch)
-        found = self._branches.find_open(branch)
-        log = BranchLog(self._branches.files.store, branch)
-        rounds = log.rounds() if found is None else found.memory.conversation.rounds
+        rounds = self._branches.at(branch).rounds()
         return rounds[: self._checked(branch, number, rounds)]
 
     @staticmethod
@@ -373,7 +370,7 @@ class Moments:
         last = last_with_code(rounds)
         if last is None:
             return "empty"
-        lineage, states = self._branches.files.lineage(branch), self._branches.states
+        lineage, states = self._branches.files.lineage(branch), self._states
         if states.snapshots.get(lineage, last.id) is not None:
             return "live"
         return "none" if states.folder.path(lineage, last.id) is None else "stored"
@@ -399,7 +396,7 @@ class Moments:
 
     def _manifest(self, branch: str, rounds: Sequence[Round]) -> StateManifest | None:
         """Return the stored state at the end of some rounds, None where none can be read."""
-        last, states = last_with_code(rounds), self._branches.states
+        last, states = last_with_code(rounds), self._states
         if last is None or not states.folder.is_trusted:
             return None
         try:

@@ -15,10 +15,10 @@ from taskweaver.memory.cells import (
     successful_cells,
     variables_of,
 )
-from taskweaver.session.branches.open_branches import SessionBranches
+from taskweaver.session.branches.kernel_seat import KernelSeat
+from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.errors import SessionError
 from taskweaver.session.replay import ReplayedCell, replay
-from taskweaver.session.round_states import RoundEnd
 from taskweaver.session.storage.compare import Pair, changed_variables
 
 
@@ -54,59 +54,55 @@ class _Scratch:
     """A copy of a branch, its kernel and its working directory, that is no branch yet."""
 
     def __init__(
-        self, branches: SessionBranches, guard: Callable[[], AbstractContextManager[None]]
+        self, branches: BranchTree, guard: Callable[[], AbstractContextManager[None]]
     ) -> None:
         """Copy the working directory of the current branch."""
         self._branches = branches
         self._guard = guard
-        self._source = branches.current
-        self._rounds = len(self._source.memory.conversation.rounds)
-        self._client: Client | None = None
+        self._branch = branches.current
+        self.source = self._branch.name
+        self._rounds = len(self._branch.memory.conversation.rounds)
         self._is_open = True
         self.name = branches.files.free_name("rebuilt")
-        limit_bytes = branches.config.fork_limit_bytes
-        self.folder = branches.files.copy_files(
-            self._source.name, self.name, limit_bytes=limit_bytes
-        )
+        self._seat = KernelSeat(self.name, self.source, branches.shared, self._branch.rounds)
+        limit_bytes = branches.shared.config.fork_limit_bytes
+        self.folder = branches.files.copy_files(self.source, self.name, limit_bytes=limit_bytes)
 
     def kernel(self) -> Client:
         """Return its kernel, with the variables of the branch."""
-        self._client = self._branches.kernel_for(self.name)
-        return self._client
+        self._branch.kernel.fork(self._seat)
+        return self._seat.get()
 
     def accept(self) -> None:
         """Make it a branch, and go on with that."""
         with self._guard():
             if not self._is_open:
                 raise SessionError("This result was accepted or discarded already.")
-            if len(self._source.memory.conversation.rounds) != self._rounds:
+            if len(self._branch.memory.conversation.rounds) != self._rounds:
                 raise SessionError("The conversation went on: rebuild the variables again.")
-            self._branches.files.add_branch(self._source.name, self.name)
+            self._branches.files.add_branch(self.source, self.name)
             self._is_open = False
             self._branches.checkout(self.name)
             current = self._branches.current
-            rounds = current.memory.conversation.rounds
-            last = next(round_ for round_ in reversed(rounds) if ran_code(round_))
-            self._branches.states.end_round(
-                self.name, [RoundEnd(self.name, last.id, current.client)]
-            )
+            last = next(round_ for round_ in reversed(current.rounds()) if ran_code(round_))
+            self._branches.shared.states.end_round(self.name, [current.round_end(last)])
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""
-        if self._client is not None:
-            self._client.interrupt()
+        client = self._seat.taken
+        if client is not None:
+            client.interrupt()
 
     def discard(self) -> None:
         """Remove it, unless it is a branch by now."""
         if self._is_open:
             self._is_open = False
-            if self._client is not None:
-                self._client.stop()
+            self._seat.stop()
             self._branches.files.remove_files(self.name)
 
 
 def rebuild(
-    branches: SessionBranches,
+    branches: BranchTree,
     guard: Callable[[], AbstractContextManager[None]],
     on_step: Callable[[int], None],
 ) -> RebuildResult:
@@ -115,29 +111,30 @@ def rebuild(
     `guard` excludes other work on the session while the result is accepted.
     """
     current, files = branches.current, branches.files
-    cells = current.lost_cells(branches.restoring(current))
+    cells = current.kernel.lost_cells()
     if not cells:
         raise SessionError("No variable of this branch is lost: there is nothing to rebuild.")
     rounds = current.memory.conversation.rounds
     if cells.isdisjoint(cell.post_id for cell in successful_cells(rounds)):
         raise SessionError("The cells of the lost variables failed, so they do not run again.")
-    if branches.scratch is not None:
-        branches.scratch.discard()
-    scratch = branches.scratch = _Scratch(branches, guard)
+    shared = branches.shared
+    if shared.scratch is not None:
+        shared.scratch.discard()
+    scratch = shared.scratch = _Scratch(branches, guard)
     variables: Mapping[str, str] = {}
     numbers = count(1)
 
     def run(cell: RecordedCell) -> Ran:
         nonlocal variables
-        branches.check(current.name)
+        current.check()
         ran = repeat(cell)
-        branches.check(current.name)  # or the outcome would be that of an interrupted cell
+        current.check()  # or the outcome would be that of an interrupted cell
         variables = ran.variables
         on_step(next(numbers))
         return ran
 
     try:
-        repeat = current.repeater(scratch.kernel())
+        repeat = current.cast.repeater(scratch.kernel())
         steps = list(replay(rounds, run, {}, only=cells))
     except BaseException:
         scratch.discard()

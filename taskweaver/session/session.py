@@ -16,14 +16,13 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
-from taskweaver.session.branches.answering import AnsweringBranch
-from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.long_memory import BranchLongMemory
-from taskweaver.session.branches.open_branches import SessionBranches
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
+from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
-from taskweaver.session.limits import Spending
 from taskweaver.session.moment_kernel import MomentKernel
 from taskweaver.session.moments import Moments
 from taskweaver.session.rebuild import RebuildResult, rebuild
@@ -69,39 +68,29 @@ class Session:
         self.prompts = parts.llm_api.prompts
         self._logger = logger
         self._stored = parts.files
-        self._spending = Spending(parts.limits)
-        self._branches = SessionBranches(parts, config, logger, self._spending)
-        self._answering: dict[str, AnsweringBranch] = {}
-        self._moments = Moments(self._branches)
-        self.moment_kernel = MomentKernel(self._branches, self._moments, parts.new_moment_kernel)
-        self.session_var = self._branches.session_var
+        self._tree = BranchTree(parts, config, logger)
+        self._shared = self._tree.shared
+        self._moments = Moments(self._tree)
+        self.moment_kernel = MomentKernel(self._tree, self._moments)
+        self.session_var = self._shared.session_var
         bind_to_process(self)
 
-    @property
-    def _current(self) -> SessionBranch:
-        return self._branches.current
-
-    def at(self, name: str) -> AnsweringBranch:
-        """Return a branch, which answers by itself: branches do so side by side.
+    def at(self, name: str) -> Branch:
+        """Return a branch, of which nothing is opened: branches answer side by side.
 
         Raises:
             SessionError: If the branch does not exist.
         """
-        if name not in self._answering:
-            if not self.is_closed:
-                self._stored.require(name)
-            made = AnsweringBranch(name, self._branches, self._spending, self._parts, self._logger)
-            self._answering.setdefault(name, made)
-        return self._answering[name]
+        return self._tree.at(name)
 
     @property
-    def _here(self) -> AnsweringBranch:
-        return self.at(self._branches.current_name)
+    def _here(self) -> Branch:
+        return self._tree.current
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was stopped."""
-        return self._branches.locks.is_closed
+        """Whether the session was stopped."""
+        return self._shared.locks.is_closed
 
     @property
     def round_usage(self) -> Usage:
@@ -111,27 +100,27 @@ class Session:
     @property
     def branch(self) -> str:
         """Name of the current branch."""
-        return self._branches.current_name
+        return self._here.name
 
     @property
     def memory(self) -> Memory:
         """The conversation of the current branch."""
-        return self._current.memory
+        return self._here.memory
 
     @property
     def long_memory(self) -> BranchLongMemory:
         """The facts kept for later requests of the current branch and the project."""
-        return self._current.long_memory
+        return self._here.long_memory
 
     @property
     def roles(self) -> Mapping[str, Role]:
         """Roles of the current branch, by alias."""
-        return self._current.roles
+        return self._here.cast.roles
 
     @property
     def execution_cwd(self) -> Path:
         """Working directory of the current branch's kernel."""
-        return self._current.execution_cwd
+        return self._here.execution_cwd
 
     @property
     def usage(self) -> Usage:
@@ -141,7 +130,7 @@ class Session:
     @property
     def kernel_state(self) -> str:
         """State of the kernel, in a word or two."""
-        return self._current.client.state
+        return self._here.kernel_state
 
     def send_message(
         self,
@@ -181,21 +170,25 @@ class Session:
         """
         return self._here.run_code(code, event_handler)
 
+    def start_kernel(self) -> None:
+        """Start the process of the kernel in the background, so that the first cell need not."""
+        self._here.kernel.get().start()
+
     def extend_limits(self) -> None:
         """Let the session consume as much again as the keys under ``limits.`` allow."""
-        self._spending.extend()
+        self._parts.spending.extend()
 
     def restoring(self) -> Restoring | None:
         """Return how the current branch's variables come back; None once its kernel has them."""
-        return self._here.restoring()
+        return self._here.kernel.restoring()
 
     def restore_notice(self) -> list[str]:
         """Return, once, the variables the current branch lacks, and the remedy."""
-        return self._here.restore_notice()
+        return self._here.kernel.take_notice()
 
     def wait_until_stored(self) -> None:
         """Wait until the variables of the last round are on disk."""
-        self._branches.states.finish()
+        self._shared.states.finish()
 
     def trust_state(self) -> None:
         """Agree to load stored variables that another installation wrote, or at another place.
@@ -207,7 +200,7 @@ class Session:
             SessionError: If there are none, or the agreement cannot be written.
         """
         with self._here.hold():
-            self._branches.trust_state()
+            self._tree.trust_state()
 
     def rebuild(self, on_step: Callable[[int], None] | None = None) -> RebuildResult:
         """Run the cells of lost variables again, on a scratch copy of the working directory.
@@ -224,7 +217,7 @@ class Session:
             KernelError: If the kernel cannot be started.
         """
         with self._here.hold():
-            return rebuild(self._branches, self._here.hold, on_step or (lambda _: None))
+            return rebuild(self._tree, self._here.hold, on_step or (lambda _: None))
 
     @property
     def moments(self) -> Moments:
@@ -268,23 +261,23 @@ class Session:
     @property
     def why_restored(self) -> str:
         """Reason the current branch starts from stored variables; empty if it was forked."""
-        return self._here.why_restored
+        return self._here.kernel.why_restored
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on the session's resources, and the mechanism that enforces each."""
-        return self._current.client.bounds
+        return self._here.kernel.get().bounds
 
     @property
     def kernel_memory(self) -> Footprint:
         """The memory the current branch's kernel takes up."""
-        return self._current.client.footprint
+        return self._here.kernel.get().footprint
 
     @property
     def kept_states(self) -> tuple[int, int]:
         """Number of snapshots kept, and the bytes they take up beyond their kernels."""
-        self._branches.states.settle()
-        snapshots = self._branches.states.snapshots
+        self._shared.states.settle()
+        snapshots = self._shared.states.snapshots
         return len(snapshots), snapshots.extra_bytes
 
     def checkout(self, name: str) -> None:
@@ -295,7 +288,7 @@ class Session:
             SessionError: If the branch does not exist.
         """
         with self._here.hold():
-            self._branches.checkout(name)
+            self._tree.checkout(name)
 
     def undo(self) -> str:
         """Go back by one round: onto a new branch that ends before it. Nothing is deleted.
@@ -334,8 +327,8 @@ class Session:
 
     def interrupt(self) -> None:
         """Cancel the open rounds, from any thread: model calls, cells and later steps."""
-        for name in {self._branches.current_name, *self._branches.locks.busy}:
-            self._branches.interrupt(name)
+        for name in {self.branch, *self._shared.locks.busy} - {PAST}:
+            self.at(name).interrupt()
 
     def release(self) -> None:
         """End all kernels and roles, once the variables are stored; they come back when used.
@@ -348,24 +341,23 @@ class Session:
             SessionClosed: If the session was stopped.
         """
         self._record_foreign_cells()
-        with self._branches.locks.hold_all():
+        with self._shared.locks.hold_all():
             self.moment_kernel.end()
-            self._branches.release()
+            self._tree.release()
 
     def _record_foreign_cells(self) -> None:
         """Record the cells of other Jupyter clients, so that their variables are stored."""
-        for name in self._branches.open_names:
-            branch = self.at(name)
+        for branch in self._tree.used:
             if branch.is_at_work:
                 continue
             try:
                 branch.record_foreign_cells()
             except TaskWeaverError as error:  # no disk space, or no memory for the kernel
-                self._logger.warning(f"cells of other clients on {name}: {error}")
+                self._logger.warning(f"cells of other clients on {branch.name}: {error}")
 
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read with ``ctx.get_session_var``."""
-        self._branches.update_session_var(variables)
+        self._tree.update_session_var(variables)
 
     def stop(self) -> None:
         """End the session: roles, kernels and model calls; safe to call again.
@@ -375,11 +367,11 @@ class Session:
         if self.is_closed:
             return
         self._record_foreign_cells()
-        self._branches.locks.refuse()
+        self._shared.locks.refuse()
         self._llm_api.close()
         with ExitStack() as ending:
-            ending.callback(self._branches.locks.close, self._close_files)
-            ending.callback(self._branches.close)
+            ending.callback(self._shared.locks.close, self._close_files)
+            ending.callback(self._tree.close)
             self.moment_kernel.end()
         self.event_emitter.emit_session(SessionEventType.session_end)
 

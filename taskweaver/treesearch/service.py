@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.app.modules import FoldersConfig
 from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.storage.folder import MEMORY_FILE
-from taskweaver.session.storage.store import WORKING_FOLDER
-from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.errors import SessionInUse
+from taskweaver.session.storage.layout import CHAT, RUN
+from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.workdir import copy_working_folder
 from taskweaver.treesearch.engine.search import Machine, Search
 from taskweaver.treesearch.errors import SearchError, system_errors
@@ -25,8 +27,8 @@ from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import Objective
-from taskweaver.treesearch.record.places import RunPlaces
+from taskweaver.treesearch.model.node import NodeStatus, Objective
+from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
 from taskweaver.treesearch.record.run_folder import (
     discard_run,
     load_config,
@@ -196,49 +198,95 @@ def _machine(app: TaskWeaverApp, src: AppConfigSource) -> Machine:
         injector.get(ModelServices),
         injector.get(Manager),  # type: ignore[type-abstract]  # bound to a maker in AppModule
         injector.get(SandboxRequest),
+        injector.get(TelemetryLogger),
     )
 
 
-def session_on_node(app: TaskWeaverApp, node: str) -> str:
-    """Make a session that continues from a node: its conversation, memory and a copy of its files.
+def session_on_node(app: TaskWeaverApp, node: str, *, is_detached: bool = False) -> str:
+    """Fork a node into a branch of its run, which is current then: a run is a session.
+
+    Conversation, memory and files go along, and in single mode the variables.
 
     Args:
         app: The application.
-        node: ``RUN/NODE``, for example ``latest/n0007``; ``RUN/best`` is the best node.
+        node: ``RUN/NODE``, for example ``latest/n0007``; ``RUN/best`` is the best node, and an
+            earlier fork goes on under its own name, such as ``latest/n0007-chat``.
+        is_detached: Whether to make a separate session instead, with copies of all but the
+            variables. A run that another process works on is always continued so.
 
     Returns:
-        The id of the session; `TaskWeaverApp.get_session` opens it.
+        The id of the session, for `TaskWeaverApp.resume_session`.
 
     Raises:
         SearchError: If the node does not exist, or has no memory to continue from.
+        SessionError: If the files cannot be copied.
     """
     run, _, wanted = node.rpartition("/")
     places = find_run(app, run or "latest")
+    branch, is_fork = _branch_of(places, wanted)
+    if not is_detached:
+        with suppress(SessionInUse):
+            return _gone_on(app, places, branch, is_fork=is_fork)
+    return _detached(app, places, branch)
+
+
+def _branch_of(places: RunPlaces, wanted: str) -> tuple[str, bool]:
+    """Return the branch of a node, or an earlier fork of one, and whether it is a fork."""
     state = fold(read_log(places.log))
     journal = state.journal if state else Journal(Objective())
     best = journal.best()
     found = best.id if wanted == "best" and best else wanted
     if found not in journal:
+        if places.memory.exists() and found != ROOT_BRANCH:
+            with BranchedMemory(places.memory, MemoryConfig(memory_log_enabled=False)) as store:
+                if found in store:
+                    return found, True
         names = ", ".join([n.id for n in journal.nodes][:10]) or "none yet"
         raise SearchError(f"The run {places.folder.name} has no node {wanted!r}; it has {names}.")
+    if journal[found].status is NodeStatus.RUNNING:
+        raise SearchError(f"{found} has not finished; ask again when it has.")
     if not journal[found].branch:
         raise SearchError(f"{found} has no memory: it holds no conversation to continue.")
     if not places.memory.exists():
         raise SearchError(f"The memory of the run is gone: {places.memory.resolve()}.")
+    return journal[found].branch, False
+
+
+def _gone_on(app: TaskWeaverApp, places: RunPlaces, branch: str, *, is_fork: bool) -> str:
+    """Make a fork of a node's branch current, or an earlier fork; return the id of the session.
+
+    Raises:
+        SessionInUse: If another process has the run open, or this one.
+    """
+    id_, config = places.folder.name, MemoryConfig(log_dir=places.memory.parent)
+    files = SessionFiles(id_, places.folder, config, RUN)
+    try:
+        if not is_fork:
+            name = files.similar_name(f"{branch}-chat")
+            limit_bytes = AppSessionConfig(app.config).fork_limit_bytes
+            branch = files.fork(branch, name, None, limit_bytes=limit_bytes)
+        files.set_current(branch)
+    finally:
+        files.close()
+    return id_
+
+
+def _detached(app: TaskWeaverApp, places: RunPlaces, branch: str) -> str:
+    """Make a session of its own from a branch of a run; return the id."""
     id_ = create_id()
-    folder = Path(app.app_injector.get(FoldersConfig).workspace) / "sessions" / id_
+    folder = app.session_manager.sessions_folder / id_
     folder.mkdir(mode=0o700, parents=True)
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "branch.jsonl"
         quiet = MemoryConfig(memory_log_enabled=False)
         with BranchedMemory(places.memory, quiet) as store:
-            store.export(file, journal[found].branch, is_private=True)
-        with BranchedMemory(folder / MEMORY_FILE) as own:
+            store.export(file, branch, is_private=True)
+        with BranchedMemory(folder / CHAT.memory) as own:
             own.import_(file)
-            own[journal[found].branch].fork(MAIN_BRANCH)
-    workspace = places.node(found).workspace
+            own[branch].fork(CHAT.root)
+    workspace = places.folder / RUN.working_folder(branch)
     if workspace.is_dir() and not workspace.is_symlink():  # code may have put a link there
-        _copy(workspace, folder / WORKING_FOLDER)
+        _copy(workspace, folder / CHAT.root_folder)
     return id_
 
 

@@ -246,7 +246,7 @@ def test_what_is_no_message_is_refused_before_anything_is_asked(project: Path) -
         session = app.get_session()
         messages: list[Any] = ["", " \n", None, 5]
         for message in messages:
-            with pytest.raises(SessionError, match="A message is a text"):
+            with pytest.raises(SessionError, match="must be text and not empty"):
                 session.send_message(message)
         assert session.memory.conversation.rounds == []
 

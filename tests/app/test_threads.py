@@ -58,8 +58,12 @@ def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
                 session.fork("b")
                 session.checkout("b")
                 session.run_code("x")
-            branch = session._branches.current
-            kept += [weakref.ref(session), weakref.ref(branch.client), weakref.ref(branch.memory)]
+            branch = session.at(session.branch)
+            kept += [
+                weakref.ref(session),
+                weakref.ref(branch.kernel.get()),
+                weakref.ref(branch.memory),
+            ]
             session.stop()
         del session, branch
         gc.collect()

@@ -31,7 +31,9 @@ class BranchOperations(AgentOperations):
             wanted.source, lambda branch: branch.fork(wanted.name, at_round=wanted.at_round)
         )
         await conversation.note("branch_created", branch=name, parent=wanted.source)
-        return models.MadeBranch(name=name, why_restored=conversation.branch(name).why_restored)
+        return models.MadeBranch(
+            name=name, why_restored=conversation.branch(name).kernel.why_restored
+        )
 
     @operation("PATCH", BRANCH, "Give a branch a title, which is shown in place of its name")
     async def _rename(self, call: Call, wanted: models.BranchTitle) -> models.BranchSummary:

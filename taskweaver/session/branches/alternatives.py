@@ -6,17 +6,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import has_run
+from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.lanes import side_by_side
 from taskweaver.role.forms.actions import BranchOrder
 from taskweaver.role.forms.alternatives import kept_alternatives
-from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.turn import USER
 from taskweaver.utils.text import shorten
 
@@ -25,6 +26,24 @@ _STAYS = (
     "Variables and files stay on these branches, and nothing changed here. The user goes on with"
     " one by `/checkout NAME`."
 )
+
+
+class SideBranch(Protocol):
+    """A branch on which the open round goes on; `Branch` has what is needed."""
+
+    @property
+    def name(self) -> str:
+        """Name of the branch."""
+        ...
+
+    @property
+    def memory(self) -> Memory:
+        """The conversation."""
+        ...
+
+    def carry_out(self, order: Post) -> Post:
+        """Have an order carried out in the open round; see `Turn.carry_out`."""
+        ...
 
 
 @dataclass(slots=True)
@@ -40,7 +59,7 @@ class _Try:
     """
 
     order: BranchOrder
-    branch: SessionBranch | None = None
+    branch: SideBranch | None = None
     problem: str = ""
     note: str = ""
     posts: int = 0
@@ -71,14 +90,18 @@ class AlternativeBranches:
         cancel: Ends the open round soon.
     """
 
-    fork_in_round: Callable[[str], tuple[SessionBranch, str]]
+    fork_in_round: Callable[[str], tuple[SideBranch, str]]
     emitter: SessionEventEmitter
     cancel: Callable[[], None]
     _tries: dict[str, list[_Try]] = field(default_factory=dict)
 
     @property
-    def branches(self) -> list[SessionBranch]:
-        """The branches on which the open round goes on."""
+    def names(self) -> list[str]:
+        """Names of the branches on which the open round goes on."""
+        return [branch.name for branch in self._branches]
+
+    @property
+    def _branches(self) -> list[SideBranch]:
         tries = [one for tries in list(self._tries.values()) for one in tries]
         return [one.branch for one in tries if one.branch is not None]
 
@@ -110,21 +133,19 @@ class AlternativeBranches:
             proxy.update_send_to(post.send_from)
             return proxy.end()
 
-    def end(self, round_: Round) -> list[SessionBranch]:
-        """End the round on the branches as it ended; return them."""
-        ended = self.branches
+    def end(self, round_: Round) -> None:
+        """End the round on the branches as it ended."""
         answer = round_.post_list[-1] if round_.state == "finished" else None
-        for branch in ended:
+        for branch in self._branches:
             copy = branch.memory.conversation.rounds[-1]
             if answer is not None:
                 said = Post.create(answer.message, answer.send_from, USER)
                 branch.memory.add_post(copy, said)
             branch.memory.end_round(copy, round_.state)
         self._tries = {}
-        return ended
 
 
-def _carry_out(branch: SessionBranch, post: Post, order: BranchOrder) -> Post:
+def _carry_out(branch: SideBranch, post: Post, order: BranchOrder) -> Post:
     attachments = [a for a in post.attachment_list if a.type != AttachmentType.alternatives]
     own = Post(post.id, post.send_from, post.send_to, order.text, attachments)
     return branch.carry_out(own)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from taskweaver.ces.state_folder import StateFolder
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
@@ -22,10 +24,10 @@ from taskweaver.session.storage.compare import (
     rounds_apart,
 )
 from taskweaver.session.storage.file_lists import FileLists, listed_files
-from taskweaver.session.storage.folder import MEMORY_FILE, locked, require_plain_folder
+from taskweaver.session.storage.folder import locked, require_plain_folder
+from taskweaver.session.storage.layout import CHAT, SessionLayout, layout_of
 from taskweaver.session.storage.stored_sessions import (
     CURRENT_FILE,
-    MAIN_BRANCH,
     NAME,
     require_own_memory,
 )
@@ -33,16 +35,13 @@ from taskweaver.session.storage.workdir import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.files import read_text, write_text
 
-WORKING_FOLDER, BRANCHES_FOLDER = "cwd", "branches"
 _MOST_NAME_BYTES = 1_000
 _MOST_STEM_CHARS = 40
 
 
 def working_folder(session_folder: Path, branch: str) -> Path:
     """Return the working directory of a branch of the session in a folder."""
-    if branch == MAIN_BRANCH:
-        return session_folder / WORKING_FOLDER
-    return session_folder / BRANCHES_FOLDER / branch / WORKING_FOLDER
+    return session_folder / layout_of(session_folder).working_folder(branch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +63,40 @@ class SessionFiles:
     """An open session's files: locked, so that no second process works on them. Close it.
 
     Attributes:
+        layout: Paths of the parts.
         store: The memory.
         lists: The lists of working files at the ends of rounds.
     """
 
-    def __init__(self, session_id: str, folder: Path, config: MemoryConfig) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        folder: Path,
+        config: MemoryConfig,
+        layout: SessionLayout = CHAT,
+        llm: Callable[[str], str] | None = None,
+    ) -> None:
         """Open a session's files, or make them.
+
+        Args:
+            session_id: Id of the session.
+            folder: Folder of the session.
+            config: Configuration of the memory.
+            layout: Paths of the parts.
+            llm: Model that sums texts of the memory up, see `BranchedMemory`.
 
         Raises:
             SessionInUse: If another process has them open.
             SessionError: If they cannot be made, or hold links, pipes or devices.
             StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
         """
-        self.session_id = session_id
+        self.session_id, self.layout = session_id, layout
         require_plain_folder(folder)
         try:
             # Private: files that code leaves there are for this user alone to read or run.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder = folder = folder.resolve()
-            _prepare(folder)
+            self._prepare()
         except OSError as error:
             raise SessionError(f"{folder} cannot be made: {error.strerror}") from error
         self._lock = locked(folder)
@@ -90,18 +104,27 @@ class SessionFiles:
             with Folder.at(folder / STAGING_FOLDER) as staging:
                 for name in staging.names():  # of branches that a killed process was preparing
                     staging.remove(name)
-            require_own_memory(folder)
-            self.store = BranchedMemory(folder / MEMORY_FILE, config)
+            if layout is CHAT:  # the file of a run may be made before: its search knows the nodes
+                require_own_memory(folder)
+            self.store = BranchedMemory(folder / layout.memory, config, llm=llm)
             self.lists = FileLists(folder)
             self._prepare_branches()
         except BaseException:
             self._lock.close()
             raise
 
+    def _prepare(self) -> None:
+        """Make the folders of the session. A link in the place of one is refused."""
+        with Folder.at(self.folder) as own:
+            for path in (self.layout.root_folder, self.layout.branches, STAGING_FOLDER):
+                own.make_folders(path)
+                own.folder(path).close()
+
     def _prepare_branches(self) -> None:
         try:
             if self.store.root is None:
-                self.store.create(MAIN_BRANCH)
+                name, is_live = self.layout.root, self.layout.is_root_live
+                self.store.create(name, node_uid=name if is_live else "", live=is_live)
         except BaseException:
             self.store.close()
             raise
@@ -116,7 +139,12 @@ class SessionFiles:
 
     def working_folder(self, branch: str) -> Path:
         """Return the working directory of a branch."""
-        return working_folder(self.folder, branch)
+        return self.folder / self.layout.working_folder(branch)
+
+    @property
+    def kernels(self) -> Path:
+        """Folder that kernels know as the session's."""
+        return self.folder / self.layout.kernels
 
     @property
     def current(self) -> str:
@@ -124,13 +152,13 @@ class SessionFiles:
         try:
             name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
         except (OSError, ValueError):
-            return MAIN_BRANCH
+            return self.layout.root
         if name not in self._names():
-            return MAIN_BRANCH
+            return self.layout.root
         try:
             self.open_working_folder(name).close()
         except SessionError:  # an imported one has none yet
-            return MAIN_BRANCH if os.path.lexists(self.working_folder(name)) else name
+            return self.layout.root if os.path.lexists(self.working_folder(name)) else name
         return name
 
     def set_current(self, name: str) -> None:
@@ -180,6 +208,20 @@ class SessionFiles:
     def round_ids(self, name: str) -> list[str]:
         """Return the ids of the rounds that a branch sees, oldest first."""
         return [stored.id for stored in self.store.turns.load(name, with_posts=False)]
+
+    @property
+    def states(self) -> Path:
+        """Folder of the stored variables."""
+        return self.folder / "state"
+
+    def manifests_in_use(self, states: StateFolder) -> set[Path]:
+        """Return, for each branch, the manifest that its kernel would start from."""
+        found = set()
+        for name in self._names():
+            lineage, ids = self.lineage(name), self.round_ids(name)
+            paths = (states.path(lineage, id_) for id_ in reversed(ids))
+            found |= {path for path in [next(filter(None, paths), None)] if path}
+        return found
 
     def lineage(self, name: str) -> list[str]:
         """Return a branch and its ancestors, the branch itself first."""
@@ -242,8 +284,8 @@ class SessionFiles:
             SessionError: If they cannot be copied.
         """
         with Folder.at(self.folder) as own, self.open_working_folder(parent) as source:
-            target = PurePosixPath(BRANCHES_FOLDER, name)
-            clone_into(own, source, target, WORKING_FOLDER, limit_bytes=limit_bytes)
+            target = self.layout.branches / name
+            clone_into(own, source, target, self.layout.inner, limit_bytes=limit_bytes)
         return self.working_folder(name)
 
     def open_working_folder(self, branch: str) -> Folder:
@@ -264,10 +306,10 @@ class SessionFiles:
 
     def remove_files(self, name: str) -> None:
         """Remove the working files of a branch that was not made."""
-        if name == MAIN_BRANCH:
+        if name == self.layout.root:
             raise SessionError("The first branch always exists.")
         with Folder.at(self.folder) as own:
-            own.remove(f"{BRANCHES_FOLDER}/{name}")
+            own.remove(self.layout.branches / name)
 
     def end_of(self, branch: str, number: int) -> int:
         """Return the number in the memory of the end of a round. 0 is before the first.
@@ -310,12 +352,3 @@ class SessionFiles:
         self.lists.close()
         self.store.close()
         self._lock.close()
-
-
-def _prepare(folder: Path) -> None:
-    """Make the folders of a session. A link in the place of one is refused."""
-    with Folder.at(folder) as own:
-        for name in (WORKING_FOLDER, BRANCHES_FOLDER, STAGING_FOLDER):
-            if own.stat(name) is None:
-                own.make_folder(name)
-            own.folder(name).close()

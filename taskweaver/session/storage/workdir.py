@@ -304,7 +304,8 @@ def clone_into(
     The copy is made in `STAGING_FOLDER`, where code cannot swap its files, and then moved.
 
     `target` is relative to the session's folder, and a leftover of that name goes. The copy is
-    called `inner` in it; at most `limit_bytes` are really copied.
+    called `inner` in it, or is the folder itself if that is empty; at most `limit_bytes` are
+    really copied.
 
     Raises:
         SessionError: If there is more to copy, or it cannot be done; nothing is left behind.
@@ -312,8 +313,7 @@ def clone_into(
     draft = PurePosixPath(STAGING_FOLDER, target.name)
     try:
         session.remove(draft)
-        session.make_folder(draft)
-        session.make_folder(draft / inner)
+        session.make_folders(draft / inner)
         with session.folder(draft / inner) as copy:
             copy_working_folder(source, copy, limit_bytes=limit_bytes)
         session.remove(target)

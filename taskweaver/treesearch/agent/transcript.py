@@ -6,6 +6,7 @@ It is a real one, on the node's branch, so a chat can simply go on from there.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.branch_log import BranchLog
@@ -13,6 +14,7 @@ from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.treesearch.agent.describe import own_code
+from taskweaver.treesearch.model.artifacts import ScriptArtifact
 from taskweaver.treesearch.model.node import Node, Objective
 from taskweaver.utils.text import shorten
 
@@ -47,8 +49,13 @@ class NodeTranscript:
         message = f"{node.plan}\n\n{own_code(node)}"
         self._add(Post.create(message, "Planner", "CodeInterpreter", attachments))
 
-    def ran(self, node: Node) -> None:
-        """Add the outcome of the phases."""
+    def ran(self, node: Node, variables: Sequence[tuple[str, str]]) -> None:
+        """Add the outcome of the phases; that of a script is the outcome of a cell.
+
+        Args:
+            node: The node.
+            variables: Variables of the script's kernel, with their descriptions.
+        """
         phases = [f"{p.name}: {p.status}, {p.seconds:.1f} s {p.message}" for p in node.phases]
         message = "\n".join([*phases, shorten(node.output, _OUTPUT_CHARS)])
         status = "SUCCESS" if node.error is None else "FAILURE"
@@ -56,6 +63,12 @@ class NodeTranscript:
             Attachment.create(AttachmentType.execution_status, status),
             Attachment.create(AttachmentType.execution_result, message),
         ]
+        if isinstance(node.artifacts, ScriptArtifact):
+            names = json.dumps([list(one) for one in variables])
+            attachments += [
+                Attachment.create(AttachmentType.reply_content, node.artifacts.code),
+                Attachment.create(AttachmentType.session_variables, names),
+            ]
         self._add(Post.create(message, "CodeInterpreter", "Planner", attachments))
 
     def ended(self, node: Node, objective: Objective) -> None:

@@ -111,7 +111,7 @@ class NodeTask:
         def note() -> None:
             for outcome in result.phases:
                 self.events.phase(node, outcome)
-            transcript.ran(node)
+            transcript.ran(node, result.variables)
 
         self.events.together(note)
         return node, result

@@ -6,18 +6,25 @@ import os
 import time
 from contextlib import ExitStack
 from dataclasses import asdict, astuple, dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 from taskweaver.ces.common import Manager as KernelManager
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
+from taskweaver.ces.state_folder import StateFolder
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.branched.run.ingest import ingest_environment, ingest_idea_md
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
+from taskweaver.session.config import AppSessionConfig
+from taskweaver.session.round_states import RoundStates, Snapshots
+from taskweaver.session.storage.layout import RUN
+from taskweaver.session.storage.store import SessionFiles
 from taskweaver.treesearch.agent.events import ON_THE_BOARD, RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.agent.proposer import RunBackground
@@ -37,6 +44,7 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.execution.executors.local import open_executor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.machine import VISIBLE_GPUS, devices_of, gpus
+from taskweaver.treesearch.execution.node_states import NodeStates
 from taskweaver.treesearch.execution.resources import read_materials
 from taskweaver.treesearch.execution.results import Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.scripts import ScriptRunner
@@ -64,6 +72,7 @@ class Machine:
     services: ModelServices
     manager: KernelManager
     sandbox: SandboxRequest
+    logger: TelemetryLogger
 
 
 class Search:
@@ -96,6 +105,7 @@ class Search:
         self._config = config
         self._machine = machine
         self._idea = _idea(places)
+        self._files: SessionFiles | None = None
         with ExitStack() as stack:
             self._log = stack.enter_context(RunLog(places.log))
             self.state = fold(self._log.entries) or self._begin()
@@ -202,17 +212,22 @@ class Search:
             return api.summarize("Answer what is asked below.", prompt)
 
         text_model = None if self.is_embedded else ask
-        store = BranchedMemory(self.places.memory, config, llm=text_model)
-        stack.enter_context(store)
-        root = store.root or store.create(ROOT_BRANCH, node_uid=ROOT_BRANCH, live=True)
-        kept = set(store)
-        lost = [n.id for n in self.state.journal.nodes if n.branch and n.branch not in kept]
+        nodes = [node for node in self.state.journal.nodes if node.branch]
+        kept: set[str] = set()
+        if self.places.memory.exists() or not nodes:
+            run = self.places.folder
+            self._files = SessionFiles(run.name, run, config, RUN, text_model)
+            stack.callback(self._files.close)
+            kept |= set(self._files.store)
+        lost = [node.id for node in nodes if node.branch not in kept]
         if lost:
             raise SearchError(
                 f"{self.places.memory.resolve()} does not know {', '.join(lost[:5])} of the run.",
                 "Restore the file, or go on with --no-memory.",
             )
-        ingest_idea_md(root, self.places.idea)
+        assert self._files is not None
+        store = self._files.store
+        ingest_idea_md(store[ROOT_BRANCH], self.places.idea)
         return store
 
     def _scripts(self, stack: ExitStack) -> ScriptRunner:
@@ -221,12 +236,25 @@ class Search:
         config = self._config
         longest_s = config.limits.run_s
         visible = os.environ.get(VISIBLE_GPUS, ",".join(gpus()))
+        states = self._node_states()
         runner = ScriptRunner(
-            self._machine.manager, folder, config.is_forking, longest_s, devices_of(visible)
+            self._machine.manager, folder, config.is_forking, longest_s, devices_of(visible), states
         )
         stack.callback(runner.close)
+        if states is not None:
+            stack.callback(states.close)
         runner.start()
         return runner
+
+    def _node_states(self) -> NodeStates | None:
+        files = self._files
+        if files is None:
+            return None
+        limit_bytes = AppSessionConfig(self._machine.src).state_limit_bytes
+        folder = StateFolder(files.states, limit_bytes)
+        in_use = partial(files.manifests_in_use, folder)
+        states = RoundStates(Snapshots(0), folder, self._machine.logger, in_use)
+        return NodeStates(files, states, self.state.journal)
 
     def _execution(self, stack: ExitStack) -> ExecutionSetup:
         """Return the machinery that executes nodes."""

@@ -100,6 +100,7 @@ class JobResult:
         files: Files below ``working`` afterwards, relative to the workspace.
         exec_seconds: How long the run phase took.
         before: States of the expected outputs before its first phase.
+        variables: Variables of the kernel that ran a script, with their descriptions.
     """
 
     phases: tuple[PhaseOutcome, ...] = ()
@@ -109,6 +110,7 @@ class JobResult:
     files: tuple[str, ...] = ()
     exec_seconds: float = 0.0
     before: FileStates | None = None
+    variables: tuple[tuple[str, str], ...] = ()
 
     def then(self, later: JobResult) -> JobResult:
         """Return the outcome of this job and of a later one of the same node."""

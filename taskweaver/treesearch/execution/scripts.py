@@ -10,13 +10,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
 from taskweaver.treesearch.execution.job import JobResult
+from taskweaver.treesearch.execution.node_states import NodeStates
 from taskweaver.treesearch.execution.results import BadResult, read_result
 from taskweaver.treesearch.execution.workspace import list_files
 from taskweaver.treesearch.model.artifacts import SCRIPT, ScriptArtifact
@@ -66,6 +67,7 @@ class ScriptRunner:
         is_forking: Whether a script starts from its parent's state.
         longest_s: Longest time of a script.
         devices: Devices of the GPUs that all of them may use.
+        stored: Stores the variables of scripts that worked; None where the run has no memory.
         most_states: States that are kept; the one that was not wanted for longest goes first.
     """
 
@@ -74,6 +76,7 @@ class ScriptRunner:
     is_forking: bool
     longest_s: float
     devices: tuple[Path, ...] = ()
+    stored: NodeStates | None = None
     most_states: int = 8
     _states: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -111,6 +114,8 @@ class ScriptRunner:
             done, is_late = self._execute(own, client, own.node_id, script.workspace)
             if done.is_success and self.is_forking:
                 self._keep(own.node_id, client)
+            if done.is_success and self.stored is not None:
+                self.stored.store(own.node_id, client)
             return self._result(script, done, _origin(script, there), is_late=is_late)
         except KernelError as error:
             failure = NodeError("RuntimeError", str(error))
@@ -219,7 +224,8 @@ class ScriptRunner:
             problem = error.error
         phase = PhaseOutcome("run", "ok", done.duration_s, 0, note)
         files = tuple(list_files(script.workspace, WORKING))
-        return JobResult((phase,), problem, output, result, files, done.duration_s)
+        ran = JobResult((phase,), problem, output, result, files, done.duration_s)
+        return replace(ran, variables=tuple(done.variables))
 
     def _failure(self, done: ExecutionResult, *, is_late: bool) -> NodeError:
         message = shorten(str(done.error or done.status), _MESSAGE_CHARS)

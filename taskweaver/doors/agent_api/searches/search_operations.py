@@ -100,7 +100,9 @@ class SearchOperations(AgentOperations):
         if call.user.name != LOCAL_USER:
             raise not_found("Attempts are continued by the person who started the server.")
         node = f"{call.path('run')}/{call.path('node')}"
-        session_id = await asyncio.to_thread(session_on_node, self._sessions.app, node)
+        # A separate session: the sessions of this server are those of its sessions folder.
+        continued = partial(session_on_node, self._sessions.app, node, is_detached=True)
+        session_id = await asyncio.to_thread(continued)
         index = (await self._own(call)).index
         await index.calls.change(partial(index.add_session, session_id, f"Continues {node}"))
         return SessionId(session_id=session_id)

@@ -1,0 +1,169 @@
+"""The kernel of a branch: forked, restored from disk or started, on first use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from taskweaver.ces.common import Client, Snapshot
+from taskweaver.ces.errors import KernelError
+from taskweaver.ces.state_folder import StateDamaged
+from taskweaver.ces.state_transfer import Restorable
+from taskweaver.memory.cells import ran_code
+from taskweaver.memory.round import Round
+from taskweaver.session.branches.parts import SharedParts
+from taskweaver.session.restoring import (
+    RestorePoint,
+    Restoring,
+    cells_with_variables,
+    newest_state,
+)
+
+
+class KernelSeat:
+    """The place of a branch's kernel, and how variables come back to it.
+
+    Attributes:
+        why_restored: Reason the kernel starts from stored variables; empty if the kernel was
+            forked, or if no code had run.
+    """
+
+    def __init__(
+        self, name: str, line: str, shared: SharedParts, rounds: Callable[[], Sequence[Round]]
+    ) -> None:
+        """Leave the seat empty.
+
+        Args:
+            name: Name of the branch, which need not exist yet.
+            line: Name of the branch whose stored states the kernel starts from.
+            shared: What the branches of the session share.
+            rounds: Returns the conversation that the variables belong to.
+        """
+        self._name = name
+        self._line = line
+        self._shared = shared
+        self._rounds = rounds
+        self._client: Client | None = None
+        self._restored: Restoring | None = None  # how the variables came back last
+        self._is_noticed = self._is_noted = False
+        self.why_restored = ""
+        self._making = threading.Lock()  # a branch has one kernel, whichever thread asks first
+
+    @property
+    def taken(self) -> Client | None:
+        """The kernel; None until it is used or forked."""
+        return self._client
+
+    def get(self) -> Client:
+        """Return the kernel, whose process starts with its first cell."""
+        with self._making:
+            return self._client or self._seated(None)
+
+    def _seated(self, state: Snapshot | None) -> Client:
+        client = self._shared.parts.new_kernel(self._name, self._name, state)
+        client.restore_from(self._restorable)
+        self._client = client
+        return client
+
+    def stop(self) -> None:
+        """Stop the kernel, if there is one; safe to call again."""
+        if self._client is not None:
+            self._client.stop()
+
+    def clear(self) -> None:
+        """Leave the seat empty, as the kernel was stopped."""
+        with self._making:
+            self._client = self._restored = None
+            self._is_noticed = self._is_noted = False
+
+    def fork(self, seat: KernelSeat, at_round: int | None = None) -> None:
+        """Fork the kernel into the empty seat of a branch that is made of this one.
+
+        The seat keeps the reason where its kernel will start from stored variables instead.
+
+        Args:
+            seat: The empty seat.
+            at_round: Number of the last round that the other branch sees; None for all.
+        """
+        states = self._shared.states
+        states.settle()
+        rounds = self._rounds()
+        seen = rounds[:at_round]
+        last = next((round_ for round_ in reversed(seen) if ran_code(round_)), None)
+        if last is None:
+            return
+        is_now = not any(map(ran_code, rounds[len(seen) :]))
+        kept = states.snapshots.get(self._lineage(), last.id)
+        try:
+            if kept is not None:
+                seat._fork_off(kept)
+            elif is_now:
+                state = self.get().snapshot()
+                try:
+                    seat._fork_off(state)
+                finally:
+                    state.close()
+            else:
+                seat.why_restored = states.snapshots.why_none(last.id)
+        except KernelError as error:
+            seat.why_restored = str(error)
+
+    def _fork_off(self, state: Snapshot) -> None:
+        with self._making:
+            self._seated(state)
+
+    def restoring(self) -> Restoring | None:
+        """Return how the variables come back; None once the kernel has them."""
+        rounds = self._rounds()
+        if self.get().has_state or not any(cells_with_variables(rounds)):
+            return None
+        try:
+            stored, problem = self._stored(rounds), ""
+        except StateDamaged as error:
+            stored, problem = None, str(error)
+        is_trusted = self._shared.states.folder.is_trusted
+        self._restored = Restoring(list(rounds), stored, problem, is_trusted=is_trusted)
+        return self._restored
+
+    def _stored(self, rounds: Sequence[Round]) -> RestorePoint | None:
+        """Return the newest stored state of a conversation; raises StateDamaged."""
+        states = self._shared.states
+        if not states.folder.is_trusted:
+            return None
+        states.finish()
+        lineage = self._lineage()
+        return newest_state(rounds, lambda id_: states.folder.find(lineage, id_))
+
+    def _lineage(self) -> list[str]:
+        return self._shared.parts.files.lineage(self._line)
+
+    def _restorable(self) -> Restorable | None:
+        try:
+            stored = self._stored(self._rounds())
+        except StateDamaged:
+            return None  # `restoring` reports it
+        if stored is None:
+            return None
+        folder = self._shared.states.folder
+        return Restorable(folder, stored.manifest, stored.number, stored.missing)
+
+    def lost_cells(self) -> set[str]:
+        """Return the ids of the posts whose cells make the variables that were not restored."""
+        self.restoring()
+        return set() if self._restored is None else self._restored.cells
+
+    def take_notice(self) -> list[str]:
+        """Return, once, the variables that are missing, and the remedy, in lines for the user."""
+        restoring = self.restoring()
+        if restoring is None or self._is_noticed:
+            return []
+        self._is_noticed = True
+        return restoring.lines()
+
+    def take_note(self) -> list[str]:
+        """Return, once, the variables that are missing, in words for the roles."""
+        restoring = self.restoring()
+        if restoring is None or self._is_noted:
+            return []
+        self._is_noted = True
+        return list(filter(None, [restoring.note()]))
