@@ -16,7 +16,7 @@ from taskweaver.memory.memory import Memory
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
-from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
@@ -75,7 +75,7 @@ class Session:
         self.session_var = self._shared.session_var
         bind_to_process(self)
 
-    def at(self, name: str) -> Branch:
+    def at(self, name: str) -> SessionBranch:
         """Return a branch, of which nothing is opened: branches answer side by side.
 
         Raises:
@@ -84,7 +84,7 @@ class Session:
         return self._tree.at(name)
 
     @property
-    def _here(self) -> Branch:
+    def _here(self) -> SessionBranch:
         return self._tree.current
 
     @property

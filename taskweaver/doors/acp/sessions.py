@@ -19,7 +19,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.acp.cells import made_files, shown
 from taskweaver.doors.acp.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, refused
 from taskweaver.module.confirmation import AnsweredElsewhere, Confirmation
-from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.session import Session
 from taskweaver.session.storage.stored_sessions import StoredSession, stored_sessions
@@ -57,7 +57,7 @@ class OpenSession:
 
     id: str
     session: Session
-    branch: Branch
+    branch: SessionBranch
     folder: Path
     running: RunningPrompt | None = None
 

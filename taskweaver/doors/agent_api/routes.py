@@ -8,7 +8,7 @@ from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import not_found
 from taskweaver.server.operations import Call
-from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.branch import SessionBranch
 
 PREFIX = "/agent/v1"
 SESSIONS = f"{PREFIX}/sessions"
@@ -35,7 +35,7 @@ class AgentOperations:
         """
         return await (await self._own(call)).conversation(call.path("session_id"))
 
-    async def _branch(self, call: Call) -> Branch:
+    async def _branch(self, call: Call) -> SessionBranch:
         """Return the branch that the query of a request names; raises as `_found`.
 
         Raises:

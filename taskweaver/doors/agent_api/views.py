@@ -10,7 +10,7 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.operations import view
-from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.moments import Outline
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -84,7 +84,7 @@ def plan_of(rounds: Sequence[Round]) -> models.PlanView:
     return models.PlanView(plan="", current_step="", round_id="")
 
 
-def artifacts_of(branch: Branch, folder: Folder) -> list[models.ArtifactView]:
+def artifacts_of(branch: SessionBranch, folder: Folder) -> list[models.ArtifactView]:
     """Return the files that code of a branch's rounds wrote, as they are now; blocks."""
     found: dict[str, models.ArtifactView] = {}
     for number, round_ in enumerate(branch.rounds(), 1):

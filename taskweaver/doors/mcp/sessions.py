@@ -19,7 +19,7 @@ from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.session.branches.branch import Branch, require_text
+from taskweaver.session.branches.branch import SessionBranch, require_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 Progress = Callable[[str], Coroutine[Any, Any, None]]
@@ -154,7 +154,7 @@ class ToolSessions:
         """Keep a fact on a session's current branch; return the outcome."""
         return await self._change(session, lambda branch: branch.long_memory.remember(fact))
 
-    async def _change(self, session: str, work: Callable[[Branch], str]) -> str:
+    async def _change(self, session: str, work: Callable[[SessionBranch], str]) -> str:
         """Change a session's current branch after the answers that are under way on it."""
         conversation = await (await self._own()).conversation(session)
         return await conversation.change(conversation.session.branch, work, waits=True)

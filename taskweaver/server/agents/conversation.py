@@ -20,7 +20,7 @@ from taskweaver.server.agents.quotas import check_spending
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
-from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionClosed
 from taskweaver.session.session import Session
@@ -109,7 +109,7 @@ class UserConversation:
         self._is_closed = False
         self.used_at = time.monotonic()
 
-    def branch(self, name: str) -> Branch:
+    def branch(self, name: str) -> SessionBranch:
         """Return a branch; raises SessionError if it does not exist."""
         return self.session.at(name)
 
@@ -295,7 +295,9 @@ class UserConversation:
             self.confirmations.silent.discard(message.branch)
             self.used_at = time.monotonic()
 
-    async def change(self, branch: str, work: Callable[[Branch], T], *, waits: bool = False) -> T:
+    async def change(
+        self, branch: str, work: Callable[[SessionBranch], T], *, waits: bool = False
+    ) -> T:
         """Change a branch in a thread, between its messages.
 
         Where a message is being answered on it, this `waits` for the answer, or is refused.

@@ -29,7 +29,7 @@ _STAYS = (
 
 
 class SideBranch(Protocol):
-    """A branch on which the open round goes on; `Branch` has what is needed."""
+    """A branch on which the open round goes on; `SessionBranch` has what is needed."""
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import RUN_THIS, fenced
 
 
-class Branch:
+class SessionBranch:
     """A branch of a session: `Session.at`. Branches answer side by side.
 
     Conversation, kernel and roles are opened on first use.
@@ -43,7 +43,7 @@ class Branch:
         round_usage: Consumption of the models in the newest round.
     """
 
-    def __init__(self, name: str, shared: SharedParts, at: Callable[[str], Branch]) -> None:
+    def __init__(self, name: str, shared: SharedParts, at: Callable[[str], SessionBranch]) -> None:
         """Open nothing; `at` returns the other branches of the session by name."""
         self.name = name
         self.round_usage = Usage()
@@ -56,7 +56,7 @@ class Branch:
         self._facts: BranchLongMemory | None = None
         self._cast: Cast | None = None
         self._before = Usage()  # consumption before the open round
-        self._host: Branch | None = None  # its open round goes on here as an alternative
+        self._host: SessionBranch | None = None  # its open round goes on here as an alternative
         self._alternatives = AlternativeBranches(self._fork_in_round, self._emitter, self.interrupt)
 
     @property
@@ -194,7 +194,7 @@ class Branch:
         return sum(parts, self._models.usage - self._before)
 
     @property
-    def others(self) -> list[Branch]:
+    def others(self) -> list[SessionBranch]:
         """The branches on which the open round goes on as alternatives."""
         return [self._at(name) for name in self._alternatives.names]
 
@@ -297,7 +297,7 @@ class Branch:
                 self._end_round(round_)
         return round_
 
-    def _begin(self, round_id: str, host: Branch | None = None) -> None:
+    def _begin(self, round_id: str, host: SessionBranch | None = None) -> None:
         """Begin a round, or go on with that of `host` as one of its alternatives."""
         self._models.round_id, self._host = round_id, host
         self._before = self._models.usage
@@ -342,7 +342,7 @@ class Branch:
             self.name, [branch.round_end(own) for branch, own in ended if ran_code(own)]
         )
 
-    def join_round(self, round_id: str, host: Branch) -> None:
+    def join_round(self, round_id: str, host: SessionBranch) -> None:
         """Go on with the open round of `host`, of which this branch was made, as an alternative.
 
         Raises:
@@ -353,14 +353,14 @@ class Branch:
         self.cast  # noqa: B018 - a role that cannot be used is a problem of the fork
         self._begin(round_id, host)
 
-    def leave_round(self) -> list[tuple[Branch, Round]]:
+    def leave_round(self) -> list[tuple[SessionBranch, Round]]:
         """End the part in the round of another branch; return the branches that had one."""
         self._host = None
         self._models.resume()
         own = self.memory.conversation.rounds[-1]
         return [(self, own), *self.end_alternatives(own)]
 
-    def end_alternatives(self, round_: Round) -> list[tuple[Branch, Round]]:
+    def end_alternatives(self, round_: Round) -> list[tuple[SessionBranch, Round]]:
         """End a round on the branches of its alternatives; return each with its copy of it."""
         others = self.others
         self._alternatives.end(round_)
@@ -435,7 +435,7 @@ class Branch:
                 self.kernel.fork(self._at(name).kernel, at_round)
             return name
 
-    def _fork_in_round(self, name: str) -> tuple[Branch, str]:
+    def _fork_in_round(self, name: str) -> tuple[SessionBranch, str]:
         """Make a branch inside the open round, which goes on there as well.
 
         Returns:
@@ -489,7 +489,7 @@ class Branch:
             return self._files.store.merge(source, self.name, policy, choices)
 
 
-def _with_below(branch: Branch) -> list[Branch]:
+def _with_below(branch: SessionBranch) -> list[SessionBranch]:
     """Return a branch, and those on which its open round goes on, at any depth."""
     return [branch, *(below for other in branch.others for below in _with_below(other))]
 

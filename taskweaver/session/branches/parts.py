@@ -1,4 +1,4 @@
-"""Parts of a session, and what its branches share."""
+"""Parts of a session, and those that its branches share."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Scratch(Protocol):
 
 @dataclass(slots=True)
 class SharedParts:
-    """What the branches of a session share.
+    """Parts that the branches of a session share.
 
     Attributes:
         parts: Parts that the session owns.

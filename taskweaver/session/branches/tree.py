@@ -7,7 +7,7 @@ from pathlib import Path
 
 from taskweaver.ces.state_folder import StateDamaged, StateFolder
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.session.branches.branch import Branch
+from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.branches.parts import SessionParts, SharedParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
@@ -28,12 +28,12 @@ class BranchTree:
         config: AppSessionConfig,
         logger: TelemetryLogger,
     ) -> None:
-        """Make the roles of the branch that was current last; raises as `Branch.cast`."""
+        """Make the roles of the branch that was current last; raises as `SessionBranch.cast`."""
         self.files = parts.files
         self._config = config
         self._logger = logger
         self.shared = SharedParts(parts, config, logger, self._new_states())
-        self._branches: dict[str, Branch] = {}
+        self._branches: dict[str, SessionBranch] = {}
         self._current = self.files.current
         self.current.cast  # noqa: B018 - a role that cannot be used is an error of the session
 
@@ -46,7 +46,7 @@ class BranchTree:
         """Return, for each branch, the manifest that its kernel would start from."""
         return self.files.manifests_in_use(self.shared.states.folder)
 
-    def at(self, name: str) -> Branch:
+    def at(self, name: str) -> SessionBranch:
         """Return a branch; nothing of the branch is opened.
 
         Raises:
@@ -55,16 +55,16 @@ class BranchTree:
         if name not in self._branches:
             if not self.shared.locks.is_closed:
                 self.files.require(name)
-            self._branches.setdefault(name, Branch(name, self.shared, self.at))
+            self._branches.setdefault(name, SessionBranch(name, self.shared, self.at))
         return self._branches[name]
 
     @property
-    def used(self) -> list[Branch]:
+    def used(self) -> list[SessionBranch]:
         """The branches that were asked for."""
         return list(self._branches.values())
 
     @property
-    def current(self) -> Branch:
+    def current(self) -> SessionBranch:
         """The current branch."""
         return self.at(self._current)
 

@@ -1,4 +1,4 @@
-"""Where the folder of a session has its parts: a chat's, and a run of the tree search."""
+"""Paths in the folder of a session, which is that of a chat or of a run of the tree search."""
 
 from __future__ import annotations
 

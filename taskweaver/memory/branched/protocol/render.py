@@ -122,9 +122,7 @@ class Renderer:
                 "Resource Memory": _resource_lines(items),
             }
             lines = {name: found for name, found in lines.items() if found}
-            sections = (
-                _fit(lines, budget) if budget_tokens is None else _fit_tokens(lines, budget_tokens)
-            )
+            sections = _fitted(lines, budget, budget_tokens)
             text = _joined(sections)
             pressure = self._pressures.of(core, sum(event.count for event in events))
             return RenderResult(text, seq, query, sections, pressure)
@@ -205,6 +203,12 @@ def _query(task: str, view: dict[str, CoreEntry], events: Iterable[Event]) -> st
 
 def _joined(sections: Iterable[Section]) -> str:
     return "\n".join(section.text for section in sections)
+
+
+def _fitted(
+    lines: dict[str, list[_Line]], budget: int, budget_tokens: int | None
+) -> tuple[Section, ...]:
+    return _fit(lines, budget) if budget_tokens is None else _fit_tokens(lines, budget_tokens)
 
 
 def _fit_tokens(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:

@@ -119,17 +119,7 @@ def generate_final_memory(
     sections = {name: _plain(ledger, name) for name in names}
     data = {
         "sections": sections,
-        "facts": {
-            name: [
-                {
-                    "text": fact.text,
-                    "sources": list(fact.sources),
-                    **({"block": fact.block} if fact.block else {}),
-                }
-                for fact in ledger.facts(name)
-            ]
-            for name in names
-        },
+        "facts": {name: [_fact_row(fact) for fact in ledger.facts(name)] for name in names},
         "provenance": list(view.chain),
         "core_memory": {
             key: {"value": entry.value, "importance": entry.importance}
@@ -146,6 +136,11 @@ def generate_final_memory(
     write_whole(folder / config.final_memory_filename_json, text + "\n")
     memory.log_operation("generate_final_memory_for_paper", best)
     return {**sections, "provenance": list(view.chain), "artifacts_index": index}
+
+
+def _fact_row(fact: Fact) -> dict[str, Any]:
+    row = {"text": fact.text, "sources": list(fact.sources)}
+    return {**row, "block": fact.block} if fact.block else row
 
 
 def _plain(ledger: FactLedger, name: str) -> str:
