@@ -1,9 +1,9 @@
 """Sources of configuration values.
 
 The first that has it wins: values set with ``source="override"``, the dictionary of the
-application, the environment, the project's JSON file, the default. In the two first None means
-"not set here"; from the environment (``null``, ``none``, ``nil``) and the file it means that
-the value is None, whatever the default.
+application, the environment, the project's JSON file, the user's, the default. In the two first
+None means "not set here"; from the environment (``null``, ``none``, ``nil``) and the files it means
+that the value is None, whatever the default.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from taskweaver.config.keys.roles import AS_INTERPRETER, INTERPRETERS
 from taskweaver.config.replaced import ALIASES, AZURE_AD_KEYS, PROVIDER_KEYS, replaced
 from taskweaver.config.source import read_config_file
 
-Source = Literal["override", "app", "env", "json"]
+Source = Literal["override", "app", "env", "json", "user"]
 D = TypeVar("D")
 
 UNSET: Any = object()
 """Stands for a default that was not given; None is a default like others."""
 
 _NONE_WORDS = ("null", "none", "nil")
+_CHOOSING = ("llm.api_type", "llm.api_base", "llm.api_key")
+_CHOICE = frozenset({*_CHOOSING, "llm.model"})
+"""Keys that choose a model together: those of the user's file do not mix with nearer ones."""
 
 
 class Setting(NamedTuple):
@@ -61,6 +64,7 @@ class AppConfigSource:
         defaults: Defaults that replace those of the table of keys.
         follows_links: Whether links among the project's data may lead out of it.
         trusts_addresses: Whether keys of the environment may go to addresses that the file names.
+        user_problem: Reason why the user's own file does not count; empty for none.
     """
 
     def __init__(
@@ -69,6 +73,7 @@ class AppConfigSource:
         config: Mapping[str, Any] | None = None,
         app_base_path: str | Path | None = None,
         defaults: Mapping[str, Any] | None = None,
+        user: Mapping[str, Any] | None = None,
     ) -> None:
         """Read the configuration file.
 
@@ -77,6 +82,7 @@ class AppConfigSource:
             config: Values of the application, before the environment.
             app_base_path: The project folder; None takes that of the file, or the current one.
             defaults: Defaults that replace those of the table of keys.
+            user: Values of the user's own file, after the project's.
 
         Raises:
             ConfigError: If the file cannot be read.
@@ -86,6 +92,7 @@ class AppConfigSource:
         self.app_base_path = (base or Path.cwd()).expanduser().resolve()
         self.follows_links = True
         self.trusts_addresses = True
+        self.user_problem = ""
         self.config_file = file
         self.defaults = dict(defaults or {})
         self._file_name = file.name if file else ""
@@ -93,6 +100,7 @@ class AppConfigSource:
             "override": {},
             "app": dict(config or {}),
             "json": read_config_file(file) if file else {},
+            "user": dict(user or {}),
         }
 
     def lookup(self, name: str, choices: Sequence[str] = ()) -> Setting | None:
@@ -139,7 +147,21 @@ class AppConfigSource:
         for name in names:
             if name in self._stores["json"]:
                 return Setting(self._stores["json"][name], f"set in {self._file_name}", "json")
+        user = self._stores["user"]
+        for name in names:
+            if name in user and not (name in _CHOICE and self._is_chosen_nearer()):
+                return Setting(user[name], "set in the user's config.json", "user")
         return None
+
+    def _is_chosen_nearer(self) -> bool:
+        stores = [self._stores[source] for source in ("override", "app", "json")]
+        is_set = any(store.get(name) is not None for store in stores for name in _CHOOSING)
+        return is_set or any(os.environ.get(env_name(name), "").strip() for name in _CHOOSING)
+
+    def change(self, source: Literal["json", "user"], values: Mapping[str, Any]) -> None:
+        """Set values in the layer of a file, or remove those that are `UNSET`; writes no file."""
+        changed = {**self._stores[source], **values}
+        self._stores[source] = {name: v for name, v in changed.items() if v is not UNSET}
 
     @property
     def link_root(self) -> Path | None:

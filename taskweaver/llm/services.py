@@ -196,9 +196,10 @@ class ModelServices:
     def close(self) -> None:
         """Close all models; they may be asked for again."""
         with self._lock:
-            models, self._models = self._models, {}
+            models = list(self._models.values())
+            self._models.clear()  # in place: views with another meter share it
             embedding, self._embedding = self._embedding, None
-        for model in models.values():
+        for model in models:
             model.service.close()
         if embedding is not None:
             embedding.close()

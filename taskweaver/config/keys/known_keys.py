@@ -38,8 +38,8 @@ KEYS: tuple[Key, ...] = (
     enum(
         "llm.api_type",
         "auto",
-        "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm groq"
-        " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
+        "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm jan"
+        " groq qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
         " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too.",

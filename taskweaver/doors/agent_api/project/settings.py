@@ -64,7 +64,7 @@ def _setting(config: AppConfigSource, key: Key, stored: Any) -> ProjectSetting:
         default=key.default,
         value=_shown(unset if found is None else _in_force(config, key)),
         stored=_shown(stored),
-        origin="default" if found is None else _ORIGINS[found.source],
+        origin="default" if found is None else _ORIGINS.get(found.source, "default"),
     )
 
 
