@@ -28,6 +28,7 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            continue where you left off
   taskweaver -p sales check a.receipt.json  confirm an answer without a model
+  taskweaver setup                        choose the model that answers
   taskweaver -p sales doctor              say what works here
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
@@ -66,6 +67,7 @@ _LAZY = {
     "role": ("projects.role", "Make a role of your own."),
     "search": ("search.search_command", "Search for the best experiment."),
     "serve": ("serving.serve_command", "Serve the project over HTTP, until Ctrl-C."),
+    "setup": ("setup", "Choose the model that answers, and test it."),
     "sessions": ("conversations.sessions", "List, delete and repair the sessions of a project."),
     "trust": ("opening.trust", "Show what a project runs and loosens, and decide again."),
     "web": ("serving.serve_command", "Open the project in a browser, until Ctrl-C."),

@@ -35,7 +35,7 @@ from taskweaver.llm.types import ChatMessage, ModelTool, Usage, format_chat_mess
 from taskweaver.trust.answers import Answer, remember
 from taskweaver.trust.inspection import IsConfined, inspect_project
 from taskweaver.utils.redact import redact
-from taskweaver.utils.text import counted, shorten
+from taskweaver.utils.text import counted
 
 Scope = Literal["project", "user"]
 TestState = Literal["works", "no-tools", "wrong", "failed", "cancelled"]
@@ -84,6 +84,11 @@ class FoundModel:
         if self.provider == OFFLINE:
             return OFFLINE
         return f"{self.provider}/{self.name}" + ("" if is_own else f"@{self.address}")
+
+    @property
+    def title(self) -> str:
+        """The name, of a path its last part."""
+        return Path(self.name).name if self.name.startswith("/") else self.name
 
     @property
     def label(self) -> str:
@@ -421,7 +426,7 @@ def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
         return ModelTest(state, detail, monotonic() - since, api.usage)
     seconds, usage = monotonic() - since, api.usage
     if _EXPECTED not in answer:
-        said = shorten(" ".join(answer.split()), 40) or "nothing"
+        said = " ".join(answer.split())[:40] or "nothing"
         state = "wrong"
         detail = f"Wrong answer: {said} instead of 42. Small models often fail like this."
     elif not has_called:
@@ -434,7 +439,7 @@ def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
         about = "about " if usage.is_estimated else ""
         tokens = f"{about}{counted(usage.total_tokens, 'token')}"
         detail = f"Right answer in {seconds:.1f} s, tool calls work, {tokens}, {cost}."
-    return ModelTest(state, detail, seconds, usage, shorten(answer, 80))
+    return ModelTest(state, detail, seconds, usage, answer[:80])
 
 
 def _ask(api: LLMApi) -> tuple[str, bool]:

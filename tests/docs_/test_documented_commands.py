@@ -261,6 +261,8 @@ def run_command(arguments: list[str], clone: Path, whole: str) -> None:
     is_receipt = "check" in arguments and "sessions" not in arguments
     has_sandbox = not is_receipt or has_bwrap()
     environment = {"EXECUTION_SANDBOX": "bwrap"} if is_receipt and has_sandbox else {}
+    if arguments[0] == "setup":  # the environment would decide
+        environment = {"LLM_API_TYPE": "", "XDG_CONFIG_HOME": str(clone / "config")}
     result = CliRunner().invoke(commands, arguments, input="/exit\n", env=environment)
     assert result.exit_code == (0 if has_sandbox else 2), f"{whole}\n{result.output}"
 

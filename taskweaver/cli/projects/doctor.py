@@ -20,18 +20,17 @@ import click
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
-from taskweaver.ces.sandbox.sandbox import SandboxChoice
+from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
 from taskweaver.cli.opening.consent import stored_consent
 from taskweaver.cli.printing import print_json, safe, say, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.blocks import format_seconds
 from taskweaver.errors import TaskWeaverError
-from taskweaver.llm.api import LLMApi
 from taskweaver.llm.facts.learnt import LearntFacts, stored_facts
 from taskweaver.llm.facts.learnt import forget_models as forget_learnt
 from taskweaver.llm.services import ModelServices
-from taskweaver.llm.types import format_chat_message
+from taskweaver.llm.setup import OFFLINE, ModelSetup
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.errors import ConversationError
@@ -55,6 +54,7 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 _SHOWN_MODELS = 8
 _MOST_SESSIONS = 50
 _WITH_EXAMPLES = ("planner", "code_generator")
+_CHOOSE = "`taskweaver setup` chooses the model that answers."
 _USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
 
 
@@ -122,9 +122,7 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
         yield from _trust(inspection, is_granted=is_granted)
         yield from _configuration(app)
         yield _guarded("writing", "Choose another workspace.workspace_path.", lambda: _writing(app))
-        yield _guarded(
-            "model", "See 'Which model answers' in the documentation.", lambda: _model(app)
-        )
+        yield from _models(app)
         yield from _learnt_models()
         yield from _kernel(app)
         yield _sandbox(app)
@@ -205,14 +203,26 @@ def _writing(app: TaskWeaverApp) -> CheckResult:
     return CheckResult("writing", "ok", f"{folder}{room}")
 
 
-def _model(app: TaskWeaverApp) -> CheckResult:
-    api = LLMApi(app.app_injector.get(ModelServices))
-    since = monotonic()
-    api.chat_completion([format_chat_message("user", "Answer with the word ok.")])
-    took = format_seconds(monotonic() - since)
-    return CheckResult(
-        "model", "ok", f"{app.announcement.removeprefix('model: ')}; answered in {took}"
-    )
+def _models(app: TaskWeaverApp) -> Iterator[CheckResult]:
+    """Ask the model a test question, and list the others that are here."""
+    services = app.app_injector.get(ModelServices)
+    setup = ModelSetup(app.config, services, is_confined, is_trusted=not app.withheld)
+    present = None
+
+    def ask() -> CheckResult:
+        nonlocal present
+        present = setup.present()
+        test = setup.test(present)
+        status: Status = "ok" if test.is_usable else "warn" if test.state == "wrong" else "fail"
+        announced = app.announcement.removeprefix("model: ")
+        fix = "" if test.is_usable else _CHOOSE
+        return CheckResult("model", status, f"{announced}; {test.detail}", fix)
+
+    yield _guarded("model", _CHOOSE, ask)
+    others = [one for one in setup.found()[0] if present is None or one.id != present.id]
+    listed = [f"{one.title} ({one.line})" for one in others if one.provider != OFFLINE]
+    if listed:
+        yield CheckResult("model", "ok", f"also here: {', '.join(listed)}", _CHOOSE)
 
 
 def _learnt_models() -> Iterator[CheckResult]:

@@ -242,7 +242,7 @@ class ModelOperations:
 def _row(model: FoundModel, present: FoundModel | None) -> ModelRow:
     is_answering = present is not None and model.id == present.id
     size = model.size_bytes or None
-    return view(ModelRow, model, size_bytes=size, is_answering=is_answering)
+    return view(ModelRow, model, name=model.title, size_bytes=size, is_answering=is_answering)
 
 
 def _result(model: FoundModel, test: ModelTest) -> ModelTestResult:
