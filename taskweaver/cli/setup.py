@@ -74,7 +74,7 @@ def setup_command(  # noqa: PLR0913 - one for each option
         if setup.fixed_by and (wanted or provider or address or yes):
             raise click.UsageError(setup.fixed_by)
         if provider or address:
-            model = dialog.added(provider or OTHER, wanted or "", address)
+            model: FoundModel | None = dialog.added(provider or OTHER, wanted or "", address)
         else:
             model = dialog.chosen(wanted, is_first=yes, as_json=as_json)
         if model is not None:
