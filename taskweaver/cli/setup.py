@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 
 from taskweaver.ces.sandbox.sandbox import is_confined
-from taskweaver.cli.opening.consent import read_source, stored_consent
+from taskweaver.cli.opening import read_source, stored_consent
 from taskweaver.cli.options import JSON
 from taskweaver.cli.printing import print_json, say, say_marked
-from taskweaver.config.secrets import register_secrets
-from taskweaver.config.user import user_file
+from taskweaver.config.config_mgt import register_secrets
+from taskweaver.config.files import user_file
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.setup import (

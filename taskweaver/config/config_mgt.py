@@ -18,11 +18,12 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key, KeyType
 from taskweaver.config.keys.known_keys import find
 from taskweaver.config.keys.roles import AS_INTERPRETER, INTERPRETERS
 from taskweaver.config.replaced import ALIASES, AZURE_AD_KEYS, PROVIDER_KEYS, replaced
-from taskweaver.config.source import read_config_file
+from taskweaver.utils.redact import keep_places, register_configured, register_environment
 
 Source = Literal["override", "app", "env", "json", "user"]
 D = TypeVar("D")
@@ -287,3 +288,16 @@ class AppConfigSource:
     def clone(self) -> Self:
         """Return a copy whose values can be set without touching this one."""
         return deepcopy(self)
+
+
+def register_secrets(src: AppConfigSource) -> None:
+    """Register the keys, tokens and passwords of a configuration and of the environment.
+
+    They are masked from then on in everything this process shows, logs or exports. A value that is
+    also a part of the path of a folder the user works in is left out: every path would be masked.
+    """
+    keep_places(str(src.app_base_path), os.environ.get("PWD", ""), os.environ.get("HOME", ""))
+    register_environment(os.environ)
+    for name in ("llm.api_key", *src.names()):
+        setting = src.lookup(name)
+        register_configured(name, setting.value if setting else None)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from taskweaver.config.config_mgt import UNSET, AppConfigSource, env_name
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.user import (
+from taskweaver.config.files import (
     KeptEndpoint,
     change_file,
     keep_endpoint,

@@ -12,8 +12,8 @@ from typing import Any
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import user_values
 from taskweaver.config.plain_folder import defaults_at, state_place
-from taskweaver.config.user import user_values
 from taskweaver.trust.content import TrustEffect
 from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.inspection import Inspection, IsConfined, inspect_project, withhold

@@ -20,7 +20,7 @@ from scripted_server import calls, ending, piece
 from support import trust_project
 
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.user import KeptEndpoint, keep_endpoint, user_file, user_values
+from taskweaver.config.files import KeptEndpoint, keep_endpoint, user_file, user_values
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.setup import FoundModel, ModelSetup

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.user import kept_key
+from taskweaver.config.files import kept_key
 from taskweaver.llm.dialects.names import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset

@@ -10,9 +10,9 @@ from typing import Any, Literal, cast
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import KEYS
-from taskweaver.config.source import read_config_file
 from taskweaver.doors.agent_api.project.models import ProjectSetting
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.trust.keys import risk_of

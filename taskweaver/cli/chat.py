@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver import __version__
-from taskweaver.cli.opening.consent import consent_to
+from taskweaver.cli.opening import consent_to
 from taskweaver.cli.signals import ending_orderly
 from taskweaver.console.loop import Listener, Opening, Reader, talk
 from taskweaver.console.terminal.blocks import NoteBlock

@@ -1,17 +1,16 @@
-"""``taskweaver memory``: look into a memory file, compare its branches, keep it sound."""
+"""``taskweaver memory``: a memory file, looked into, compared, merged and erased from."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from taskweaver.cli.memory.erasing import checked_erasure, erasure_options, run_erasure
-from taskweaver.cli.opening.folder import register_secrets_around
+from taskweaver.cli.opening import register_secrets_around
 from taskweaver.cli.options import FILE, JSON, NEW_FILE
 from taskweaver.cli.printing import print_json, print_table, say
 from taskweaver.console.terminal.text import depth_first
@@ -26,7 +25,6 @@ from taskweaver.memory.branched.logs.row_log import ROWS_FILE
 from taskweaver.memory.branched.plain import plain_record
 from taskweaver.utils.sqlite_files import remove_database
 
-F = TypeVar("F", bound=Callable[..., Any])
 _MOST_INDENTED = 16
 
 _EXAMPLES = """\b
@@ -294,9 +292,31 @@ def delete(file: Path, branch: str, number: int) -> None:
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
 
 
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "--record record_id": {"type": click.IntRange(1), "metavar": "ID", "help": "A record."},
+    "--event event_id": {"type": click.IntRange(1), "metavar": "ID", "help": "An event."},
+    "--key": {"metavar": "KEY", "help": "A core key, on all branches."},
+    "--text": {"help": "Every occurrence of a text; - reads it from the standard input."},
+    "--logs folders": {
+        "multiple": True,
+        "type": click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+        "help": "A folder of prompt logs: files in it that hold the text are listed.",
+    },
+    "--dry-run": {"is_flag": True, "help": "Only print where it is."},
+    "--yes": {"is_flag": True, "help": "Do not ask."},
+}
+
+
+def _erasure_options(command: Any) -> Any:
+    """Give a command the options of an erasure."""
+    for name, options in reversed(_OPTIONS.items()):
+        command = click.option(*name.split(), **options)(command)
+    return command
+
+
 @memory_command.command()
 @_FILE
-@erasure_options
+@_erasure_options
 @JSON
 def erase(file: Path, **given: Any) -> None:
     """Remove a record, an event, a core key or a text for good: from all branches, and from logs.
@@ -304,9 +324,9 @@ def erase(file: Path, **given: Any) -> None:
     Backups, exports and other copies of the file are not reached. The exit status is 1 when a
     file may still hold the text.
     """
-    given = checked_erasure(given)
+    given = _checked_erasure(given)
     with _open_logged(file) as opened:
-        is_complete = run_erasure(opened, **given)
+        is_complete = _run_erasure(opened, **given)
     sys.exit(0 if is_complete else 1)
 
 
@@ -351,3 +371,47 @@ def _branches(count: int) -> str:
 def _rows(count: int, table: str) -> str:
     """Return a number of rows with the name of their table, which is a plural."""
     return f"{count} {table.removesuffix('s') if count == 1 else table}"
+
+
+def _checked_erasure(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options, with a text that comes by the standard input.
+
+    Raises:
+        click.UsageError: If not exactly one target is given, or no question can be answered.
+    """
+    names = ("record_id", "event_id", "key", "text")
+    if sum(given[name] is not None for name in names) != 1:
+        raise click.UsageError("Give one of --record, --event, --key and --text.")
+    if given["text"] != "-":
+        return dict(given)
+    if not (given["yes"] or given["dry_run"]):
+        raise click.UsageError("--text - reads the standard input: add --yes or --dry-run.")
+    return {**given, "text": sys.stdin.read().rstrip("\n")}
+
+
+def _run_erasure(opened: Any, *, yes: bool, dry_run: bool, as_json: bool, **target: Any) -> bool:
+    """Erase a target, after a question; return whether no file is known to hold it any more.
+
+    The target is given as arguments of `BranchedMemory.erase`; a dry run only looks for it.
+
+    Raises:
+        click.Abort: If the answer is no.
+    """
+    if not (yes or dry_run):
+        _print(opened.erase(**target, dry_run=True), as_json=False)
+        click.confirm("Erase it? It cannot be brought back", abort=True)
+    done = opened.erase(**target, dry_run=dry_run)
+    _print(done, as_json=as_json)
+    return bool(done.is_complete)
+
+
+def _print(done: Any, *, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(done))
+        return
+    rows = ", ".join(f"{count} of {table}" for table, count in done.rows.items())
+    click.echo(f"{rows or 'no rows'} {'would be erased' if done.is_dry else 'erased'}")
+    for path in done.files:
+        say(f"{'would be changed' if done.is_dry else 'changed'}: {path}")
+    for item in done.untouched:
+        say(f"not changed: {item.path}: {item.reason}")

@@ -1,11 +1,14 @@
-"""The run of a server, from the opening of a project to its end."""
+"""The run of a server, from the opening of a project to its end, and the browser at its page."""
 
 from __future__ import annotations
 
 import gc
+import html
+import os
 import signal
 import socket
 import sys
+import webbrowser
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from importlib.util import find_spec
@@ -14,9 +17,11 @@ from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.cgroup_tree import enter_subgroup
-from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.open_app import open_app
 from taskweaver.cli.signals import handling
+from taskweaver.server.accounts import server_folder
 from taskweaver.server.errors import ServerError
+from taskweaver.utils.files import write_text
 from taskweaver.utils.system.requirements import install_command
 
 _MOST_FILES = 65_536
@@ -76,7 +81,7 @@ def run_server(
             sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
             sys.stdout.flush()
             if has_browser:
-                from taskweaver.cli.serving.browser import open_page
+                from taskweaver.cli.run_server import open_page
 
                 stack.callback(open_page(whole, app.workspace))
 
@@ -194,3 +199,28 @@ def require_walls(users: int, tier: str) -> None:
             " reach the processes of another.",
             "Install bubblewrap and allow user namespaces, or run one server for each user.",
         )
+
+
+def open_page(address: str, workspace: Path) -> Callable[[], None]:
+    """Open the page in a browser; return a function that removes what was written for that.
+
+    The browser gets the name of a private file that leads to the address: the arguments of its
+    process, which other users of the machine can list, have no token.
+    """
+    folder = server_folder(workspace)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / f"open-{os.getpid()}.html"
+    target = html.escape(f"0; url={address}", quote=True)
+    write_text(file, f'<!doctype html><meta http-equiv="refresh" content="{target}">', mode=0o600)
+
+    def remove() -> None:
+        with suppress(OSError):  # it may be gone with its folder
+            file.unlink()
+
+    try:
+        is_open = webbrowser.open(file.as_uri())
+    except webbrowser.Error:
+        is_open = False
+    if not is_open:
+        sys.stderr.write("taskweaver: no browser could be opened; open the address in one.\n")
+    return remove

@@ -1,4 +1,4 @@
-"""``taskweaver serve``: a project over HTTP, and its users."""
+"""``taskweaver serve`` and ``web``: a project over HTTP, and its users."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def serve_command(
     users each has a token of their own.
     """
     if ctx.invoked_subcommand is None:
-        from taskweaver.cli.serving.run_server import run_server
+        from taskweaver.cli.run_server import run_server
 
         run_server(ctx.obj, host, port, hosts, is_behind_proxy=behind_proxy)
 
@@ -60,7 +60,7 @@ def web_command(project: Path | None, /, *, port: int, no_browser: bool) -> None
 
     The same as `serve` on this machine, and a browser at its page.
     """
-    from taskweaver.cli.serving.run_server import run_server
+    from taskweaver.cli.run_server import run_server
 
     run_server(project, "127.0.0.1", port, (), has_browser=not no_browser)
 
@@ -157,8 +157,8 @@ def audit(project: Path | None, *, count: int, as_json: bool) -> None:
 
 
 def _accounts(project: Path | None) -> Any:
-    from taskweaver.cli.opening.consent import read_source, stored_consent
-    from taskweaver.cli.serving.run_server import require_packages
+    from taskweaver.cli.opening import read_source, stored_consent
+    from taskweaver.cli.run_server import require_packages
     from taskweaver.server.accounts import open_accounts
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.trust.errors import ProjectNotTrusted

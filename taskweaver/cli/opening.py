@@ -1,21 +1,25 @@
-"""Consent to the effects of opening a project: asks once at a terminal, and keeps the answer."""
+"""Opening of a project: consent to its effects, which is asked for once and kept."""
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from taskweaver.cli.opening.folder import TRUST_CHOICE
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.cli.options import FOLDER, TRUST_CHOICE, require_folder
+from taskweaver.config.config_mgt import AppConfigSource, register_secrets
+from taskweaver.config.errors import ConfigError
 from taskweaver.console.terminal.text import safe
-from taskweaver.trust.answers import Answer, answer_for, remember
+from taskweaver.trust.answers import Answer, answer_for, forget, remember
 from taskweaver.trust.errors import ProjectNotTrusted
 from taskweaver.trust.inspection import Inspection
 from taskweaver.trust.opening import inspect_folder, read_project
-from taskweaver.utils.redact import redact
+from taskweaver.utils.app_utils import CONFIG_FILE
+from taskweaver.utils.redact import keep_places, redact, register_environment
 from taskweaver.utils.system.platform import require_supported
 
 _AGREED = "taskweaver.trust.agreed"
@@ -145,3 +149,44 @@ def _ask(inspection: Inspection) -> bool | None:
     if not is_granted:
         click.echo("It is opened without these.", err=True)
     return is_granted
+
+
+@click.command("trust")
+@click.argument("folder", required=False, type=FOLDER)
+@click.option("--forget", "is_forgotten", is_flag=True, help="Forget the decision.")
+@click.pass_obj
+def trust_command(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:
+    """Show the code a project runs and the limits it loosens when opened, and decide again.
+
+    At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` gives consent.
+    """
+    target = folder or project
+    require_folder(target)
+    inspection = inspect(target)
+    was_decided = forget(inspection.folder)
+    if is_forgotten:
+        click.echo("Forgotten." if was_decided else "There was no decision.")
+        return
+    if not inspection.lines:
+        click.echo(f"{inspection.folder} runs and loosens nothing; it needs no trust.")
+        return
+    if not inspection.digests <= consent_to(target):
+        click.echo("Not trusted.")
+        return
+    click.echo("Trusted:")
+    show_effects(inspection)
+
+
+def register_secrets_around(*folders: Path) -> None:
+    """Make the secrets of the environment and of the projects that hold some folders known.
+
+    For commands that open no project, and show texts that may hold its keys.
+    """
+    keep_places(*map(str, folders))
+    register_environment(os.environ)
+    for place in {above for folder in folders for above in (folder, *folder.parents)}:
+        file = place / CONFIG_FILE
+        if file.is_file():
+            # A configuration that cannot be read names no key; the file is shown all the same.
+            with suppress(ConfigError):
+                register_secrets(AppConfigSource(file, {}, place))

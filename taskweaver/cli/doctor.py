@@ -1,4 +1,4 @@
-"""Checks of everything a session needs, with remedies."""
+"""``taskweaver doctor``: checks of everything a session needs, with remedies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.modules import PACKAGE, ExecutionConfig, FoldersConfig
 from taskweaver.ces.common import Client
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
-from taskweaver.cli.opening.consent import stored_consent
+from taskweaver.cli.opening import stored_consent
 from taskweaver.cli.printing import print_json, safe, say, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.config.config_mgt import AppConfigSource

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from taskweaver.cli.opening.consent import read_source
+from taskweaver.cli.opening import read_source
 from taskweaver.cli.options import JSON
 from taskweaver.cli.printing import print_json, safe, say
-from taskweaver.config.secrets import register_secrets
+from taskweaver.config.config_mgt import register_secrets
 from taskweaver.session.repair import repair_session
 from taskweaver.session.storage.stored_sessions import (
     remove_session,

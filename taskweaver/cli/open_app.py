@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.cli.opening.consent import consent_to
+from taskweaver.cli.opening import consent_to
 
 
 def open_app(project: Path | None, config: dict[str, Any] | None = None) -> TaskWeaverApp:

@@ -1,4 +1,4 @@
-"""``taskweaver plugin``: write and test plugins of a project."""
+"""``taskweaver plugin``: plugins of a project, written and tested."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
-from taskweaver.cli.opening.consent import read_source
-from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.open_app import open_app
+from taskweaver.cli.opening import read_source
 from taskweaver.cli.printing import safe, say_marked
 from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.logging.log import TelemetryLogger
