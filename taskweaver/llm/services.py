@@ -25,11 +25,9 @@ from taskweaver.llm.providers.image_support import ImageSupport
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
-from taskweaver.llm.selection.auto import Choice, choose, choose_preset
+from taskweaver.llm.selection.auto import Choice, choose, choose_preset, is_first_call
 from taskweaver.llm.selection.config import LLMServiceConfig
-from taskweaver.llm.selection.dialects import dialects_at
-from taskweaver.llm.selection.key_hosts import is_first_call
-from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
+from taskweaver.llm.selection.endpoints import ModelOrigin, dialects_at, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint, at_root
 from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.types import Form, ModelRequest

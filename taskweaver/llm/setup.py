@@ -5,10 +5,8 @@ The command `taskweaver setup`, the page's dialog and `doctor` show the same.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -31,7 +29,7 @@ from taskweaver.llm.selection.auto import list_models, local_servers, may_look
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import is_loopback, split_url
-from taskweaver.llm.types import ChatMessage, ModelTool, Usage, format_chat_message
+from taskweaver.llm.types import ModelTool, ToolCall, Usage, format_chat_message
 from taskweaver.trust.answers import Answer, remember
 from taskweaver.trust.inspection import IsConfined, inspect_project
 from taskweaver.utils.redact import redact
@@ -48,8 +46,7 @@ _LOOK_S = 1.0
 _TEST_S = 120.0
 _NEARER = ("llm.api_type", "llm.api_base", "llm.api_key", "llm.model")
 _EXPECTED = "42"
-_QUESTION = "What is 6 times 7? Use the tool multiply, then answer with the number alone."
-_PLAIN_QUESTION = "What is 6 times 7? Answer with the number alone."
+_QUESTION = "What is 6 times 7? Use a tool if you have one, then answer with the number alone."
 _NUMBERS = {"a": {"type": "number"}, "b": {"type": "number"}}
 _MULTIPLY = ModelTool(
     "multiply",
@@ -307,15 +304,15 @@ class ModelSetup:
             ModelError: Of kind ``configuration``, if the provider, address or model is missing.
         """
         preset = PRESETS["openai"] if provider == OTHER else PRESETS.get(provider)
-        if preset is None or (provider == OTHER and not address):
-            what = "needs an address" if provider == OTHER else f"is none of {', '.join(PRESETS)}"
-            raise ModelError("configuration", f"The provider {provider!r} {what}.")
-        split_url(address or preset.api_base)
-        name = model or (preset.model if provider != OTHER else "")
+        if preset is None:
+            detail = f"The provider {provider!r} is none of {', '.join(PRESETS)}."
+            raise ModelError("configuration", detail)
+        is_other = provider == OTHER
+        base = split_url(address if is_other else preset.api_base).geturl().rstrip("/")
+        name = model or ("" if is_other else preset.model)
         if not name:
-            raise ModelError("configuration", f"Name the model of {address or preset.label}.")
-        known = "openai" if provider == OTHER else provider
-        return FoundModel(known, name, (address or preset.api_base).rstrip("/"))
+            raise ModelError("configuration", f"Name the model of {base}.")
+        return FoundModel("openai" if is_other else provider, name, base)
 
     def add(self, model: FoundModel, key: str) -> tuple[ModelTest, FoundModel | None]:
         """Test a model of another provider, and keep it with its key if it answered.
@@ -444,43 +441,27 @@ def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
 
 def _ask(api: LLMApi) -> tuple[str, bool]:
     """Return the answer to the test question, and whether the tool was called for it."""
-    messages: list[ChatMessage] = [format_chat_message("user", _QUESTION)]
+    messages: list[Any] = [format_chat_message("user", _QUESTION)]
     tools = [_MULTIPLY] if api.form() == "tools" else []
     try:
-        text, calls = _reply(api, messages if tools else [_plain()], tools)
+        text, calls = _reply(api, messages, tools)
     except ModelError as error:
         if error.kind != "form":
             raise
-        text, calls = _reply(api, [_plain()], [])
-    if not any(_is_right(call) for call in calls):
+        text, calls = _reply(api, messages, [])
+    if not any({"6", "7"} <= {*call.arguments} for call in calls):
         return text, False
-    asked: ChatMessage = {"role": "assistant", "content": text or None, "tool_calls": calls}
-    results: list[ChatMessage] = [
-        {"role": "tool", "content": _EXPECTED, "tool_call_id": call["id"]} for call in calls
-    ]
+    listed = [call.to_dict() for call in calls]
+    asked = {"role": "assistant", "content": text or None, "tool_calls": listed}
+    results = [{"role": "tool", "content": _EXPECTED, "tool_call_id": call.id} for call in calls]
     return _reply(api, [*messages, asked, *results], tools)[0], True
 
 
-def _plain() -> ChatMessage:
-    return format_chat_message("user", _PLAIN_QUESTION)
-
-
 def _reply(
-    api: LLMApi, messages: list[ChatMessage], tools: list[ModelTool]
-) -> tuple[str, list[dict[str, Any]]]:
-    texts: list[str] = []
-    calls: list[dict[str, Any]] = []
+    api: LLMApi, messages: list[Any], tools: list[ModelTool]
+) -> tuple[str, tuple[ToolCall, ...]]:
+    text, calls = "", tuple[ToolCall, ...]()
     for chunk in api.stream_chunks(messages, tools=tools):
-        if chunk.begins_again:
-            texts.clear()
-        texts.append(chunk.text)
-        calls += [call.to_dict() for call in chunk.calls]
-    return "".join(texts).strip(), calls
-
-
-def _is_right(call: Mapping[str, Any]) -> bool:
-    try:
-        numbers = json.loads(call["function"]["arguments"])
-        return bool(float(numbers["a"]) * float(numbers["b"]) == float(_EXPECTED))
-    except (ValueError, TypeError, KeyError):
-        return False
+        text = chunk.text if chunk.begins_again else text + chunk.text
+        calls += chunk.calls
+    return text.strip(), calls

@@ -78,7 +78,7 @@ def test_a_provider_and_its_key_are_typed(
             call.refuse(401, "Incorrect API key provided")
 
     with serving(play) as endpoint:
-        typed = ["2", "other", endpoint.url, "m"]
+        typed = ["2", endpoint.url, "m"]
         wrong = run(project, "setup", typed="\n".join([*typed, "sk-wrong-0123456789", ""]))
         assert wrong.exit_code == 1
         assert "Incorrect API key" in wrong.output
@@ -104,9 +104,7 @@ def test_it_runs_without_a_terminal(project: Path, ollama: FakeEndpoint) -> None
 
 def test_a_model_that_answers_wrongly_is_not_chosen(project: Path) -> None:
     with serving(lambda call: call.stream(good("41"))) as endpoint:
-        result = run(
-            project, "setup", "--address", endpoint.url, "--model", "m", "--yes", typed="k"
-        )
+        result = run(project, "setup", "--provider", endpoint.url, "--model", "m", typed="k")
     assert result.exit_code == 1
     assert "Wrong answer: 41 instead of 42" in result.output
     assert "Nothing was changed" in result.output

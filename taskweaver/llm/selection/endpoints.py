@@ -1,4 +1,4 @@
-"""Provider and address of a model, in the words of OpenTelemetry's conventions."""
+"""Protocol, provider and address of the endpoint that was chosen."""
 
 from __future__ import annotations
 
@@ -7,11 +7,47 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from taskweaver.llm.base import CompletionService
+from taskweaver.llm.dialects.dialect import Dialect
+from taskweaver.llm.dialects.names import DialectName, dialect_named
+from taskweaver.llm.dialects.ollama.dialect import OllamaChatDialect
+from taskweaver.llm.dialects.responses.models import reasons
+from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.function import FunctionService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedService
 from taskweaver.llm.transport.endpoint import Endpoint
+
+
+def dialects_at(endpoint: Endpoint, preset: DialectName, wanted: str) -> DialectSwitch:
+    """Return the dialects of an endpoint.
+
+    OpenAI's models that reason do so beside tools in Responses alone: they are asked there from
+    the beginning at OpenAI's own address, and elsewhere once chat completions refuse them.
+
+    Args:
+        endpoint: The endpoint.
+        preset: The dialect of its provider.
+        wanted: The configured dialect; ``auto`` for the best.
+    """
+    is_own = PRESETS["openai"].owns(endpoint.api_base)
+
+    def named(name: DialectName) -> Dialect:
+        return dialect_named(name, endpoint.model, has_cache_key=is_own)
+
+    if preset == "ollama" and wanted == "auto":
+        return DialectSwitch(named("ollama"), fallback=OllamaChatDialect())
+    if preset == "anthropic":
+        return DialectSwitch(named("anthropic"))
+    chat, responses = named("chat"), named("responses")
+    if wanted == "responses":
+        return DialectSwitch(responses)
+    if wanted == "chat" or endpoint.api_version:
+        return DialectSwitch(chat)
+    if is_own and reasons(endpoint.model):
+        return DialectSwitch(responses, fallback=chat)
+    return DialectSwitch(chat, for_reasoning=responses)
+
 
 _CONVENTIONAL = {
     "azure": "azure.ai.openai",

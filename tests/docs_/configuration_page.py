@@ -1,4 +1,4 @@
-"""Prints ``docs/configuration.md`` from the table of keys: ``python -m taskweaver.config.docs``."""
+"""``docs/configuration.md``, from the table of keys; ``make docs`` writes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ is set in the same place, while `llm.api_type` is `azure`. So one file can hold 
 At start, keys that do not exist are reported with the known key most like them, and a value of the
 wrong type is an error. So is a number below 0, or below the least value the table names.
 
-This page is printed by `python -m taskweaver.config.docs` from
+This page is written by `python tests/docs_/configuration_page.py` from
 `taskweaver/config/keys/known_keys.py`.
 """
 
