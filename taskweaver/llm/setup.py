@@ -82,6 +82,10 @@ class FoundModel:
             return OFFLINE
         return f"{self.provider}/{self.name}" + ("" if is_own else f"@{self.address}")
 
+    def is_same(self, other: FoundModel) -> bool:
+        """Return whether another one is this model, whatever its provider is called."""
+        return (self.name, self.address) == (other.name, other.address)
+
     @property
     def title(self) -> str:
         """The name, of a path its last part."""
@@ -215,7 +219,7 @@ class ModelSetup:
         base = f"{base.rstrip('/')}/v1" if is_at_root else base
         origin = split_url(base)[:2]
         at = [name for name, one in PRESETS.items() if split_url(one.api_base)[:2] == origin]
-        provider = next(iter(at), "openai" if chosen == "auto" else chosen)
+        provider = next(iter(at), "openai") if chosen == "auto" else chosen
         key_from = "configuration" if service.endpoint.api_key else ""
         return FoundModel("ollama" if is_at_root else provider, name, base, key_from)
 
@@ -228,7 +232,9 @@ class ModelSetup:
         models = [*self._local(), *_with_variables(), *_kept()]
         by_id = {model.id: model for model in reversed(models)}
         if present is not None:
-            present = by_id.setdefault(present.id, present)
+            same = (model for model in models if model.is_same(present))
+            present = next(same, present)
+            by_id.setdefault(present.id, present)
         by_id.pop(OFFLINE, None)
         listed = [model for model in models if by_id.pop(model.id, None)] + list(by_id.values())
         offline = FoundModel(OFFLINE, "No model")
@@ -244,11 +250,13 @@ class ModelSetup:
             for name, size in server.models.items()
         ]
 
-    def answers(self, model: FoundModel) -> bool | None:
-        """Return whether a model's server on this machine answers; None for one elsewhere."""
-        if not model.address:
-            return True
-        return bool(list_models(model.address, "", timeout_s=_LOOK_S)) if model.is_local else None
+    def answers(self, present: FoundModel) -> bool | None:
+        """Return whether the present model's server answers; None if it is another machine's."""
+        service = self._services.model().service
+        if not (present.is_local and isinstance(service, EndpointService)):
+            return True if present.is_local else None
+        key = service.endpoint.api_key
+        return bool(list_models(present.address, key, timeout_s=_LOOK_S))
 
     def test(self, model: FoundModel, key: str = "") -> ModelTest:
         """Ask a model a test question, with a tool; a later test cancels this one.
@@ -259,7 +267,7 @@ class ModelSetup:
         """
         if model.provider == OFFLINE:
             return ModelTest("works", "The built-in analyst needs no test.")
-        if self._is_present(model):
+        if not key and self._is_present(model):
             return self._test_with(self._services, model)
         if self.fixed_by:  # its key would be sent to every address
             return ModelTest("failed", self.fixed_by)
@@ -287,7 +295,7 @@ class ModelSetup:
 
     def _is_present(self, model: FoundModel) -> bool:
         try:
-            return self.present().id == model.id
+            return self.present().is_same(model)
         except ModelError:
             return False
 
@@ -386,7 +394,7 @@ class ModelSetup:
             present = self.present()
         except ModelError as error:
             return redact(str(error))
-        if present.id == model.id:
+        if present.is_same(model):
             return ""
         return f"This project keeps {present.name}: its taskweaver_config.json sets it."
 
@@ -400,16 +408,25 @@ def _with_variables() -> list[FoundModel]:
         if name == "openai":
             model = os.environ.get("OPENAI_MODEL", "").strip() or model
             base = os.environ.get("OPENAI_BASE_URL", "").strip() or base
-        found.append(FoundModel(name, model, base, preset.key_variable))
+        if _is_address(base):
+            found.append(FoundModel(name, model, base, preset.key_variable))
     return found
 
 
 def _kept() -> list[FoundModel]:
     try:
-        kept = kept_endpoints()
+        kept = [one for one in kept_endpoints() if _is_address(one.address)]
     except ConfigError:  # said where the key is needed
         return []
-    return [FoundModel(k.provider, k.model, k.address, "keys.json" if k.key else "") for k in kept]
+    rows = [FoundModel(k.provider, k.model, k.address, "keys.json" if k.key else "") for k in kept]
+    return [row for row in rows if row.provider in PRESETS and row.name]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(split_url(text))
+    except ModelError:
+        return False
 
 
 def _tested(api: LLMApi, model: FoundModel) -> ModelTest:

@@ -19,7 +19,8 @@ A project is configured by `taskweaver_config.json` in its folder: one JSON obje
 ```
 
 Where several places set a key, the first of these counts: values set by the program
-(`TaskWeaverApp(config=...)`), the environment, the file, the default. A key's environment variable
+(`TaskWeaverApp(config=...)`), the environment, the project's file, your own for all projects
+(`~/.config/taskweaver/config.json`, of the same form), the default. A key's environment variable
 is its name in capitals with `_` for `.`, e.g. `LLM_API_KEY` for `llm.api_key`; lists are written
 with commas there, and `null` unsets a key.
 

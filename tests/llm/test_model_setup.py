@@ -340,6 +340,39 @@ def test_a_users_file_that_cannot_be_read_is_named_and_not_overwritten(
             keep_endpoint(KeptEndpoint("openai", "https://a.example/v1", "m", "k"))
 
 
+def test_entries_of_another_form_are_passed_over(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_endpoint(KeptEndpoint("groq", "https://api.groq.com/openai/v1", "m", KEY))
+    file = user_file("keys.json")
+    assert file is not None
+    odd = [1, {"provider": "new"}, {"provider": "groq", "address": "x", "model": "m", "key": 1}]
+    odd += [{"provider": "groq", "address": "x", "model": "m", "key": "k"}]
+    file.write_text(json.dumps(user_values("keys.json") | dict(zip("abcd", odd, strict=True))))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", "no address")
+    with opened(home / "p", {}) as setup:
+        assert [model.id for model in setup.found()[0]] == ["groq/m", "offline"]
+
+
+def test_a_local_server_with_a_key_answers(home: Path) -> None:
+    def play(call: Call) -> None:
+        if call.headers.get("authorization") == f"Bearer {KEY}":
+            call.answer(200, {"data": [{"id": "m"}]})
+        else:
+            call.refuse(401, "no key")
+
+    with serving(play) as endpoint:
+        keep_endpoint(KeptEndpoint("openai", endpoint.url, "m", KEY))
+        keys = {"llm.api_type": "openai", "llm.model": "m", "llm.api_base": endpoint.url}
+        with opened(home / "p", keys) as setup:
+            models, present = setup.found()
+            assert present is not None
+            assert present.key_from == "keys.json"
+            assert models[0] == present
+            assert setup.answers(present) is True
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
 def test_a_folder_without_rights_is_named(home: Path) -> None:
     file = user_file()
