@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from fake_endpoint import Call, FakeEndpoint, good, serving
+from fake_endpoint import Call, FakeEndpoint, event, good, serving
 from full_disks import largest_file
 from ollama_server import line
 from scripted_server import calls, ending, piece
@@ -280,6 +280,28 @@ def test_a_test_is_cancelled(home: Path) -> None:
         assert begun.wait(10)
         setup.cancel_test()
         assert running.result(10).state == "cancelled"
+
+
+def test_a_reply_under_way_ends_although_another_model_is_chosen(home: Path) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def play(call: Call) -> None:
+        call.start()
+        call.send(event("one "))
+        begun.set()
+        assert go_on.wait(10)
+        for block in good("two"):
+            call.send(block)
+        call.end()
+
+    with serving(play) as endpoint, opened(home / "p", {}) as setup, ThreadPoolExecutor() as pool:
+        setup.choose(at(endpoint), "user")
+        running = pool.submit(asked, setup)
+        assert begun.wait(10)
+        setup.choose(FoundModel("offline", "No model"), "user")
+        go_on.set()
+        assert running.result(10) == "one two"
+        assert setup.present().id == "offline"
 
 
 # Faults
