@@ -106,7 +106,7 @@ audit: $(VENV)/.ready-dev  ## Compare the installed packages with the known vuln
 	$(BIN)/python .ci/audit.py
 
 docs: $(VENV)/.ready-dev  ## Write the documents that are printed from the code.
-	$(BIN)/python -m taskweaver.config.docs > docs/configuration.md
+	$(BIN)/python tests/docs_/configuration_page.py > docs/configuration.md
 	PYTHONPATH=tests $(BIN)/python -m attacks.table docs
 	$(BIN)/python tests/docs_/module_map.py > docs/map.md
 

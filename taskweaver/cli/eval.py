@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from taskweaver.cli.opening.consent import consent_to
-from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
-from taskweaver.cli.options import FILE, FOLDER, NEW_FILE
+from taskweaver.cli.opening import consent_to
+from taskweaver.cli.options import FILE, FOLDER, NEW_FILE, TRUST_CHOICE, require_folder
 from taskweaver.cli.printing import print_table, say
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
 from taskweaver.evaluation.results import ResultRow, read_rows, sums_of

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from taskweaver import __version__
-from taskweaver.cli.opening.folder import TRUST_CHOICE, require_folder
-from taskweaver.cli.options import FILE, FOLDER
+from taskweaver.cli.options import FILE, FOLDER, TRUST_CHOICE, require_folder
 from taskweaver.cli.printing import print_error
 from taskweaver.errors import TaskWeaverError
 
@@ -28,6 +27,7 @@ Examples:
   echo "how many rows has my.csv?" | taskweaver
   taskweaver -p sales --resume            continue where you left off
   taskweaver -p sales check a.receipt.json  confirm an answer without a model
+  taskweaver setup                        choose the model that answers
   taskweaver -p sales doctor              say what works here
   taskweaver -p sales search idea.md      search for the best experiment, overnight
   taskweaver -p sales role new price_list make a role of your own
@@ -50,25 +50,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _LAZY = {
     "acp": (
-        "conversations.acp_stdio",
+        "joining",
         "Answer an editor by the Agent Client Protocol, on standard input and output.",
     ),
-    "attach": ("conversations.attach", "Print a connection file for Jupyter clients."),
-    "check": ("conversations.check", "Run the cells of a receipt again, and compare."),
-    "doctor": ("projects.doctor", "Check what works here, and name the remedy for the rest."),
+    "attach": ("joining", "Print a connection file for Jupyter clients."),
+    "check": ("rerun", "Run the cells of a receipt again, and compare."),
+    "doctor": ("doctor", "Check what works here, and name the remedy for the rest."),
     "eval": ("eval", "Play cases against the configured model."),
-    "init": ("projects.init", "Make a project folder: configuration, examples, sample data."),
-    "kernelspec": ("conversations.attach", "Install a kernel for Jupyter."),
-    "mcp": ("conversations.mcp_stdio", "Serve the project to other programs as an MCP server."),
-    "memory": ("memory.command", "Inspect a memory file: branches, contents, differences."),
-    "plugin": ("projects.plugin", "Write and test functions of your own for the model."),
-    "replay": ("conversations.replay", "Run a saved conversation again without a model."),
-    "role": ("projects.role", "Make a role of your own."),
+    "init": ("projects", "Make a project folder: configuration, examples, sample data."),
+    "kernelspec": ("joining", "Install a kernel for Jupyter."),
+    "mcp": ("joining", "Serve the project to other programs as an MCP server."),
+    "memory": ("memory", "Inspect a memory file: branches, contents, differences."),
+    "plugin": ("plugins", "Write and test functions of your own for the model."),
+    "replay": ("rerun", "Run a saved conversation again without a model."),
+    "role": ("projects", "Make a role of your own."),
     "search": ("search.search_command", "Search for the best experiment."),
-    "serve": ("serving.serve_command", "Serve the project over HTTP, until Ctrl-C."),
-    "sessions": ("conversations.sessions", "List, delete and repair the sessions of a project."),
-    "trust": ("opening.trust", "Show what a project runs and loosens, and decide again."),
-    "web": ("serving.serve_command", "Open the project in a browser, until Ctrl-C."),
+    "serve": ("serve", "Serve the project over HTTP, until Ctrl-C."),
+    "setup": ("setup", "Choose the model that answers, and test it."),
+    "sessions": ("sessions", "List, delete and repair the sessions of a project."),
+    "trust": ("opening", "Show what a project runs and loosens, and decide again."),
+    "web": ("serve", "Open the project in a browser, until Ctrl-C."),
 }
 """Commands that are imported when they run: their module and a line about each."""
 
@@ -199,7 +200,7 @@ def chat(  # noqa: PLR0913 - an option each
 ) -> None:
     """Ask questions; the default command."""
     if node is not None:
-        from taskweaver.cli.opening.projects import open_app
+        from taskweaver.cli.open_app import open_app
         from taskweaver.treesearch.service import session_on_node
 
         with open_app(project) as app:
@@ -209,14 +210,13 @@ def chat(  # noqa: PLR0913 - an option each
     if asked is None:
         if as_json:
             raise click.UsageError("--json needs a question: use --message, or pipe it in.")
-        from taskweaver.cli.conversations.chat import converse
+        from taskweaver.cli.chat import converse
 
         converse(project, files, resume)
         return
     if not asked.strip():
         raise click.UsageError("Nothing was asked: the message is empty.")
-    from taskweaver.cli.conversations.messages import messages_in, piped_messages
-    from taskweaver.cli.conversations.script import run_script
+    from taskweaver.cli.script import messages_in, piped_messages, run_script
 
     is_piped = piped is not None
     messages = piped_messages(asked) if is_piped else messages_in(asked)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from taskweaver.utils.system.installation import own_command
+
 FILE = click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, resolve_path=True, path_type=Path)
 FOLDER = click.Path(file_okay=False, resolve_path=True, path_type=Path)
@@ -15,6 +17,21 @@ DATA = click.option(
     "--data", multiple=True, metavar="NAME=PATH", help="Use the file PATH in place of NAME."
 )
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+TRUST_CHOICE = "taskweaver.trust"
+"""Name under which commands share the option ``--trust`` or ``--no-trust``."""
+
+
+def require_folder(project: Path | None) -> None:
+    """Check that it is there; nothing is made in a folder whose name was mistyped.
+
+    Raises:
+        click.UsageError: If it is not.
+    """
+    if project is not None and not project.is_dir():
+        raise click.UsageError(
+            f"There is no folder {project}; `{own_command('init', project)}` makes a project there."
+        )
 
 
 def pairs(texts: Iterable[str]) -> dict[str, str]:

@@ -28,7 +28,7 @@ def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]
         ConfigError: If a value is of the wrong type.
     """
     roles = tuple(dict.fromkeys([*_PACKAGED, *extra_prefixes]))
-    warnings = []
+    warnings = [src.user_problem] if src.user_problem else []
     for name in dict.fromkeys([*src.names(), *_PLAIN, *filter(src.lookup, _REMOVED)]):
         key = _known(name, roles)
         if key is not None:

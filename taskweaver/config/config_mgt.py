@@ -1,9 +1,9 @@
 """Sources of configuration values.
 
 The first that has it wins: values set with ``source="override"``, the dictionary of the
-application, the environment, the project's JSON file, the default. In the two first None means
-"not set here"; from the environment (``null``, ``none``, ``nil``) and the file it means that
-the value is None, whatever the default.
+application, the environment, the project's JSON file, the user's, the default. In the two first
+None means "not set here"; from the environment (``null``, ``none``, ``nil``) and the files it means
+that the value is None, whatever the default.
 """
 
 from __future__ import annotations
@@ -18,19 +18,23 @@ from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key, KeyType
 from taskweaver.config.keys.known_keys import find
 from taskweaver.config.keys.roles import AS_INTERPRETER, INTERPRETERS
 from taskweaver.config.replaced import ALIASES, AZURE_AD_KEYS, PROVIDER_KEYS, replaced
-from taskweaver.config.source import read_config_file
+from taskweaver.utils.redact import keep_places, register_configured, register_environment
 
-Source = Literal["override", "app", "env", "json"]
+Source = Literal["override", "app", "env", "json", "user"]
 D = TypeVar("D")
 
 UNSET: Any = object()
 """Stands for a default that was not given; None is a default like others."""
 
 _NONE_WORDS = ("null", "none", "nil")
+_CHOOSING = ("llm.api_type", "llm.api_base", "llm.api_key")
+_CHOICE = frozenset({*_CHOOSING, "llm.model"})
+"""Keys that choose a model together: those of the user's file do not mix with nearer ones."""
 
 
 class Setting(NamedTuple):
@@ -61,6 +65,7 @@ class AppConfigSource:
         defaults: Defaults that replace those of the table of keys.
         follows_links: Whether links among the project's data may lead out of it.
         trusts_addresses: Whether keys of the environment may go to addresses that the file names.
+        user_problem: Reason why the user's own file does not count; empty for none.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class AppConfigSource:
         config: Mapping[str, Any] | None = None,
         app_base_path: str | Path | None = None,
         defaults: Mapping[str, Any] | None = None,
+        user: Mapping[str, Any] | None = None,
     ) -> None:
         """Read the configuration file.
 
@@ -77,6 +83,7 @@ class AppConfigSource:
             config: Values of the application, before the environment.
             app_base_path: The project folder; None takes that of the file, or the current one.
             defaults: Defaults that replace those of the table of keys.
+            user: Values of the user's own file, after the project's.
 
         Raises:
             ConfigError: If the file cannot be read.
@@ -86,6 +93,7 @@ class AppConfigSource:
         self.app_base_path = (base or Path.cwd()).expanduser().resolve()
         self.follows_links = True
         self.trusts_addresses = True
+        self.user_problem = ""
         self.config_file = file
         self.defaults = dict(defaults or {})
         self._file_name = file.name if file else ""
@@ -93,6 +101,7 @@ class AppConfigSource:
             "override": {},
             "app": dict(config or {}),
             "json": read_config_file(file) if file else {},
+            "user": dict(user or {}),
         }
 
     def lookup(self, name: str, choices: Sequence[str] = ()) -> Setting | None:
@@ -139,7 +148,21 @@ class AppConfigSource:
         for name in names:
             if name in self._stores["json"]:
                 return Setting(self._stores["json"][name], f"set in {self._file_name}", "json")
+        user = self._stores["user"]
+        for name in names:
+            if name in user and not (name in _CHOICE and self._is_chosen_nearer()):
+                return Setting(user[name], "set in the user's config.json", "user")
         return None
+
+    def _is_chosen_nearer(self) -> bool:
+        stores = [self._stores[source] for source in ("override", "app", "json")]
+        is_set = any(store.get(name) is not None for store in stores for name in _CHOOSING)
+        return is_set or any(os.environ.get(env_name(name), "").strip() for name in _CHOOSING)
+
+    def change(self, source: Literal["json", "user"], values: Mapping[str, Any]) -> None:
+        """Set values in the layer of a file, or remove those that are `UNSET`; writes no file."""
+        changed = {**self._stores[source], **values}
+        self._stores[source] = {name: v for name, v in changed.items() if v is not UNSET}
 
     @property
     def link_root(self) -> Path | None:
@@ -265,3 +288,16 @@ class AppConfigSource:
     def clone(self) -> Self:
         """Return a copy whose values can be set without touching this one."""
         return deepcopy(self)
+
+
+def register_secrets(src: AppConfigSource) -> None:
+    """Register the keys, tokens and passwords of a configuration and of the environment.
+
+    They are masked from then on in everything this process shows, logs or exports. A value that is
+    also a part of the path of a folder the user works in is left out: every path would be masked.
+    """
+    keep_places(str(src.app_base_path), os.environ.get("PWD", ""), os.environ.get("HOME", ""))
+    register_environment(os.environ)
+    for name in ("llm.api_key", *src.names()):
+        setting = src.lookup(name)
+        register_configured(name, setting.value if setting else None)

@@ -24,11 +24,9 @@ from taskweaver.llm.providers.function import FunctionService
 from taskweaver.llm.providers.mock import MockEmbedding, MockService
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
-from taskweaver.llm.selection.auto import Choice, choose, choose_preset
+from taskweaver.llm.selection.auto import Choice, choose, choose_preset, is_first_call
 from taskweaver.llm.selection.config import LLMServiceConfig
-from taskweaver.llm.selection.dialects import dialects_at
-from taskweaver.llm.selection.key_hosts import is_first_call
-from taskweaver.llm.selection.origin import ModelOrigin, origin_at, origin_of
+from taskweaver.llm.selection.endpoints import ModelOrigin, dialects_at, origin_at, origin_of
 from taskweaver.llm.transport.endpoint import Endpoint, at_root
 from taskweaver.llm.transport.retry import RetryPolicy
 from taskweaver.llm.types import Form, ModelRequest
@@ -198,9 +196,10 @@ class ModelServices:
     def close(self) -> None:
         """Close all models, which may be asked for again."""
         with self._lock:
-            models, self._models = self._models, {}
+            models = list(self._models.values())
+            self._models.clear()  # in place: views with another meter share it
             embedding, self._embedding = self._embedding, None
-        for model in models.values():
+        for model in models:
             model.service.close()
         if embedding is not None:
             embedding.close()

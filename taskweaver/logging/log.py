@@ -12,9 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.config_mgt import AppConfigSource, register_secrets
 from taskweaver.config.errors import ConfigError
-from taskweaver.config.secrets import register_secrets
 from taskweaver.utils.files import write_json
 from taskweaver.utils.redact import redact, redact_data
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import user_values
 from taskweaver.config.plain_folder import defaults_at, state_place
 from taskweaver.trust.content import TrustEffect
 from taskweaver.trust.errors import ProjectNotTrusted
@@ -91,4 +93,11 @@ def inspect_folder(app_dir: str | Path | None, is_confined: IsConfined) -> Inspe
 def _source(app_dir: str | Path | None, values: Mapping[str, Any]) -> AppConfigSource:
     path, file = config_file_of(app_dir)
     place = None if file else state_place(path)
-    return AppConfigSource(file, values, path, defaults_at(place) if place else None)
+    user, problem = dict[str, Any](), ""
+    try:
+        user = user_values()
+    except ConfigError as error:  # a chat opens all the same, and says so
+        problem = f"{error} It is not used."
+    src = AppConfigSource(file, values, path, defaults_at(place) if place else None, user)
+    src.user_problem = problem
+    return src

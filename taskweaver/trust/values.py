@@ -17,7 +17,7 @@ from taskweaver.trust.content import TrustEffect, digest_of_file, is_inside
 from taskweaver.trust.keys import Risk, known_key, risk_of
 
 _PLAIN_PROVIDERS = frozenset(
-    "auto none offline function recorded ollama lmstudio llamacpp vllm duckduckgo".split()
+    "auto none offline function recorded ollama lmstudio llamacpp vllm jan duckduckgo".split()
 )
 """Values of provider keys that need no consent: local models, and the default web search."""
 _OPENAI = "https://api.openai.com/v1"

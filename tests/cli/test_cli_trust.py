@@ -19,8 +19,8 @@ from fake_endpoint import good, serving
 from support import planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.cli import opening
 from taskweaver.cli.main import commands
-from taskweaver.cli.opening import consent
 from taskweaver.trust.opening import read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 
@@ -189,7 +189,7 @@ def test_the_command_trust_decides_and_forgets(strangers: Strangers) -> None:
 def test_a_person_is_asked_once_and_again_after_a_change(
     strangers: Strangers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consent, "_can_ask", lambda: True)
+    monkeypatch.setattr(opening, "_can_ask", lambda: True)
     said = strangers.run("-m", "/info", typed="y\n")
     assert said.exit_code == 0, said.output
     assert "mcp.servers.theirs" in said.stderr
@@ -227,7 +227,7 @@ def test_a_terminal_is_a_place_where_a_person_is_asked(
         monkeypatch.setattr(sys, "stderr", screen)
         os.write(ours, b"y\n")  # before the question, it is no answer
         asked.start()
-        assert not consent.consent_to(strangers.folder)
+        assert not opening.consent_to(strangers.folder)
     asked.join()
     os.close(ours)
     assert b"mcp.servers.theirs" in drawn
@@ -264,9 +264,9 @@ def test_names_and_long_lines_cannot_change_the_question(
     folder.mkdir()
     servers = {"a": {"command": "sh", "args": ["x" * 4000, "tail"]}}
     (folder / CONFIG_FILE).write_text(json.dumps({"mcp.servers": servers}))
-    monkeypatch.setattr(consent, "_can_ask", lambda: True)
+    monkeypatch.setattr(opening, "_can_ask", lambda: True)
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    assert consent.consent_to(folder) == frozenset()
+    assert opening.consent_to(folder) == frozenset()
     question, program, last = capsys.readouterr().err.splitlines()
     assert question.endswith("runs, sends or loosens the following:")
     assert len(program) < 1100
@@ -281,7 +281,7 @@ def test_names_and_long_lines_cannot_change_the_question(
 def test_the_end_of_input_is_no_answer(
     strangers: Strangers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consent, "_can_ask", lambda: True)
+    monkeypatch.setattr(opening, "_can_ask", lambda: True)
     assert "is not trusted" in strangers.run("-m", "/info", typed="").output
     assert strangers.run("-m", "/info", typed="y\n").exit_code == 0
 

@@ -18,7 +18,7 @@ from mcp_calls import ask_for_mean, failure, over_stdio, value
 from patience import PATIENCE_S
 from support import NO_STATES, make_project
 
-from taskweaver.cli.conversations import mcp_stdio
+from taskweaver.cli import joining
 from taskweaver.cli.main import commands
 
 pytestmark = pytest.mark.measured
@@ -96,7 +96,7 @@ def test_the_program_ends_with_its_input_and_writes_nothing_else(tmp_path: Path)
 def test_without_the_package_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_stdio, "find_spec", lambda _name: None)
+    monkeypatch.setattr(joining, "find_spec", lambda _name: None)
     result = CliRunner().invoke(commands, ["-p", str(offline_project(tmp_path)), "mcp"])
     assert result.exit_code == 2
     assert 'python -m pip install "mcp>=' in result.output

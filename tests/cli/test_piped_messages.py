@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 from support import make_project
 
-from taskweaver.cli.conversations.messages import messages_in, piped_messages
 from taskweaver.cli.main import commands
+from taskweaver.cli.script import messages_in, piped_messages
 
 pytestmark = pytest.mark.usefixtures("no_states")
 FENCED = "look at this:\n\n```csv\na,b\n\n/reset\n1,2\n```"

@@ -16,8 +16,8 @@ from patience import PATIENCE_S
 from served import problem, serving
 from support import make_project
 
+from taskweaver.cli import run_server
 from taskweaver.cli.main import commands
-from taskweaver.cli.serving import run_server
 from taskweaver.server.errors import ServerError
 
 

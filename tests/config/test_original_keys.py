@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs_.configuration_page import render
 
 from taskweaver.config import AppConfigSource, ConfigError, check
-from taskweaver.config.docs import render
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.config.replaced import REMOVED, VALUES
 

@@ -21,7 +21,7 @@ from command_line import CommandLine
 from patience import PATIENCE_S
 from support import make_project
 
-from taskweaver.cli.conversations import acp_stdio
+from taskweaver.cli import joining
 from taskweaver.cli.main import commands
 from taskweaver.config.config_mgt import env_name
 
@@ -345,7 +345,7 @@ def test_without_the_package_or_an_editor_it_says_what_to_do(
     assert done.returncode == 2
     assert done.stdout == ""
     assert "started by an editor" in done.stderr
-    monkeypatch.setattr(acp_stdio, "find_spec", lambda _name: None)
+    monkeypatch.setattr(joining, "find_spec", lambda _name: None)
     result = CliRunner().invoke(commands, ["-p", str(project), "acp"])
     assert result.exit_code == 2
     assert 'python -m pip install "agent-client-protocol' in result.output

@@ -150,7 +150,9 @@ def test_looking_can_be_switched_off(
     with serving(listing("m")) as endpoint:
         choice = choose(config_of(), {endpoint.port: "Ollama"})
         assert not endpoint.calls
-    assert choice == Choice(None, "no key, not looking for a local server")
+    assert choice == Choice(
+        None, "no key, not looking for a local server; `taskweaver setup` connects one"
+    )
 
 
 def answers(body: Any, status: int = 200) -> Any:
@@ -176,7 +178,7 @@ def test_something_else_on_the_port_is_passed_over_quickly(play: Any) -> None:
         since = monotonic()
         choice = choose(config_of(auto_detect=True), ports)
         assert monotonic() - since < SOON_S
-    assert choice == Choice(None, "no key, no local server found")
+    assert choice == Choice(None, "no key, no local server found; `taskweaver setup` connects one")
 
 
 # The models of an application
@@ -185,7 +187,8 @@ def test_something_else_on_the_port_is_passed_over_quickly(play: Any) -> None:
 def test_the_offline_model_is_the_last_resort() -> None:
     with ModelServices(source()) as services:
         assert services.announcement == (
-            "model: builtin/offline (no key, not looking for a local server)"
+            "model: builtin/offline (no key, not looking for a local server;"
+            " `taskweaver setup` connects one)"
         )
     with ModelServices(source(api_type="offline")) as services:
         assert services.get().model == "builtin/offline"

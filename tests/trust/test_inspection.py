@@ -169,7 +169,7 @@ def test_each_risk_that_is_not_harmless_is_in_the_examples() -> None:
 
 
 def test_the_shipped_project_and_a_new_one_need_no_consent(tmp_path: Path) -> None:
-    from taskweaver.cli.projects.init import create_project
+    from taskweaver.cli.projects import create_project
 
     create_project(tmp_path / "sales")
     for folder in (SHIPPED, tmp_path / "sales"):

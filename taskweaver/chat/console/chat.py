@@ -14,6 +14,6 @@ def chat_taskweaver(app_dir: str | Path | None = None) -> None:
     Raises:
         TaskWeaverError: If the project cannot be opened.
     """
-    from taskweaver.cli.conversations.chat import converse
+    from taskweaver.cli.chat import converse
 
     converse(Path(app_dir) if app_dir is not None else None)

@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.cli.opening.projects import open_app
+from taskweaver.cli.open_app import open_app
 from taskweaver.cli.printing import print_table, say
 from taskweaver.cli.search.search_options import SearchOptions
 from taskweaver.cli.signals import handling

@@ -9,10 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from taskweaver.config.keys.execution import EXECUTION_KEYS
 from taskweaver.config.keys.key import Key, enum, key, path
-from taskweaver.config.keys.memory import MEMORY_KEYS
-from taskweaver.config.keys.models import AZURE_AD_KEYS, MOCK_KEYS
 from taskweaver.config.keys.roles import (
     AS_INTERPRETER,
     EXPLORER_KEYS,
@@ -20,10 +17,8 @@ from taskweaver.config.keys.roles import (
     MCP_KEYS,
     ROLE_KEYS,
 )
-from taskweaver.config.keys.search import SEARCH_KEYS
-from taskweaver.config.keys.server import SERVER_KEYS
-from taskweaver.config.keys.session import SESSION_KEYS
-from taskweaver.config.keys.tracing import TRACING_KEYS
+from taskweaver.config.keys.running import EXECUTION_KEYS, SERVER_KEYS, SESSION_KEYS, TRACING_KEYS
+from taskweaver.config.keys.searches import MEMORY_KEYS, SEARCH_KEYS
 
 BLOCKED_FUNCTIONS = (
     "eval exec execfile compile open input raw_input reload __import__ getattr setattr delattr vars"
@@ -38,8 +33,8 @@ KEYS: tuple[Key, ...] = (
     enum(
         "llm.api_type",
         "auto",
-        "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm groq"
-        " qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
+        "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm jan"
+        " groq qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
         " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too.",
@@ -148,8 +143,50 @@ KEYS: tuple[Key, ...] = (
     ),
     path("llm.recorded.path", "${AppBaseDir}/cache/recorded.yaml", "File of the recordings."),
     key("llm.recorded.api_type", "auto", "Who is asked when `recorded` records."),
-    *MOCK_KEYS,
-    *AZURE_AD_KEYS,
+    key(
+        "llm.use_mock",
+        False,
+        "Whether a mock answers in place of every model; no endpoint is asked then.",
+    ),
+    enum(
+        "llm.mock.mode",
+        "playback_or_record",
+        "fixed playback_only playback_or_record",
+        "What the mock answers: a fixed reply, or the one its file has for the same messages. A"
+        " message that is not in the file is an error in both playback modes.",
+    ),
+    key(
+        "llm.mock.fixed_chat_responses",
+        '{"role": "assistant", "content": "Hello!"}',
+        "The fixed reply, a chat message as JSON.",
+    ),
+    Key(
+        "llm.mock.fixed_embedding_responses",
+        "str",
+        None,
+        "The fixed vector as JSON; none takes 64 zeros.",
+    ),
+    path(
+        "llm.mock.cache_path",
+        "${AppBaseDir}/cache/mock.yaml",
+        "File of the replies to play back, as the original writes it.",
+    ),
+    enum(
+        "llm.aad_auth_mode",
+        "default_azure_credential",
+        "default_azure_credential device_login aad_app",
+        "How `azure_ad` signs in: as the machine or user is signed in already, by a code entered in"
+        " a browser, or as an application.",
+    ),
+    key("llm.aad_tenant_id", "common", "Directory `azure_ad` signs in to."),
+    Key("llm.aad_client_id", "str", None, "Application `azure_ad` signs in as."),
+    Key("llm.aad_client_secret", "str", None, "Secret of that application."),
+    key(
+        "llm.aad_api_resource",
+        "https://cognitiveservices.azure.com/",
+        "Service that tokens of `azure_ad` are for.",
+    ),
+    key("llm.aad_api_scope", ".default", "Scope of tokens of `azure_ad`."),
     enum(
         "llm.embedding_api_type",
         "none",

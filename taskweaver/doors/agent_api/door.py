@@ -14,6 +14,7 @@ from taskweaver.doors.agent_api.event_operations import EventOperations
 from taskweaver.doors.agent_api.file_operations import AgentFiles
 from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
+from taskweaver.doors.agent_api.model_choice import ModelOperations
 from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
 from taskweaver.doors.agent_api.moments.variable_operations import VariableOperations
 from taskweaver.doors.agent_api.project.checks import ProjectChecks
@@ -42,6 +43,7 @@ _GROUPS = (
     EventOperations,
     AgentFiles,
     MemoryOperations,
+    ModelOperations,
 )
 
 

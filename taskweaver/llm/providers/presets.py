@@ -45,6 +45,7 @@ PRESETS: dict[str, Preset] = {
     "lmstudio": Preset("LM Studio", "http://127.0.0.1:1234/v1"),
     "llamacpp": Preset("llama.cpp", "http://127.0.0.1:8080/v1"),
     "vllm": Preset("vLLM", "http://127.0.0.1:8000/v1"),
+    "jan": Preset("Jan", "http://127.0.0.1:1337/v1"),
     "groq": Preset(
         "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY", "llama-3.3-70b-versatile"
     ),
@@ -88,10 +89,7 @@ PRESETS: dict[str, Preset] = {
 }
 
 LOCAL_PORTS: dict[int, str] = {
-    11434: "Ollama",
-    1234: "LM Studio",
-    8000: "vLLM",
-    8080: "llama.cpp",
-    1337: "Jan",
+    urlsplit(preset.api_base).port or 0: preset.label
+    for preset in (PRESETS[name] for name in ("ollama", "lmstudio", "vllm", "llamacpp", "jan"))
 }
 """Where local servers listen by default, the first that answers wins."""

@@ -1,6 +1,7 @@
 """Choice of a model: the configured one, else a server on this machine, else the offline analyst.
 
-Only loopback is asked, only for the list of models, and the result is never stored.
+Loopback is asked, and what OLLAMA_HOST names, for the list of models alone; nothing is stored. Keys
+of the environment go to hosts that the user chose.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import kept_key
 from taskweaver.llm.dialects.switch import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
 from taskweaver.llm.selection.config import LLMServiceConfig
-from taskweaver.llm.selection.key_hosts import is_azure, require_own_host
 from taskweaver.llm.transport.endpoint import Endpoint, is_loopback, split_url
+from taskweaver.utils.system.installation import state_folder
 
 PROBE_S = 0.3
 """Longest time in seconds spent on looking for local servers, all together."""
@@ -27,6 +31,17 @@ PROBE_S = 0.3
 _MAX_LIST_BYTES = 1 << 20
 _NOT_FOR_CHAT = re.compile(r"embed|rerank|\bbge\b|whisper|\btts\b|\bclip\b", re.IGNORECASE)
 _OFF = ("", "0", "false", "no", "off")
+_AZURE = tuple(
+    f".{service}.{cloud}"
+    for service in ("openai", "cognitiveservices", "services.ai")
+    for cloud in ("azure.com", "azure.us", "azure.cn")
+)
+_REMEDY = "`taskweaver setup` connects one"
+_OLLAMA_PORT = 11434
+_OWNERS = {
+    "library": "ollama", "llamacpp": "llamacpp", "organization_owner": "lmstudio", "vllm": "vllm",
+}  # fmt: skip
+"""Owners that servers state of their models, whatever port they listen at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +72,18 @@ def choose(config: LLMServiceConfig, ports: Mapping[int, str] | None = None) -> 
     env = os.environ
     if config.api_key or config.api_base or env.get("OPENAI_API_KEY", "").strip():
         return choose_preset(config, "openai")
-    if not config.auto_detect or env.get("TASKWEAVER_NO_DISCOVERY", "").lower() not in _OFF:
-        return Choice(None, "no key, not looking for a local server")
+    if not may_look(config):
+        return Choice(
+            None, "no key, not looking for a local server; `taskweaver setup` connects one"
+        )
     found = find_local(config.model, LOCAL_PORTS if ports is None else ports)
-    return found or Choice(None, "no key, no local server found")
+    return found or Choice(None, "no key, no local server found; `taskweaver setup` connects one")
+
+
+def may_look(config: LLMServiceConfig) -> bool:
+    """Return whether ports may be asked for local servers."""
+    is_off = os.environ.get("TASKWEAVER_NO_DISCOVERY", "").lower() not in _OFF
+    return config.auto_detect and not is_off
 
 
 def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
@@ -116,13 +139,26 @@ def _key(config: LLMServiceConfig, preset: Preset, base: str) -> tuple[str, str]
             require_own_host(config, base, is_own=preset.owns(base))
         return config.api_key, "key from llm.api_key"
     from_env = os.environ.get(preset.key_variable, "").strip() if preset.key_variable else ""
+    kept = _kept(preset, base)
+    if kept and not (from_env and preset.owns(base)):
+        return kept, "key from keys.json"
     if from_env:
         require_own_host(config, base, is_own=preset.owns(base))
         return from_env, f"key from {preset.key_variable}"
     if preset.needs_key and not is_loopback(base):
-        hint = f"Set llm.api_key, LLM_API_KEY or {preset.key_variable}."
+        hint = f"`taskweaver setup` takes one, or set {preset.key_variable} or LLM_API_KEY."
         raise ModelError("configuration", f"{base} needs a key.", hint=hint)
     return "", "no key needed"
+
+
+def _kept(preset: Preset, base: str) -> str:
+    """Return the key that the user added for a host; a model on this machine may do without."""
+    try:
+        return kept_key(base)
+    except ConfigError as error:
+        if preset.needs_key and not is_loopback(base):
+            raise ModelError("configuration", str(error)) from None
+        return ""
 
 
 def _loaded_model(base: str, key: str, dialect: DialectName) -> str:
@@ -134,30 +170,88 @@ def _loaded_model(base: str, key: str, dialect: DialectName) -> str:
 
 
 def find_local(wanted: str, ports: Mapping[int, str]) -> Choice | None:
-    """Ask loopback ports, all at once, for a model; the first of them that has one wins.
+    """Return the first server of this machine that has a model, with that model.
 
     Args:
         wanted: Name of the model to use; empty takes the first that can chat.
         ports: The ports, with who listens there.
     """
-    found: dict[int, list[str]] = {}
+    servers = [server for server in local_servers(ports) if is_loopback(server.address)]
+    count = sum(len(server.models) for server in servers)
+    more = f"; {count} models are here, `taskweaver setup` chooses" if count > 1 else ""
+    for server in servers:
+        if not wanted or wanted in server.models:
+            endpoint = Endpoint(server.address, wanted or next(iter(server.models)))
+            preset = PRESETS.get(server.provider)
+            reason = f"{preset.label if preset else server.provider} found on this machine"
+            return Choice(endpoint, reason + more, preset.dialect if preset else "chat")
+    return None
 
-    def ask(port: int) -> None:
-        found[port] = list_models(f"http://127.0.0.1:{port}/v1", "", timeout_s=PROBE_S)
 
-    asking = [threading.Thread(target=ask, args=(port,), daemon=True) for port in ports]
-    until = monotonic() + PROBE_S
+@dataclass(frozen=True, slots=True)
+class LocalServer:
+    """A server of models on this machine, or the Ollama that OLLAMA_HOST names.
+
+    Attributes:
+        provider: Its preset; the name of its port where it does not state whose it is.
+        address: Its address, up to ``/v1``.
+        models: The models that can chat, with their sizes in bytes; 0 where it states none.
+    """
+
+    provider: str
+    address: str
+    models: Mapping[str, int]
+
+
+def local_servers(
+    ports: Mapping[int, str], *, timeout_s: float = PROBE_S, has_sizes: bool = False
+) -> list[LocalServer]:
+    """Ask all ports of this machine, and OLLAMA_HOST, at once for their models.
+
+    Args:
+        ports: Loopback ports, with who listens there.
+        timeout_s: Longest time in seconds for all of them together.
+        has_sizes: Whether Ollama is asked for the sizes of its models.
+    """
+    by_label = {preset.label: name for name, preset in PRESETS.items()}
+    places = {f"http://127.0.0.1:{port}/v1": by_label.get(at, at) for port, at in ports.items()}
+    host = ollama_host()
+    places = ({host: "ollama"} if host else {}) | places
+    found: dict[str, LocalServer] = {}
+
+    def ask(address: str, name: str) -> None:
+        entries = _entries(address, "", timeout_s, "chat")
+        named = (_OWNERS.get(str(entry.get("owned_by"))) for entry in entries.values())
+        provider = next(filter(None, named), name)
+        sizes = {model: _size(entry.get("meta")) for model, entry in entries.items()}
+        if has_sizes and provider == "ollama" and entries:
+            listed = _get(address.removesuffix("/v1"), "/api/tags", {}, timeout_s)
+            sizes |= {m: _size(entry) for m, entry in _named(listed, "models", "name").items()}
+        models = {model: sizes[model] for model in entries}
+        if models:
+            found[address] = LocalServer(provider, address, models)
+
+    asking = [threading.Thread(target=ask, args=place, daemon=True) for place in places.items()]
+    until = monotonic() + timeout_s
     for thread in asking:
         thread.start()
     for thread in asking:
         thread.join(max(until - monotonic(), 0.0))
-    for port, label in ports.items():
-        models = found.get(port, [])
-        if models and (not wanted or wanted in models):
-            endpoint = Endpoint(f"http://127.0.0.1:{port}/v1", wanted or models[0])
-            dialect: DialectName = "ollama" if label == "Ollama" else "chat"
-            return Choice(endpoint, f"{label} found on this machine", dialect)
-    return None
+    return [found[address] for address in places if address in found]
+
+
+def ollama_host() -> str:
+    """Return the address that OLLAMA_HOST names, up to ``/v1``; empty if it names none."""
+    text = os.environ.get("OLLAMA_HOST", "").strip()
+    try:
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        host, port = parts.hostname or "127.0.0.1", parts.port or _OLLAMA_PORT
+    except ValueError:
+        return ""
+    if not text or parts.scheme not in ("http", "https"):
+        return ""
+    host = "127.0.0.1" if host in ("0.0.0.0", "::", "localhost") else host
+    return f"{parts.scheme}://{f'[{host}]' if ':' in host else host}:{port}/v1"
 
 
 def list_models(
@@ -167,27 +261,92 @@ def list_models(
 
     Goes through no proxy and follows no redirect.
     """
+    return list(_entries(base, key, timeout_s, dialect))
+
+
+def _entries(
+    base: str, key: str, timeout_s: float, dialect: DialectName
+) -> dict[str, Mapping[str, Any]]:
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers |= dialect_named(dialect).headers(key)
+    return _named(_get(base, "/models", headers, timeout_s), "data", "id")
+
+
+def _get(base: str, path: str, headers: Mapping[str, str], timeout_s: float) -> Any:
+    """Return the JSON that an address answers; None when it answers something else."""
     import http.client
 
     parts = split_url(base)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
-    headers = {"Accept": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    headers |= dialect_named(dialect).headers(key)
-    shown = {name: text for name, text in headers.items() if text}
+    shown = {name: text for name, text in headers.items() if text} | {"Accept": "application/json"}
     try:
-        connection.request("GET", f"{parts.path.rstrip('/')}/models", headers=shown)
+        connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=shown)
         response = connection.getresponse()
-        body = response.read(_MAX_LIST_BYTES) if response.status == 200 else b""
-        return _chat_models(json.loads(body or b"null"))
+        return json.loads(response.read(_MAX_LIST_BYTES)) if response.status == 200 else None
     except (OSError, http.client.HTTPException, ValueError, RecursionError):
-        return []
+        return None
     finally:
         connection.close()
 
 
-def _chat_models(body: Any) -> list[str]:
-    entries = body.get("data") if isinstance(body, Mapping) else None
-    names = [entry.get("id") for entry in entries or () if isinstance(entry, Mapping)]
-    texts = [name for name in names if isinstance(name, str) and name]
-    return [name for name in texts if not _NOT_FOR_CHAT.search(name)]
+def _named(body: Any, field: str, name: str) -> dict[str, Mapping[str, Any]]:
+    entries = body.get(field) if isinstance(body, Mapping) else None
+    found = [entry for entry in entries or () if isinstance(entry, Mapping)]
+    named = {entry[name]: entry for entry in found if isinstance(entry.get(name), str)}
+    return {text: entry for text, entry in named.items() if text and not _NOT_FOR_CHAT.search(text)}
+
+
+def _size(entry: Any) -> int:
+    size = entry.get("size") if isinstance(entry, Mapping) else None
+    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else 0
+
+
+def require_own_host(config: LLMServiceConfig, base: str, *, is_own: bool) -> None:
+    """Refuse to send a key of the environment to a host that a project names.
+
+    A host that the environment names, the program or a project that is trusted, is the user's
+    choice.
+
+    Args:
+        config: The model's configuration.
+        base: The address the key is for.
+        is_own: Whether it belongs to the provider whose key it is.
+
+    Raises:
+        ModelError: Of kind ``configuration``, if the key is not sent there.
+    """
+    if is_own or config.address_source != "json" or config.src.trusts_addresses:
+        return
+    host = urlsplit(base).hostname
+    detail = f"a key or sign-in of yours is not sent to {host}, which the project names."
+    hint = "Trust the project (taskweaver trust), or set LLM_API_BASE."
+    raise ModelError("configuration", detail, hint=hint)
+
+
+def is_azure(base: str) -> bool:
+    """Return whether an address is one of Azure's own, by https."""
+    parts = urlsplit(base.strip())
+    return parts.scheme == "https" and (parts.hostname or "").endswith(_AZURE)
+
+
+def is_first_call(base: str) -> bool:
+    """Return whether no model at a host was called before, and note that it is now.
+
+    This machine is known. Without a home folder every host is new to each process.
+    """
+    parts = urlsplit(base.strip())
+    folder = state_folder()
+    if is_loopback(base) or not parts.hostname:
+        return False
+    if folder is None:
+        return True
+    name = f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname
+    try:
+        (folder / "hosts").mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(folder / "hosts" / name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:  # it cannot be noted: it is said again next time
+        return True
+    return True

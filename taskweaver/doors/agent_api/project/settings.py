@@ -10,9 +10,9 @@ from typing import Any, Literal, cast
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import KEYS
-from taskweaver.config.source import read_config_file
 from taskweaver.doors.agent_api.project.models import ProjectSetting
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.trust.keys import risk_of
@@ -64,7 +64,7 @@ def _setting(config: AppConfigSource, key: Key, stored: Any) -> ProjectSetting:
         default=key.default,
         value=_shown(unset if found is None else _in_force(config, key)),
         stored=_shown(stored),
-        origin="default" if found is None else _ORIGINS[found.source],
+        origin="default" if found is None else _ORIGINS.get(found.source, "default"),
     )
 
 

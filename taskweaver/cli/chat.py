@@ -1,0 +1,77 @@
+"""A chat at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from taskweaver import __version__
+from taskweaver.cli.opening import consent_to
+from taskweaver.cli.signals import ending_orderly
+from taskweaver.console.loop import Listener, Opening, Reader, talk
+from taskweaver.console.terminal.blocks import NoteBlock
+from taskweaver.console.terminal.surface import Surface, open_surface
+
+
+def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
+    """Chat at a terminal, with files for the first message; the project opens behind the prompt.
+
+    `resume` is the session to continue: an id, or ``latest``; None starts a new one.
+
+    Raises:
+        TaskWeaverError: If the project cannot be opened, or is not trusted.
+    """
+    surface = open_surface()
+    surface.show(NoteBlock(f"TaskWeaver {__version__}: ask about your data, or type /help."))
+    granted = consent_to(project)  # asked before the prompt, which takes the keyboard
+    opening = Opening(lambda: _open(project, granted, files, surface, resume))
+    with ending_orderly():
+        try:
+            talk(_reader(opening), opening, surface)
+        finally:
+            opening.close()
+
+
+def _reader(opening: Opening) -> Reader:
+    from taskweaver.console.terminal.prompt import PlainReader, PromptReader, can_prompt
+
+    if not can_prompt():
+        opening.start()
+        return PlainReader()
+
+    def begin() -> None:
+        def tell(done: Any) -> None:
+            if done.exception() is not None:
+                reader.give_up(done.exception())
+
+        opening.start().add_done_callback(tell)
+
+    reader = PromptReader(opening.words, begin)
+    return reader
+
+
+def _open(
+    project: Path | None,
+    granted: frozenset[str],
+    files: Sequence[Path],
+    surface: Surface,
+    resume: str | None,
+) -> Listener:
+    from taskweaver.app.app import TaskWeaverApp
+    from taskweaver.console.chat import Chat
+    from taskweaver.console.commands.table import CommandLine
+    from taskweaver.page.one_file import conversation_page
+
+    app = TaskWeaverApp(project, trust=granted)
+    try:
+        for warning in app.warnings:
+            surface.show(NoteBlock(warning, is_warning=True))
+        surface.show(NoteBlock(app.announcement))
+        chat = Chat(app, surface, resume, conversation_page)
+        for path in files:
+            chat.add_file(path)
+    except BaseException:
+        app.stop()
+        raise
+    return CommandLine(chat)

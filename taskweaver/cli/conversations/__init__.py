@@ -1,1 +1,0 @@
-"""Commands on conversations: chats, scripts, replays and stored sessions."""

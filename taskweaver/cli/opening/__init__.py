@@ -1,1 +1,0 @@
-"""Project folders: which one is meant, consent to it, and its opening."""

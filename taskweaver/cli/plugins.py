@@ -1,0 +1,149 @@
+"""``taskweaver plugin``: plugins of a project, written and tested."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from taskweaver.app.modules import ExecutionConfig
+from taskweaver.ces.common import Client
+from taskweaver.ces.errors import KernelError
+from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.sandbox.sandbox import SandboxChoice
+from taskweaver.cli.open_app import open_app
+from taskweaver.cli.opening import read_source
+from taskweaver.cli.printing import safe, say_marked
+from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.plugin.errors import PluginError
+from taskweaver.plugin.registry import PluginRegistry, problem_of_name
+from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.system.installation import own_command
+from taskweaver.utils.text import counted
+
+_TEMPLATE = Path(__file__).with_name("plugin_template.txt")
+_COLORS = {"ok": "green", "FAIL": "red"}
+_EXAMPLES = """\b
+Examples:
+  taskweaver -p sales plugin new exchange_rate
+  taskweaver -p sales plugin test exchange_rate"""
+
+
+@click.group("plugin", epilog=_EXAMPLES)
+def plugin_command() -> None:
+    """Functions of your own that the model can call: write and test them."""
+
+
+@plugin_command.command()
+@click.argument("name")
+@click.pass_obj
+def new(project: Path | None, name: str) -> None:
+    """Write a plugin that works, with a test in it, for you to change."""
+    for line in create(project, name):
+        click.echo(line)
+
+
+@plugin_command.command()
+@click.argument("name", required=False)
+@click.pass_obj
+def test(project: Path | None, name: str | None) -> None:
+    """Load plugins into a kernel and run the tests in their files; without a name, all.
+
+    The exit status is 1 when a plugin does not load or a test fails.
+    """
+    sys.exit(run_tests(project, name))
+
+
+def create(project: Path | None, name: str) -> list[str]:
+    """Write a plugin of one file that works, and passes its own test.
+
+    Returns:
+        Lines for the user.
+
+    Raises:
+        PluginError: If the name cannot be used.
+        OSError: If the file cannot be written.
+    """
+    src = read_source(project, has_code=False)
+    registry = PluginRegistry(src.get_path("plugin.base_path"))
+    problem = problem_of_name(name)
+    if problem:
+        raise PluginError(name, f"{problem}.")
+    if name in registry.plugins:
+        raise PluginError(name, f"there is one already: {registry.plugins[name].path}.")
+    path = registry.folder / f"{name}.py"
+    if path.with_suffix(".yaml").exists():
+        raise PluginError(name, f"{path.with_suffix('.yaml')} describes it already.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_TEMPLATE.read_text("utf-8").replace("NAME", name))
+    except FileExistsError:
+        raise PluginError(name, f"there is a file {path} already.") from None
+    return [
+        f"{path} is a plugin now; change it to what you need.",
+        f"Test it: {own_command('plugin', 'test', name, project=project)}",
+    ]
+
+
+def run_tests(project: Path | None, name: str | None) -> int:
+    """Load plugins, or a single one, into a kernel as a session does, and run their own tests.
+
+    Returns:
+        The exit status: 1 when one does not load or a test fails, else 0.
+
+    Raises:
+        PluginError: If there is none called `name`.
+    """
+    with open_app(project) as app, tempfile.TemporaryDirectory() as folder:
+        registry = app.plugins
+        if name is not None and name not in {**registry.plugins, **registry.broken}:
+            known = ", ".join(sorted(registry.plugins)) or "none"
+            raise PluginError(name, f"there is none in {registry.folder}; there are: {known}.")
+        limits = app.app_injector.get(ExecutionConfig).limits
+        policy = app.app_injector.get(SandboxChoice).policy
+        manager = code_execution_service_factory(folder, limits=limits, sandbox=policy)
+        try:
+            client = manager.get_session_client("test", session_dir=folder, cwd=f"{folder}/cwd")
+            executor = CodeExecutor(client, registry, app.app_injector.get(TelemetryLogger))
+            executor.load_plugins()
+            broken = {key: str(error) for key, error in registry.broken.items()} | executor.broken
+            outcomes = list(_results(client, executor.plugins, broken, name))
+        finally:
+            manager.clean_up()
+    failed = sum(outcomes)
+    passed = len(outcomes) - failed
+    click.echo(f"{passed} passed, {counted(failed, 'failure')}." if outcomes else "No plugins.")
+    return 1 if failed else 0
+
+
+def _results(
+    client: Client, entries: list[PluginEntry], broken: dict[str, str], only: str | None
+) -> Iterator[bool]:
+    """Run the tests, and print a line for each; give whether it failed."""
+    for entry in entries:
+        if only not in {None, entry.name}:
+            continue
+        try:
+            results = [(item.name, item.failure) for item in client.test_plugin(entry.name)]
+        except KernelError as error:
+            results = [("tests", f"{entry.path}: {error}")]
+        for test, failure in results or [("loads; it has no test", "")]:
+            yield _tell(f"{entry.name}: {test}", failure)
+    for name, reason in sorted(broken.items()):
+        if only in {None, name}:
+            yield _tell(name, reason)
+
+
+def _tell(what: str, failure: str) -> bool:
+    sign = "FAIL" if failure else "ok"
+    lines = safe(failure).strip().splitlines()
+    reason = f": {lines[-1]}" if lines else ""
+    say_marked(f"{sign:4}", _COLORS[sign], f"{what}{reason}")
+    for line in lines[:-1]:
+        click.echo(f"       {line}")
+    return bool(failure)

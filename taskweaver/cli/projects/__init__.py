@@ -1,1 +1,0 @@
-"""Commands on a project folder: its start, roles, plugins and state."""

@@ -1,0 +1,484 @@
+"""The setup of a model: those found here, a test question, and the choice, written to a file.
+
+The command `taskweaver setup`, the page's dialog and `doctor` show the same.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any, Literal
+
+from taskweaver.config.config_mgt import UNSET, AppConfigSource, env_name
+from taskweaver.config.errors import ConfigError
+from taskweaver.config.files import (
+    KeptEndpoint,
+    change_file,
+    keep_endpoint,
+    kept_endpoints,
+    user_file,
+)
+from taskweaver.llm.api import LLMApi
+from taskweaver.llm.errors import ModelError
+from taskweaver.llm.providers.endpoint_service import EndpointService
+from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
+from taskweaver.llm.selection.auto import list_models, local_servers, may_look
+from taskweaver.llm.selection.config import LLMServiceConfig
+from taskweaver.llm.services import ModelServices
+from taskweaver.llm.transport.endpoint import is_loopback, split_url
+from taskweaver.llm.types import ModelTool, ToolCall, Usage, format_chat_message
+from taskweaver.trust.answers import Answer, remember
+from taskweaver.trust.inspection import IsConfined, inspect_project
+from taskweaver.utils.redact import redact
+from taskweaver.utils.text import counted
+
+Scope = Literal["project", "user"]
+TestState = Literal["works", "no-tools", "wrong", "failed", "cancelled"]
+
+OFFLINE, OTHER = "offline", "other"
+SMALL_MODEL, SMALL_GB, SMALL_MEMORY_GB = "qwen3:4b", 2.5, 8
+"""The small local model that is offered, its size, and the memory it needs."""
+
+_LOOK_S = 1.0
+_TEST_S = 120.0
+_NEARER = ("llm.api_type", "llm.api_base", "llm.api_key", "llm.model")
+_EXPECTED = "42"
+_QUESTION = "What is 6 times 7? Use a tool if you have one, then answer with the number alone."
+_NUMBERS = {"a": {"type": "number"}, "b": {"type": "number"}}
+_MULTIPLY = ModelTool(
+    "multiply",
+    "Multiply two numbers.",
+    {"type": "object", "properties": _NUMBERS, "required": ["a", "b"]},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model that can be chosen.
+
+    Attributes:
+        provider: Its preset; ``offline`` for the built-in analyst.
+        name: Its name.
+        address: Its address, up to ``/v1``; empty for a model in this process.
+        key_from: Name of the variable or file of its key; empty without one.
+        size_bytes: Its size as its server states it; 0 where it states none.
+    """
+
+    provider: str
+    name: str
+    address: str = ""
+    key_from: str = ""
+    size_bytes: int = 0
+
+    @property
+    def id(self) -> str:
+        """Name of the model with its provider, and the address if that is not the provider's."""
+        preset = PRESETS.get(self.provider)
+        is_own = not self.address or (preset is not None and preset.api_base == self.address)
+        if self.provider == OFFLINE:
+            return OFFLINE
+        return f"{self.provider}/{self.name}" + ("" if is_own else f"@{self.address}")
+
+    def is_same(self, other: FoundModel) -> bool:
+        """Return whether another one is this model, whatever its provider is called."""
+        return (self.name, self.address) == (other.name, other.address)
+
+    @property
+    def title(self) -> str:
+        """The name, of a path its last part."""
+        return Path(self.name).name if self.name.startswith("/") else self.name
+
+    @property
+    def label(self) -> str:
+        """The place where it was found, as people write it."""
+        preset = PRESETS.get(self.provider)
+        if self.provider == OFFLINE:
+            return "Built-in analyst"
+        if preset is None or (preset.needs_key and not preset.owns(self.address)):
+            return split_url(self.address).netloc if self.address else self.provider
+        return preset.label
+
+    @property
+    def is_local(self) -> bool:
+        """Whether nothing is sent to another machine."""
+        return not self.address or is_loopback(self.address)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no token has a price."""
+        return self.is_local or self.provider == "ollama"
+
+    @property
+    def line(self) -> str:
+        """Place, size, origin of the key, and whether it is local and free."""
+        if self.provider == OFFLINE:
+            return "Built-in analyst: sums, groups, filters, charts"
+        size = f", {self.size_bytes / 1e9:.1f} GB" if self.size_bytes else ""
+        key = f", key in {self.key_from}" if self.key_from else ""
+        kind = f"{'local' if self.is_local else 'remote'}, {'free' if self.is_free else 'paid'}"
+        return f"{self.label}{size}{key} ({kind})"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTest:
+    """Result of a test question.
+
+    Attributes:
+        state: Its verdict.
+        detail: The verdict as a sentence.
+        seconds: Duration.
+        usage: Tokens and cost.
+        answer: The beginning of the answer.
+    """
+
+    state: TestState
+    detail: str
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    answer: str = ""
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the model answered rightly."""
+        return self.state in ("works", "no-tools")
+
+
+class ModelSetup:
+    """The choice of the model of an open project, or of all projects of the user; thread-safe."""
+
+    def __init__(
+        self,
+        src: AppConfigSource,
+        services: ModelServices,
+        is_confined: IsConfined,
+        *,
+        is_trusted: bool,
+    ) -> None:
+        """Look at nothing yet.
+
+        Args:
+            src: The configuration of the project; it is changed with the file.
+            services: The models of the application: the next call uses the chosen one.
+            is_confined: Whether code runs in a sandbox, for the consent to the project.
+            is_trusted: Whether the project was opened with all that it runs and loosens.
+        """
+        self._src = src
+        self._services = services
+        self._is_confined = is_confined
+        self._is_trusted = is_trusted
+        self._lock = threading.Lock()
+        self._last: tuple[Scope, dict[str, Any]] | None = None
+        self._testing: LLMApi | None = None
+
+    @property
+    def fixed_by(self) -> str:
+        """One sentence: the environment or the program decides; empty if a choice takes effect."""
+        for name in _NEARER:
+            setting = self._src.lookup(name)
+            if setting is not None and setting.source == "env":
+                return f"{env_name(name)} of the environment decides; unset it to choose here."
+            if setting is not None and setting.source in ("override", "app"):
+                return "The program that opened the project decides."
+        return ""
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """The files that a choice can be written to: the project's only if it is trusted."""
+        if self.fixed_by:
+            return []
+        file = self._src.config_file
+        is_open = self._is_trusted and file is not None and not file.is_symlink()
+        return ["project", "user"] if is_open and self._is_granted() else ["user"]
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether a choice was made here that can be taken back."""
+        return self._last is not None
+
+    def _is_granted(self) -> bool:
+        return inspect_project(self._src, self._is_confined).is_granted is True
+
+    def present(self) -> FoundModel:
+        """Return the model that answers now.
+
+        Raises:
+            ModelError: If it cannot be used as configured.
+        """
+        model = self._services.model()
+        service, name = model.service, model.service.model
+        if not isinstance(service, EndpointService):
+            provider = self._src.get_enum("llm.api_type")
+            is_offline = name.startswith("builtin/")
+            return FoundModel(OFFLINE, "No model") if is_offline else FoundModel(provider, name)
+        base = service.endpoint.api_base
+        chosen = self._src.get_enum("llm.api_type")
+        is_at_root = chosen in ("ollama", "auto") and not split_url(base).path.strip("/")
+        base = f"{base.rstrip('/')}/v1" if is_at_root else base
+        origin = split_url(base)[:2]
+        at = [name for name, one in PRESETS.items() if split_url(one.api_base)[:2] == origin]
+        provider = next(iter(at), "openai") if chosen == "auto" else chosen
+        key_from = "configuration" if service.endpoint.api_key else ""
+        return FoundModel("ollama" if is_at_root else provider, name, base, key_from)
+
+    def found(self) -> tuple[list[FoundModel], FoundModel | None]:
+        """Look for models; return them, local ones first, and the present one among them."""
+        try:
+            present: FoundModel | None = self.present()
+        except ModelError:
+            present = None
+        models = [*self._local(), *_with_variables(), *_kept()]
+        by_id = {model.id: model for model in reversed(models)}
+        if present is not None:
+            same = (model for model in models if model.is_same(present))
+            present = next(same, present)
+            by_id.setdefault(present.id, present)
+        by_id.pop(OFFLINE, None)
+        listed = [model for model in models if by_id.pop(model.id, None)] + list(by_id.values())
+        offline = FoundModel(OFFLINE, "No model")
+        return [*sorted(listed, key=lambda model: not model.is_local), offline], present
+
+    def _local(self) -> list[FoundModel]:
+        if not may_look(LLMServiceConfig(self._src)):
+            return []
+        servers = local_servers(LOCAL_PORTS, timeout_s=_LOOK_S, has_sizes=True)
+        return [
+            FoundModel(server.provider, name, server.address, size_bytes=size)
+            for server in servers
+            for name, size in server.models.items()
+        ]
+
+    def answers(self, present: FoundModel) -> bool | None:
+        """Return whether the present model's server answers; None if it is another machine's."""
+        service = self._services.model().service
+        if not (present.is_local and isinstance(service, EndpointService)):
+            return True if present.is_local else None
+        key = service.endpoint.api_key
+        return bool(list_models(present.address, key, timeout_s=_LOOK_S))
+
+    def test(self, model: FoundModel, key: str = "") -> ModelTest:
+        """Ask a model a test question, with a tool; a later test cancels this one.
+
+        Args:
+            model: The model.
+            key: Its key; empty for the one that it has.
+        """
+        if model.provider == OFFLINE:
+            return ModelTest("works", "The built-in analyst needs no test.")
+        if not key and self._is_present(model):
+            return self._test_with(self._services, model)
+        if self.fixed_by:  # its key would be sent to every address
+            return ModelTest("failed", self.fixed_by)
+        trial = self._src.clone()
+        trial.trusts_addresses = True  # chosen by the user, not by the file
+        trial.change("json", self._values(model))
+        keys: dict[str, Any] = {"llm.max_retries": 0, "llm.call_timeout_s": _TEST_S}
+        keys |= {f"llm.{model.provider}.api_key": key} if key else {}
+        for name, value in keys.items():
+            trial.set_config_value(name, "enum", value, source="override")
+        with ModelServices(trial) as services:
+            return self._test_with(services, model)
+
+    def _test_with(self, services: ModelServices, model: FoundModel) -> ModelTest:
+        api = LLMApi(services)
+        with self._lock:
+            before, self._testing = self._testing, api
+        if before is not None:
+            before.close()
+        try:
+            return _tested(api, model)
+        finally:
+            with self._lock:
+                self._testing = None if self._testing is api else self._testing
+
+    def _is_present(self, model: FoundModel) -> bool:
+        try:
+            return self.present().is_same(model)
+        except ModelError:
+            return False
+
+    def cancel_test(self) -> None:
+        """Cancel the test that runs."""
+        with self._lock:
+            if self._testing is not None:
+                self._testing.close()
+
+    def new_model(self, provider: str, model: str = "", address: str = "") -> FoundModel:
+        """Return a model of a provider, or at an address.
+
+        Raises:
+            ModelError: Of kind ``configuration``, if the provider, address or model is missing.
+        """
+        preset = PRESETS["openai"] if provider == OTHER else PRESETS.get(provider)
+        if preset is None:
+            detail = f"The provider {provider!r} is none of {', '.join(PRESETS)}."
+            raise ModelError("configuration", detail)
+        is_other = provider == OTHER
+        base = split_url(address if is_other else preset.api_base).geturl().rstrip("/")
+        name = model or ("" if is_other else preset.model)
+        if not name:
+            raise ModelError("configuration", f"Name the model of {base}.")
+        return FoundModel("openai" if is_other else provider, name, base)
+
+    def add(self, model: FoundModel, key: str) -> tuple[ModelTest, FoundModel | None]:
+        """Test a model of another provider, and keep it with its key if it answered.
+
+        Raises:
+            ConfigError: If the key cannot be kept.
+        """
+        test = self.test(model, key)
+        if test.state in ("failed", "cancelled"):
+            return test, None
+        keep_endpoint(KeptEndpoint(model.provider, model.address, model.name, key))
+        return test, replace(model, key_from="keys.json" if key else "")
+
+    def choose(self, model: FoundModel, scope: Scope) -> str:
+        """Let a model answer from the next question on; return a remark, empty for none.
+
+        Raises:
+            ConfigError: If the environment or the program decides, or the file cannot be changed.
+        """
+        if scope not in self.scopes:
+            reason = self.fixed_by or "The project's file is not changed: it is not trusted."
+            raise ConfigError("llm.api_type", reason)
+        with self._lock:
+            self._last = scope, self._write(scope, self._values(model))
+        return self._remark(model)
+
+    def undo(self) -> None:
+        """Take the last choice back; raises as `choose`."""
+        with self._lock:
+            if self._last is not None:
+                self._write(*self._last)
+            self._last = None
+
+    def _write(self, scope: Scope, values: dict[str, Any]) -> dict[str, Any]:
+        """Write values, `UNSET` to remove one, and return those that were there before."""
+        file = user_file() if scope == "user" else self._src.config_file
+        was_granted = scope == "project" and self._is_granted()
+
+        def change(before: dict[str, Any]) -> dict[str, Any]:
+            return {k: v for k, v in (before | values).items() if v is not UNSET}
+
+        before = change_file(Path(file) if file else None, change)
+        self._src.change("json" if scope == "project" else "user", values)
+        if was_granted:  # the user's own choice is not asked about
+            inspection = inspect_project(self._src, self._is_confined)
+            remember(inspection.folder, Answer(inspection.digests, is_granted=True))
+        self._services.close()
+        return {name: before.get(name, UNSET) for name in values}
+
+    def _values(self, model: FoundModel) -> dict[str, Any]:
+        """Return the keys of a choice; None hides one of an earlier choice.
+
+        The keys are those of the provider, so that they never mix with the keys of another.
+        """
+        if not model.address:
+            return {"llm.api_type": model.provider}
+        preset = PRESETS.get(model.provider, Preset("", ""))
+        base = "" if model.address == preset.api_base else model.address
+        values: dict[str, Any] = {"llm.api_type": model.provider}
+        wanted = {"model": model.name, "api_base": base, "api_key": ""}
+        for rest, value in wanted.items():
+            name = f"llm.{model.provider}.{rest}"
+            if rest == "api_key" and model.key_from == "configuration":
+                continue
+            is_set = not {name, f"llm.{rest}"}.isdisjoint(self._src.names())
+            values[name] = value or (None if is_set else UNSET)
+        return values
+
+    def _remark(self, model: FoundModel) -> str:
+        try:
+            present = self.present()
+        except ModelError as error:
+            return redact(str(error))
+        if present.is_same(model):
+            return ""
+        return f"This project keeps {present.name}: its taskweaver_config.json sets it."
+
+
+def _with_variables() -> list[FoundModel]:
+    found = []
+    for name, preset in PRESETS.items():
+        if not os.environ.get(preset.key_variable or "-", "").strip():
+            continue
+        model, base = preset.model, preset.api_base
+        if name == "openai":
+            model = os.environ.get("OPENAI_MODEL", "").strip() or model
+            base = os.environ.get("OPENAI_BASE_URL", "").strip() or base
+        if _is_address(base):
+            found.append(FoundModel(name, model, base, preset.key_variable))
+    return found
+
+
+def _kept() -> list[FoundModel]:
+    try:
+        kept = [one for one in kept_endpoints() if _is_address(one.address)]
+    except ConfigError:  # said where the key is needed
+        return []
+    rows = [FoundModel(k.provider, k.model, k.address, "keys.json" if k.key else "") for k in kept]
+    return [row for row in rows if row.provider in PRESETS and row.name]
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return bool(split_url(text))
+    except ModelError:
+        return False
+
+
+def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
+    since = monotonic()
+    try:
+        answer, has_called = _ask(api)
+    except ModelError as error:
+        is_cancelled = error.kind == "cancelled"
+        detail = "Cancelled." if is_cancelled else redact(str(error))
+        state: TestState = "cancelled" if is_cancelled else "failed"
+        return ModelTest(state, detail, monotonic() - since, api.usage)
+    seconds, usage = monotonic() - since, api.usage
+    if _EXPECTED not in answer:
+        said = " ".join(answer.split())[:40] or "nothing"
+        state = "wrong"
+        detail = f"Wrong answer: {said} instead of 42. Small models often fail like this."
+    elif not has_called:
+        state = "no-tools"
+        detail = "Right answer, but no tool calls: it writes code as text, which works less often."
+    else:
+        state = "works"
+        cost = "no cost" if model.is_free else "less than 1 cent"
+        cost = cost if usage.cost is None else f"cost {usage.cost:.4f}"
+        about = "about " if usage.is_estimated else ""
+        tokens = f"{about}{counted(usage.total_tokens, 'token')}"
+        detail = f"Right answer in {seconds:.1f} s, tool calls work, {tokens}, {cost}."
+    return ModelTest(state, detail, seconds, usage, answer[:80])
+
+
+def _ask(api: LLMApi) -> tuple[str, bool]:
+    """Return the answer to the test question, and whether the tool was called for it."""
+    messages: list[Any] = [format_chat_message("user", _QUESTION)]
+    tools = [_MULTIPLY] if api.form() == "tools" else []
+    try:
+        text, calls = _reply(api, messages, tools)
+    except ModelError as error:
+        if error.kind != "form":
+            raise
+        text, calls = _reply(api, messages, [])
+    if not any({"6", "7"} <= {*call.arguments} for call in calls):
+        return text, False
+    listed = [call.to_dict() for call in calls]
+    asked = {"role": "assistant", "content": text or None, "tool_calls": listed}
+    results = [{"role": "tool", "content": _EXPECTED, "tool_call_id": call.id} for call in calls]
+    return _reply(api, [*messages, asked, *results], tools)[0], True
+
+
+def _reply(
+    api: LLMApi, messages: list[Any], tools: list[ModelTool]
+) -> tuple[str, tuple[ToolCall, ...]]:
+    text, calls = "", tuple[ToolCall, ...]()
+    for chunk in api.stream_chunks(messages, tools=tools):
+        text = chunk.text if chunk.begins_again else text + chunk.text
+        calls += chunk.calls
+    return text.strip(), calls

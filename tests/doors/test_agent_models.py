@@ -1,0 +1,122 @@
+"""The model of a server over the agent API: found, tested, added, chosen and taken back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from agents import API, ask, new_session, serving_agents
+from fake_endpoint import Call, FakeEndpoint, good, serving
+from served import Served, problem
+
+KEY = "sk-entered-in-the-page-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for module in ("setup", "selection.auto"):
+        monkeypatch.setattr(f"taskweaver.llm.{module}.LOCAL_PORTS", {})
+
+
+@contextmanager
+def running(folder: Path, **keys: Any) -> Iterator[Served]:
+    config = {"llm.api_type": "offline", "execution.sandbox": "none", "execution.zygote": False}
+    folder.mkdir()
+    with serving_agents(folder, None, config | keys) as server:
+        yield server
+
+
+def play(call: Call) -> None:
+    """Play an endpoint that wants a key."""
+    if call.headers.get("authorization") != f"Bearer {KEY}":
+        call.refuse(401, "Incorrect API key provided")
+    else:
+        call.stream(good("42"))
+
+
+@pytest.fixture
+def endpoint() -> Iterator[FakeEndpoint]:
+    with serving(play) as made:
+        yield made
+
+
+def added(client: httpx2.Client, endpoint: FakeEndpoint, key: str = KEY) -> dict[str, Any]:
+    body = {"provider": "other", "model": "m", "key": key, "address": endpoint.url}
+    response = client.post(f"{API}/models", json=body)
+    assert response.status_code == 200, response.text
+    assert key not in response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_a_model_is_added_chosen_and_taken_back(tmp_path: Path, endpoint: FakeEndpoint) -> None:
+    with running(tmp_path / "a") as server:
+        client = server.client()
+        now = client.get(f"{API}/model").json()
+        assert (now["model"]["id"], now["answers"], now["may_change"]) == ("offline", True, True)
+        refused = added(client, endpoint, "sk-wrong-0123456789")
+        assert refused["row"] is None
+        assert refused["test"]["state"] == "failed"
+        row = added(client, endpoint)["row"]
+        assert (row["key_from"], row["is_local"]) == ("keys.json", True)
+        tested = client.post(f"{API}/models/test", json={"id": row["id"]}).json()
+        assert (tested["state"], tested["answer"]) == ("no-tools", "42")
+        chosen = client.put(f"{API}/model", json={"id": row["id"], "scope": "user"}).json()
+        assert chosen["note"].startswith("This project keeps No model")
+        session = new_session(client)
+        chosen = client.put(f"{API}/model", json={"id": row["id"], "scope": "project"})
+        if chosen.status_code == 409:  # opened without an answer about it
+            pytest.fail(chosen.text)
+        assert chosen.json()["model"]["name"] == "m"
+        assert "42" in json.dumps(ask(client, session, "hello"))
+        listed = client.get(f"{API}/models")
+        assert KEY not in listed.text
+        assert [one["is_answering"] for one in listed.json()["models"]] == [True, False]
+        assert client.delete(f"{API}/model").json()["model"]["id"] == "offline"
+        problem(client.delete(f"{API}/model"), 409, "nothing-to-undo")
+        problem(client.post(f"{API}/models/test", json={"id": "none/x"}), 404, "not-found")
+
+
+def test_others_than_admins_see_the_model_alone(tmp_path: Path) -> None:
+    with running(tmp_path / "a") as server:
+        client = server.client(server.accounts.add("ann").text)
+        now = client.get(f"{API}/model").json()
+        assert (now["may_change"], now["why_fixed"]) == (
+            False, "Chosen by the owner of this server.",
+        )  # fmt: skip
+        calls: list[Callable[[], httpx2.Response]] = [
+            lambda: client.get(f"{API}/models"),
+            lambda: client.post(f"{API}/models/test", json={"id": "offline"}),
+            lambda: client.delete(f"{API}/models/test"),
+            lambda: client.post(f"{API}/models", json={"provider": "groq", "key": KEY}),
+            lambda: client.put(f"{API}/model", json={"id": "offline", "scope": "user"}),
+            lambda: client.delete(f"{API}/model"),
+        ]
+        for call in calls:
+            problem(call(), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("peer", "scheme", "is_taken"),
+    [("10.0.0.7", "http", False), ("10.0.0.7", "https", True), ("127.0.0.1", "http", True)],
+)
+def test_keys_are_taken_from_here_or_over_https(
+    tmp_path: Path, endpoint: FakeEndpoint, peer: str, scheme: str, is_taken: bool
+) -> None:
+    (tmp_path / "a").mkdir()
+    keys = {"llm.api_type": "offline"}
+    with serving_agents(tmp_path / "a", None, keys, is_behind_proxy=True) as server:
+        client = server.client(**{"X-Forwarded-For": peer, "X-Forwarded-Proto": scheme})
+        assert client.get(f"{API}/models").json()["may_enter_key"] is is_taken
+        if is_taken:
+            assert added(client, endpoint)["row"]
+        else:
+            body = {"provider": "other", "model": "m", "key": KEY, "address": endpoint.url}
+            problem(client.post(f"{API}/models", json=body), 403, "key-refused")
+            assert endpoint.calls == []
