@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from taskweaver.analyst.about import asks_about, questions
-from taskweaver.analyst.language.answers import chosen_option, taken_offer
+from taskweaver.analyst.language.answers import chosen_option
 from taskweaver.analyst.language.follow_up import is_follow_up
 from taskweaver.analyst.language.lookup.scope import DataScope
 from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
@@ -33,12 +33,14 @@ from taskweaver.analyst.readings.reading import (
     Understood,
 )
 from taskweaver.analyst.wordings import file_to_save, other_wordings
+from taskweaver.memory.forms.suggestions import Suggestion, chosen
 from taskweaver.tables.files.mentions import Mention, find_files
 from taskweaver.tables.files.profile import TableId
 from taskweaver.tables.files.world import FileInfo, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS = 3
+_PLAIN_FILE = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Dialogue:
     pending: Unclear | None = None
     asked: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
-    offers: tuple[str, ...] = ()
+    offers: tuple[Suggestion, ...] = ()
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
@@ -68,9 +70,7 @@ class Dialogue:
         """
         option = chosen_option(text, self.pending) if self.pending else None
         choices: dict[str, str] = {}
-        offer = taken_offer(text, self.offers)
-        if offer:
-            text, world = offer, self._offered_of(offer, _as_searched(offer, world))
+        text = chosen(text, self.offers) or text
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
         outcome = self._read_anew(text, world, choices)
@@ -80,20 +80,13 @@ class Dialogue:
             if not outcome.reason:
                 outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
             if self.pending is not None:
-                return replace(self, offers=(outcome.nearest,) * bool(outcome.nearest)), outcome
+                return replace(self, offers=_offered(outcome)), outcome
         return self._after(text, outcome, choices), outcome
 
-    def _offered_of(self, offer: str, world: World) -> World:
-        """Return the world of an offer: of a description's, the table that it is about."""
-        about = self.previous
-        if isinstance(about, About) and offer in about.questions:
-            return _only(about.tables[0], world)
-        return world
+    def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> Suggestion | None:
+        return nearest(_last_version(text), outcome, lambda shorter: self.tried(shorter, world))
 
-    def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
-        return nearest(_last_version(text), outcome, lambda shorter: self._tried(shorter, world))
-
-    def _tried(self, text: str, world: World) -> Outcome:
+    def tried(self, text: str, world: World) -> Outcome:
         """Read a request of our own."""
         return self._read(text, _as_searched(text, world), {})
 
@@ -114,9 +107,7 @@ class Dialogue:
                 return Dialogue(reading)
             case Unclear():
                 return Dialogue(self.previous, outcome, text, choices)
-            case NotUnderstood(nearest=offer) if offer:
-                return Dialogue(self.previous, offers=(offer,))
-        return Dialogue(self.previous)
+        return Dialogue(self.previous, offers=_offered(outcome))
 
     def _read(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         text = _last_version(text)
@@ -189,14 +180,7 @@ class Dialogue:
         if missing := tuple(name for name in files if name not in known):
             return NeedsLook(missing)
         tables = tuple(id for id in world.tables if id.file in files)
-        fresh = Dialogue(About(tables[:1]))
-        first = _only(tables[0], world)
-
-        def is_read(text: str) -> bool:
-            outcome = fresh._tried(text, first)
-            return isinstance(outcome, Understood) and not outcome.unused
-
-        return Understood(About(tables, questions(world.tables[tables[0]], is_read)))
+        return Understood(About(tables, first_questions(tables[0], world)))
 
     def _of_files(
         self,
@@ -285,6 +269,27 @@ class Dialogue:
         return read(text, scope, mentions, self.previous)
 
 
+def first_questions(table: TableId, world: World) -> tuple[Suggestion, ...]:
+    """Return questions about a table, each of which is understood as it is written."""
+    is_one = len(_tables_among(world.files, world.unreadable)) <= 1
+    file = table.file if _PLAIN_FILE.fullmatch(table.file) else f"`{table.file}`"
+    parts = [id.part for id in world.tables if id.file == table.file]
+    where = "" if is_one and len(parts) == 1 else f" in {file}"
+    where += f" table {table.part}" if len(parts) > 1 else ""
+
+    def read_only(text: str) -> Reading | None:
+        outcome = Dialogue().tried(text, world)
+        is_read = isinstance(outcome, Understood) and not outcome.unused and not outcome.notes
+        return outcome.reading if is_read and _tables_of(outcome.reading) == (table,) else None
+
+    return questions(world.tables[table], read_only, where)
+
+
+def _offered(outcome: Outcome) -> tuple[Suggestion, ...]:
+    offer = outcome.nearest if isinstance(outcome, NotUnderstood) else None
+    return (offer,) if offer else ()
+
+
 def _source_of(reading: Reading | None) -> TableSource | None:
     if isinstance(reading, About):
         return TableSource(reading.tables) if len(reading.tables) == 1 else None
@@ -328,13 +333,6 @@ def _as_searched(text: str, world: World) -> World:
         id: replace(table, searched=table.searched | {text}) for id, table in world.tables.items()
     }
     return replace(world, tables=tables)
-
-
-def _only(table: TableId, world: World) -> World:
-    """Return a world of one table and its file."""
-    files = tuple(file for file in world.files if file.name == table.file)
-    known = {id: profile for id, profile in world.tables.items() if id == table}
-    return replace(world, files=files, tables=known)
 
 
 def _last_version(text: str) -> str:

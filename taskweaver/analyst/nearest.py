@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from taskweaver.analyst.readings.reading import NotUnderstood, Outcome, Understood
-from taskweaver.analyst.wording.requests import in_words
+from taskweaver.analyst.wording.requests import in_words, shown_kind
+from taskweaver.memory.forms.suggestions import Suggestion
 
 _MOST_TRIES = 3
 _LEAD = (
@@ -15,20 +16,20 @@ _LEAD = (
 )
 
 
-def nearest(text: str, outcome: NotUnderstood, read: Callable[[str], Outcome]) -> str:
-    """Return the nearest request in words; empty if there is none."""
+def nearest(text: str, outcome: NotUnderstood, read: Callable[[str], Outcome]) -> Suggestion | None:
+    """Return the nearest request in words; None if there is none."""
     words: Sequence[str] = outcome.words
     for _ in range(_MOST_TRIES):
         shorter = _without(text, words)
         if shorter == text or not re.search(r"\w", shorter):
-            return ""
+            return None
         text, found = shorter, read(shorter)
-        if isinstance(found, Understood):
-            return "" if found.unused else in_words(found.reading)
+        if isinstance(found, Understood) and not found.unused:
+            return Suggestion(in_words(found.reading), shown_kind(found.reading))
         if not isinstance(found, NotUnderstood):
-            return ""
+            return None
         words = found.words
-    return ""
+    return None
 
 
 def _without(text: str, words: Sequence[str]) -> str:

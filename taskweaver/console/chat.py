@@ -13,6 +13,7 @@ from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import Surface
 from taskweaver.console.terminal.text import display_path, safe
 from taskweaver.errors import TaskWeaverError
+from taskweaver.memory.forms.suggestions import Suggestion, chosen
 from taskweaver.memory.round import Round
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.session import Session
@@ -34,6 +35,7 @@ class Chat:
     Attributes:
         session: The conversation; replaced by `reset`.
         waiting: Files that go with the next message.
+        first_questions: Suggestions before the first message, taken by their numbers.
         page_maker: Makes the page of ``/export page``; None where there are no pages.
     """
 
@@ -53,6 +55,7 @@ class Chat:
         self.surface = surface
         self.page_maker = page_maker
         self.waiting: list[AddedFile] = []
+        self.first_questions: tuple[Suggestion, ...] = ()
         if resume is None:
             self.session: Session = self._new_session()
         else:
@@ -118,6 +121,11 @@ class Chat:
             KeyboardInterrupt: If the user stopped it; the session continues.
         """
         session = self.session
+        rounds = session.memory.conversation.rounds
+        offers = rounds[-1].answer.suggestions.questions if rounds else self.first_questions
+        if question := chosen(message, offers):
+            self.note(safe(question))
+            message = question
         self._note_files(message)
         folder_of = partial(working_folder, session.workspace)
         view = RoundView(self.surface, folder_of, lambda: session.usage)

@@ -5,5 +5,9 @@ from taskweaver.face.errors import RoundFailed
 from taskweaver.face.figures import AnswerFigure
 from taskweaver.face.session import TaskSession
 from taskweaver.face.taskweaver import TaskWeaver
+from taskweaver.memory.forms.suggestions import Suggestion
 
-__all__ = ["AnswerCost", "AnswerFigure", "RoundFailed", "TaskAnswer", "TaskSession", "TaskWeaver"]
+__all__ = [
+    "AnswerCost", "AnswerFigure", "RoundFailed", "Suggestion", "TaskAnswer", "TaskSession",
+    "TaskWeaver",
+]  # fmt: skip

@@ -13,6 +13,7 @@ from taskweaver.face.display import ShownTable, answer_html, answer_markdown
 from taskweaver.face.figures import AnswerFigure, is_picture, read_figures
 from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
+from taskweaver.memory.forms.suggestions import Suggestion
 from taskweaver.memory.reading.cells import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.exports.outputs import parts_of
@@ -82,6 +83,16 @@ class TaskAnswer:
     def is_answered(self) -> bool:
         """Whether the question was answered; False for a text that says why it was not."""
         return self.round.is_answered
+
+    @property
+    def suggestions(self) -> tuple[Suggestion, ...]:
+        """Questions that the answer offers; the text of each can be asked as it is."""
+        return self.round.answer.suggestions.questions
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on how the question was read, which stand in the text too."""
+        return self.round.answer.suggestions.notes
 
     @cached_property
     def cells(self) -> tuple[ExecutedCell, ...]:

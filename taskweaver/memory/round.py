@@ -8,6 +8,7 @@ from typing import NotRequired, Self, TypedDict, get_args
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.forms.answer import RoundAnswer
 from taskweaver.memory.forms.request_notes import split_notes
+from taskweaver.memory.forms.suggestions import Suggestions
 from taskweaver.memory.post import Post, PostDict
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
@@ -58,7 +59,11 @@ class Round:
         if post is None or post.send_to != "User" or self.state == "failed":
             return RoundAnswer("")
         checks = post.get_attachment(AttachmentType.answer_check)
-        return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
+        answer = RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
+        offers = post.get_attachment(AttachmentType.suggestions)
+        if not offers:
+            return answer
+        return replace(answer, suggestions=Suggestions.from_extra(offers[-1].extra))
 
     @property
     def stop_reason(self) -> str:

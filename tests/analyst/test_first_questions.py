@@ -89,7 +89,7 @@ def test_a_file_is_described_by_the_words_of_its_name(
     talk.say("mean price in in.csv")  # no other file is meant instead
     said = talk.say(text).text
     assert said.startswith(f"`{file}` has 6 rows")
-    assert "1. What is the mean price per make?" in said  # though others have such columns
+    assert f"1. What is the mean price per make in {file}?" in said  # others have such columns
     assert f"read_table({file!r})" in talk.say("1").code
 
 

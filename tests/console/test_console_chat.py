@@ -43,6 +43,13 @@ def model(messages: Sequence[ChatMessage]) -> str:
         return planner("User", "It is 42.")
     if "compute" in said:
         return planner("CodeInterpreter", "compute it", "InProcess")
+    if "offer" in said:
+        answer = json.loads(planner("User", "Ask one of these."))
+        answer["response"]["suggestions"] = [
+            "compute the rest",
+            {"text": "stop", "shows": "number"},
+        ]
+        return json.dumps(answer)
     if "give up" in said:
         return planner("User", "It cannot be done.", "TaskFailure")
     return planner("User", f"You said: {said.partition('Message: ')[2].strip()}")
@@ -195,3 +202,18 @@ def test_leaving_that_is_interrupted_says_what_may_be_lost(
         with pytest.raises(KeyboardInterrupt):
             chat.close()
     assert "may not be stored" in capsys.readouterr().out
+
+
+def test_a_number_takes_a_question_that_the_answer_offers(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offering = chat.ask("offer me something")
+    assert offering is not None
+    assert [one.shows for one in offering.answer.suggestions.questions] == ["", "number"]
+    taken = chat.ask("2.")
+    assert taken is not None
+    assert taken.question == "stop"
+    assert "stop" in capsys.readouterr().out
+    plain = chat.ask("2")
+    assert plain is not None
+    assert plain.question == "2"

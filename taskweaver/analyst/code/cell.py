@@ -198,7 +198,7 @@ def merged_note(code: str, tables: Mapping[TableId, TableProfile]) -> str:
                 for texts in [[f'"{t}"' for t, v in column.spellings.items() if v == value]]
             ]
             notes.append(f"Spellings merged in {column_name(column.name)}: {listed(groups)}.")
-    return f"\n\n{' '.join(dict.fromkeys(notes))}" if notes else ""
+    return " ".join(dict.fromkeys(notes))
 
 
 def _read(table: TableId) -> str:

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from taskweaver.analyst.language.words.names import name_words, singular
 from taskweaver.analyst.readings.reading import Unclear
+from taskweaver.memory.forms.suggestions import Suggestion, chosen
 
 _PLACES = {
     "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3,
 }  # fmt: skip
-_YES = frozenset("yes y yeah yep ok okay sure please go ja jo klar gern gerne bitte mach".split())
-_BESIDE_YES = frozenset("do it that ahead das".split())
-_NUMBERED = re.compile(
-    r"(?:(?:the|number|no|nr|question|option|die|das|den|nummer|frage|#)[ .]*)*"
-    r"(?P<place>[1-9]|first|second|third|erste|zweite|dritte)(?:n|s)?"
-    r"(?: (?:one|question|please|bitte|frage))*[.)!]*"
-)
-_ORDER = {"first": 1, "second": 2, "third": 3, "erste": 1, "zweite": 2, "dritte": 3}
 _LIGHT = frozenset(
     "the one please pls i mean meant it is its a of column file table use take in that would be "
     "for me by to from yes option number thanks value called named sheet data".split()
@@ -44,7 +36,11 @@ def chosen_option(text: str, pending: Unclear) -> str | None:
         if words
         and all(singular(word) in _words(option) or word in _words(option) for word in words)
     ]
-    return parts[0] if len(parts) == 1 else None
+    if len(parts) == 1:
+        return parts[0]
+    is_number = re.search(r"\d", plain) is not None
+    numbered = chosen(plain, tuple(map(Suggestion, pending.options))) if is_number else ""
+    return numbered or None
 
 
 def _names(text: str, option: str) -> bool:
@@ -59,18 +55,3 @@ def _is_only(text: str, option: str) -> bool:
 
 def _words(option: str) -> set[str]:
     return {*name_words(option), *re.findall(r"\w+", option.casefold())}
-
-
-def taken_offer(text: str, offers: Sequence[str]) -> str:
-    """Return the offer that an answer takes, by a yes or its number; empty for none."""
-    plain = text.strip().casefold().strip("`'\"“”«».!,; ")
-    if not offers or not plain:
-        return ""
-    words = set(re.findall(r"\w+", plain))
-    if words <= _YES | _BESIDE_YES and (words & _YES or plain == "do it"):
-        return offers[0]
-    match = _NUMBERED.fullmatch(plain)
-    if match is None:
-        return ""
-    place = _ORDER.get(match["place"]) or int(match["place"])
-    return offers[place - 1] if place <= len(offers) else ""

@@ -56,7 +56,7 @@ def refusal(outcome: NotUnderstood, world: World, doubts: Sequence[str] = ()) ->
     parts += [f"{doubt}." for doubt in doubts[-_MOST_DOUBTS:]]
     if outcome.nearest:
         parts.append(
-            f"The nearest request that I understand: {outcome.nearest}. Say yes to ask it."
+            f"The nearest request that I understand: {outcome.nearest.text}. Say yes to ask it."
         )
     elif outcome.words and len(world.tables) == 1:
         parts.append(_columns(next(iter(world.tables.values()))))
@@ -95,7 +95,7 @@ def about_answer(about: About, world: World) -> str:
     if len(about.tables) > _MOST_TABLES:
         parts.append(f"{len(about.tables) - _MOST_TABLES} more tables are not described here.")
     if about.questions:
-        asked = [f"{place}. {text}" for place, text in enumerate(about.questions, start=1)]
+        asked = [f"{place}. {one.text}" for place, one in enumerate(about.questions, start=1)]
         parts.append("\n".join(["You could ask one of these, by its number:", "", *asked]))
     parts.append("Ask about any of its columns.")
     return "\n\n".join(parts)

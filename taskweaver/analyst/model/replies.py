@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -49,11 +50,12 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.wording.answers import answer
+from taskweaver.analyst.wording.answers import answer, unused_note
 from taskweaver.analyst.wording.printed import read_printed
 from taskweaver.analyst.wording.requests import in_words
 from taskweaver.analyst.wordings import file_to_save
 from taskweaver.llm.types import ChatMessage
+from taskweaver.memory.forms.suggestions import Suggestion, Suggestions
 from taskweaver.tables.files.mentions import find_files
 from taskweaver.tables.files.world import World
 from taskweaver.utils.text import counted, fenced, shorten
@@ -149,12 +151,14 @@ def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
     if attempt:
         return _to_user(attempt, "Completed", "the user asks about an attempt of a search")
     match outcome:
-        case Unclear(question):
-            return _to_user(question, "Clarification", "the request has several readings")
+        case Unclear(question, options=options):
+            fields = _to_user(question, "Clarification", "the request has several readings")
+            return _offering(fields, Suggestions(tuple(map(Suggestion, options))))
         case NotUnderstood():
             read_as = _DOUBT.findall("\n".join(item.text for item in talk.messages))
             text = refusal(outcome, world, list(dict.fromkeys(read_as)))
-            return _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
+            fields = _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
+            return _offering(fields, Suggestions((outcome.nearest,) if outcome.nearest else ()))
         case NeedsLook(files):
             return _look(talk, worker, request, world, files)
         case Understood(reading):
@@ -168,7 +172,10 @@ def _compute(
     """Return the order for the cell of a reading, or the answer if none is needed."""
     text = _without_code(talk, request, world, reading)
     if text:
-        return _to_user(text, "Completed", "what is known of the files answers the request")
+        fields = _to_user(text, "Completed", "what is known of the files answers the request")
+        return _offering(
+            fields, Suggestions(reading.questions if isinstance(reading, About) else ())
+        )
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
     looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
@@ -244,10 +251,14 @@ def _after_report(talk: PromptConversation, worker: str) -> dict[str, str]:
         if isinstance(outcome.reading, Saved):
             outcome = replace(outcome, reading=outcome.reading.of)
         text = answer(outcome, output, result, artifacts(report))
-        text += merged_note(order, world.tables) + _origin(request, world, outcome.reading)
+        notes = [*outcome.notes, *unused_note(outcome)]
+        more = [merged_note(order, world.tables), _origin(request, world, outcome.reading)]
+        text = "\n\n".join(filter(None, [text, *more]))
+        notes += filter(None, more)
     else:  # the look before it was summarised meanwhile: the result stands for itself
-        text = _plain_answer(goal, output, result, artifacts(report))
-    return _to_user(text, "Completed", "the result answers the request")
+        text, notes = _plain_answer(goal, output, result, artifacts(report)), []
+    fields = _to_user(text, "Completed", "the result answers the request")
+    return _offering(fields, Suggestions(notes=tuple(notes)))
 
 
 def _is_optional(talk: PromptConversation) -> bool:
@@ -263,7 +274,7 @@ def _origin(request: str, world: World, reading: Reading) -> str:
     named = {mention.file for mention in find_files(request, world.files)}
     if not files or not others or files <= named:
         return ""
-    return f"\n\nFrom {' and '.join(f'`{name}`' for name in sorted(files))}."
+    return f"From {' and '.join(f'`{name}`' for name in sorted(files))}."
 
 
 def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:
@@ -300,6 +311,11 @@ def _to_user(message: str, stop: str, why: str) -> dict[str, str]:
         "send_to": "User",
         "message": message,
     }
+
+
+def _offering(fields: dict[str, str], offers: Suggestions) -> dict[str, str]:
+    """Return the fields of an answer with what it offers."""
+    return fields | {"suggestions": json.dumps(offers.extra())} if offers else fields
 
 
 def as_code_writer(messages: Sequence[ChatMessage]) -> dict[str, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from taskweaver.analyst.dialogue import first_questions
 from taskweaver.analyst.model.refusals import HELP, ONLY_PYTHON
 from taskweaver.analyst.model.replies import (
     REMEMBER,
@@ -18,9 +19,13 @@ from taskweaver.analyst.model.replies import (
 from taskweaver.analyst.model.tool_chats import reply_with_tools
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import Chunk, FinishReason, ModelRequest, Usage
+from taskweaver.memory.forms.suggestions import Suggestion
+from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.world import FileInfo, World
 
 _PIECE = re.compile(r"\S+\s*|\s+")
 _WORDS_PER_CHUNK = 6
+_MOST_TABLES = 20
 
 
 class OfflineService:
@@ -50,6 +55,15 @@ class OfflineService:
         finish: FinishReason = "tool_calls" if calls else "stop"
         # There is no model that reads tokens.
         yield Chunk(finish=finish, usage=Usage(calls=1), calls=calls)
+
+    def first_questions(
+        self, tables: Sequence[TableProfile], others: Sequence[str] = ()
+    ) -> tuple[Suggestion, ...]:
+        """Return questions about the first tables of a file that stands beside `others`."""
+        names = (tables[0].id.file, *others)
+        world = World(tuple(map(FileInfo, names)), {table.id: table for table in tables})
+        telling = max(tables[:_MOST_TABLES], key=lambda table: min(table.rows, 2))
+        return first_questions(telling.id, world)
 
     def close(self) -> None:
         """Release nothing: there is nothing."""

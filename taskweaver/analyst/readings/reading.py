@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from taskweaver.analyst.readings.condition import CalendarPart, Condition, Expression, Unit
+from taskweaver.memory.forms.suggestions import Suggestion
 from taskweaver.tables.files.profile import TableId
 
 # -- what is computed over ------------------------------------------------------------------------
@@ -205,7 +206,7 @@ class About:
     """Description of tables in prose, with questions that can be asked of the first one."""
 
     tables: tuple[TableId, ...]
-    questions: tuple[str, ...] = ()
+    questions: tuple[Suggestion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,12 +301,12 @@ class NotUnderstood:
         words: Words that were not understood, as written.
         reason: A sentence about the reason, where there is a better one than the words, for
             example a column that holds text; else empty.
-        nearest: Nearest request that has a reading, in words; empty for none.
+        nearest: Nearest request that has a reading, in words; None for none.
     """
 
     words: tuple[str, ...]
     reason: str = ""
-    nearest: str = ""
+    nearest: Suggestion | None = None
 
 
 Outcome = Understood | NeedsLook | Unclear | NotUnderstood

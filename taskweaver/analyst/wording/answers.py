@@ -163,11 +163,14 @@ def _saved(artifacts: Sequence[str]) -> list[str]:
     return [f"Saved: {', '.join(map(column_name, artifacts))}"] if artifacts else []
 
 
+def unused_note(understood: Understood) -> list[str]:
+    """Return the sentence on the words that a reading has no use for; none without any."""
+    words = ", ".join(map(value_text, understood.unused))
+    return [f"I did not use: {words}."] if words else []
+
+
 def _notes(understood: Understood, printed: PrintedLines) -> list[str]:
     """Return the words that were not used, the decisions, and other printed lines."""
-    notes = []
-    if understood.unused:
-        notes.append(f"I did not use: {', '.join(map(value_text, understood.unused))}.")
     others = (*understood.notes, *printed.others)
     inert = (inert_markdown(" ".join(note.split())) for note in others)
-    return [*notes, *(note.replace("&#36;", "$") for note in inert)]
+    return [*unused_note(understood), *(note.replace("&#36;", "$") for note in inert)]

@@ -73,6 +73,18 @@ def in_words(reading: Reading) -> str:
     return text
 
 
+def shown_kind(reading: Reading) -> str:
+    """Return the kind of a reading's answer: number, table, rows, or the name of its picture."""
+    match reading:
+        case Summary(chart=chart) | Rows(chart=chart) if chart:
+            return _CHARTS[chart]
+        case Summary(keys=()):
+            return "number"
+        case Rows():
+            return "rows"
+    return "table"
+
+
 def where_words(where: Condition | None) -> str:
     """Return a condition with ``where`` before it; empty for none."""
     return f" where {condition_words(where)}" if where is not None else ""

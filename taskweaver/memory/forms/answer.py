@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from taskweaver.memory.forms.suggestions import NO_SUGGESTIONS, Suggestions
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -62,12 +64,14 @@ class RoundAnswer:
         evidence: The place each number came from, in the order of the answer.
         unsupported_numbers: Numbers that stand in no outcome, as the answer writes them.
         is_checked: Whether the answer was checked; without a check both lists are empty.
+        suggestions: Requests that it offers, and notes on how the request was read.
     """
 
     text: str
     evidence: tuple[Evidence, ...] = ()
     unsupported_numbers: tuple[str, ...] = ()
     is_checked: bool = False
+    suggestions: Suggestions = NO_SUGGESTIONS
 
     def finding(self) -> dict[str, Any]:
         """Return the result of the check as plain data."""
