@@ -279,8 +279,9 @@ def first_questions(table: TableId, world: World) -> tuple[Suggestion, ...]:
 
     def read_only(text: str) -> Reading | None:
         outcome = Dialogue().tried(text, world)
-        is_read = isinstance(outcome, Understood) and not outcome.unused and not outcome.notes
-        return outcome.reading if is_read and _tables_of(outcome.reading) == (table,) else None
+        if not isinstance(outcome, Understood) or outcome.unused or outcome.notes:
+            return None
+        return outcome.reading if _tables_of(outcome.reading) == (table,) else None
 
     return questions(world.tables[table], read_only, where)
 

@@ -217,3 +217,22 @@ def test_a_number_takes_a_question_that_the_answer_offers(
     plain = chat.ask("2")
     assert plain is not None
     assert plain.question == "2"
+
+
+def test_the_first_screen_lists_files_and_questions(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(7):
+        table = "kind,price\na,1.5\nb,2.5\na,4\n"
+        (chat.app.app_dir / "data" / f"t{number}.csv").write_text(table)
+    chat.show_files()
+    shown = capsys.readouterr().out
+    assert "t0.csv      3 rows: kind, price" in shown
+    assert "and 2 more" in shown
+    assert "1           What is the mean price per kind in t0.csv?" in shown
+    taken = chat.ask("3")
+    assert taken is not None
+    assert taken.question == "What is the mean price per kind in t2.csv?"
+    capsys.readouterr()
+    chat.show_files()
+    assert capsys.readouterr().out == "", "the screen is not interrupted once a message was sent"
