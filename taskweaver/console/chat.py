@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain, zip_longest
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
@@ -116,8 +115,12 @@ class Chat:
         shown = [(safe(one.path.name), safe(_size(one))) for one in outlines]
         if len(tables) > len(outlines):
             shown.append((f"and {len(tables) - len(outlines)} more", ""))
-        by_place = chain.from_iterable(zip_longest(*(one.questions for one in outlines)))
-        asked = tuple(filter(None, by_place))[:_MOST_QUESTIONS]
+        each = [  # the first of the first file, the second of the second: of different kinds
+            ((place - file) % _MOST_QUESTIONS, file, question)
+            for file, outline in enumerate(outlines)
+            for place, question in enumerate(outline.questions)
+        ]
+        asked = tuple(one for *_, one in sorted(each, key=lambda one: one[:2])[:_MOST_QUESTIONS])
         if self.has_asked or not shown:
             return
         self.first_questions = asked

@@ -232,7 +232,7 @@ def test_the_first_screen_lists_files_and_questions(
     assert "1           What is the mean price per kind in t0.csv?" in shown
     taken = chat.ask("3")
     assert taken is not None
-    assert taken.question == "What is the mean price per kind in t2.csv?"
+    assert taken.question == "Plot a histogram of price in t2.csv"
     capsys.readouterr()
     chat.show_files()
     assert capsys.readouterr().out == "", "the screen is not interrupted once a message was sent"
