@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
+from taskweaver.analyst.language.words.names import counts_rows
 from taskweaver.analyst.readings.reading import Reading
 from taskweaver.analyst.wording.requests import shown_kind
 from taskweaver.memory.forms.suggestions import Suggestion
@@ -182,14 +183,11 @@ def _unit(column: ColumnProfile) -> str:
 
 def _is_measure(column: ColumnProfile, table: TableProfile) -> bool:
     """Return whether a mean says something: the column holds no row number, key, flag or year."""
-    is_counted_up = (
-        column.kind == "integer"
-        and column.distinct == table.rows
-        and int(column.high) - int(column.low) + 1 == table.rows
-    )
     is_year = re.fullmatch(r"years?|jahre?", column.name, re.IGNORECASE) is not None
     has_few = column.distinct < _FEWEST
-    return not (is_counted_up or is_year or has_few or _KEY_NAME.search(column.name))
+    return not (
+        counts_rows(column, table.rows) or is_year or has_few or _KEY_NAME.search(column.name)
+    )
 
 
 def _one_row_for_each(table: TableProfile) -> str:

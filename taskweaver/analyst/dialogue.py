@@ -32,14 +32,15 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
+from taskweaver.analyst.table_words import in_table_words
 from taskweaver.analyst.wordings import file_to_save, other_wordings
 from taskweaver.memory.forms.suggestions import Suggestion, chosen
 from taskweaver.tables.files.mentions import Mention, find_files
-from taskweaver.tables.files.profile import TableId
+from taskweaver.tables.files.profile import TableId, TableProfile
 from taskweaver.tables.files.world import FileInfo, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
-_SHORTEST_CHARS = 3
+_SHORTEST_CHARS, _MOST_CHANGES = 3, 3
 _PLAIN_FILE = re.compile(r"[\w.-]+")
 
 
@@ -86,9 +87,9 @@ class Dialogue:
     def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> Suggestion | None:
         return nearest(_last_version(text), outcome, lambda shorter: self.tried(shorter, world))
 
-    def tried(self, text: str, world: World) -> Outcome:
-        """Read a request of our own."""
-        return self._read(text, _as_searched(text, world), {})
+    def tried(self, text: str, world: World, depth: int = 0) -> Outcome:
+        """Read a request of our own; `depth` counts the changes that made it."""
+        return self._read(text, _as_searched(text, world), {}, depth)
 
     def _read_anew(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         """Read a request; the question that is open is not asked a second time."""
@@ -109,7 +110,7 @@ class Dialogue:
                 return Dialogue(self.previous, outcome, text, choices)
         return Dialogue(self.previous, offers=_offered(outcome))
 
-    def _read(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
+    def _read(self, text: str, world: World, choices: Mapping[str, str], depth: int = 0) -> Outcome:
         text = _last_version(text)
         mentions = find_files(text, world.files)
         whole = self._as_a_whole(text, mentions, world)
@@ -122,7 +123,30 @@ class Dialogue:
             return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
         if not re.search(r"\w", text):
             return NotUnderstood((text,))
-        return self._of_tables(text, mentions, world, choices)
+        outcome = self._of_tables(text, mentions, world, choices)
+        if isinstance(outcome, NotUnderstood) and depth < _MOST_CHANGES:
+            return self._in_other_words(text, mentions, world, outcome, depth) or outcome
+        return outcome
+
+    def _in_other_words(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        world: World,
+        outcome: NotUnderstood,
+        depth: int,
+    ) -> Outcome | None:
+        """Read a request in the words of the table it is about; None where that does not help."""
+        named = {m.file for m in mentions if m.is_certain and m.file} or set(world.given)
+        subject = _tables_of(self.previous)
+        is_one = len(_tables_among(world.files, world.unreadable)) == 1
+        found = {
+            id: again
+            for id, table in world.tables.items()
+            if (id.file in named if named else id in subject or is_one)
+            if (again := _in_words_of(table, text, outcome, world, depth)) is not None
+        }
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _as_a_whole(self, text: str, mentions: Sequence[Mention], world: World) -> Outcome | None:
         """Return the outcome of a request whose words are read as a whole; None for others."""
@@ -267,6 +291,19 @@ class Dialogue:
         tables = tuple(world.tables[id] for id in kept.tables)
         scope = DataScope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
         return read(text, scope, mentions, self.previous)
+
+
+def _in_words_of(
+    table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
+) -> Understood | None:
+    """Return the reading of a request that is told in the words of a table."""
+    files = tuple(file for file in world.files if file.name == table.id.file)
+    only = replace(world, files=files, tables={table.id: table})
+    for said, notes in in_table_words(text, outcome.words, table):
+        again = Dialogue().tried(said, only, depth + 1)
+        if isinstance(again, Understood) and not again.unused:
+            return replace(again, notes=(*notes, *again.notes))
+    return None
 
 
 def first_questions(table: TableId, world: World) -> tuple[Suggestion, ...]:

@@ -76,6 +76,7 @@ def _view(reading: TableView, picked: str, frame: Frame, *, is_whole: bool) -> s
         "correlations": f"{picked}.corr(numeric_only=True)",
         "span": f"pd.DataFrame({{'from': {spanned}.min(), 'to': {spanned}.max()}})",
         "shape": f"{picked}.shape",
+        "duplicates": f"{picked}.duplicated().sum()",
     }
     return views[reading.view]
 

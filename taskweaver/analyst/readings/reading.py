@@ -179,7 +179,7 @@ class Rows:
 
 View = Literal[
     "describe", "columns", "sample", "values", "missing", "correlations", "outliers", "span",
-    "shape",
+    "shape", "duplicates",
 ]  # fmt: skip
 
 
@@ -189,7 +189,7 @@ class TableView:
 
     Attributes:
         view: ``values``: the distinct values with their counts; ``span``: smallest to largest;
-            ``shape``: numbers of rows and columns.
+            ``shape``: numbers of rows and columns; ``duplicates``: number of rows that repeat one.
         columns: Columns it is about; none for all.
         count: Number of rows of a sample.
     """

@@ -218,5 +218,6 @@ def _inspection(reading: TableView) -> str:
         "outliers": f"outliers{of}",
         "span": f"smallest and largest value{of}" if columns else f"span of the columns{of}",
         "shape": f"number of rows and columns of {table}",
+        "duplicates": f"number of duplicates{of}" if columns else "number of duplicate rows",
     }
     return texts[reading.view]

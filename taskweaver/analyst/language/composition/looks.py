@@ -9,6 +9,7 @@ from taskweaver.analyst.language.composition.parts import Phrases, UnfitError
 from taskweaver.analyst.language.conditions.options import Cond, conjunction
 from taskweaver.analyst.language.lookup.measures import Operand
 from taskweaver.analyst.language.phrases.atoms import Fn, Keys, Look, Mark, Noun, Picture
+from taskweaver.analyst.language.words.names import counts_rows
 from taskweaver.analyst.readings.condition import Column, Condition, Missing
 from taskweaver.analyst.readings.reading import (
     Chart,
@@ -28,6 +29,8 @@ def looked(parts: Phrases) -> Reading | None:
     is_computed = parts.has(Fn, lambda fn: fn.function not in ("count", "nunique"))
     if "missing" in looks and not parts.has(Picture):
         return _missing(parts)
+    if "duplicates" in looks and not is_computed and not parts.has(Picture):
+        return _duplicates(parts)
     counts_values = parts.has(Fn, lambda fn: fn.function == "count") and "values" in looks
     if not looks or is_computed or parts.has(Picture) or counts_values:
         return None
@@ -53,6 +56,19 @@ def _view(parts: Phrases, look: Look, names: tuple[str, ...], where: Condition |
     if view == "correlations" and len(names) == 1:
         raise UnfitError(("correlations",), "Name two columns, or none.")
     return TableView(parts.source, view, names, where, look.count or 5)
+
+
+def _duplicates(parts: Phrases) -> Reading:
+    """Return the number of duplicates: of columns, or of rows without the numbers of the rows."""
+    parts.take_all(Look, lambda look: look.view in ("duplicates", "values"))
+    parts.take_all(Fn)
+    parts.take_all(Noun, lambda noun: noun.kind in ("row", "file"))
+    parts.mark("which")
+    names, columns, rows = _names(parts), parts.scope.columns, parts.scope.rows
+    if not names:
+        numbers = {name for name, column in columns.items() if counts_rows(column, rows)}
+        names = tuple(name for name in columns if name not in numbers) if numbers else ()
+    return TableView(parts.source, "duplicates", names, parts.where())
 
 
 def _names(parts: Phrases) -> tuple[str, ...]:

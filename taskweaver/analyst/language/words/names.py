@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from taskweaver.tables.files.profile import ColumnProfile
+
 UNITS = frozenset(
     "mm cm m km kg g mg lbs lb oz mi ft usd eur gbp sec s ms pct percent m2 km2 sqft sqm c "
     "f".split()
@@ -78,6 +80,12 @@ def is_amount(name: str) -> bool:
     raw = [part.casefold() for part in _PART.findall(name)]
     is_plural = bool(raw) and singular(raw[-1]) != raw[-1]
     return is_plural or bool(_AMOUNTS & set(raw))
+
+
+def counts_rows(column: ColumnProfile, rows: int) -> bool:
+    """Return whether a column numbers the rows: its integers are consecutive, each there once."""
+    is_unique = column.kind == "integer" and column.distinct == rows > 1 and not column.missing
+    return is_unique and int(column.high) - int(column.low) + 1 == rows
 
 
 _LABELS = (
