@@ -32,7 +32,7 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.table_words import in_table_words
+from taskweaver.analyst.table_words import each_group, in_table_words
 from taskweaver.analyst.wordings import file_to_save, other_wordings
 from taskweaver.memory.forms.suggestions import Suggestion, chosen
 from taskweaver.tables.files.mentions import Mention, find_files
@@ -78,8 +78,7 @@ class Dialogue:
         if isinstance(outcome, NeedsLook):
             return self, outcome
         if isinstance(outcome, NotUnderstood) and option is None:
-            if not outcome.reason:
-                outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
+            outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
             if self.pending is not None:
                 return replace(self, offers=_offered(outcome)), outcome
         return self._after(text, outcome, choices), outcome
@@ -119,14 +118,29 @@ class Dialogue:
         unknown = [text[m.start : m.end] for m in mentions if m.is_certain and not m.file]
         if unknown:
             return NotUnderstood(tuple(unknown), f"There is no file {unknown[0]}.")
-        if len(re.findall(r"\w+", text)) > MAX_WORDS:
-            return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
-        if not re.search(r"\w", text):
-            return NotUnderstood((text,))
+        words = re.findall(r"\w+", text)
+        if len(words) > MAX_WORDS or not words or (len(words) == 1 and text.strip().isdigit()):
+            return _odd(text, words)
+        known = [
+            table for id, table in world.tables.items() if self._may_be_about(id, mentions, world)
+        ]
+        if len(known) == 1 and (both := each_group(text, known[0])):
+            return self.tried(both, _only(known[0], world), depth + 1)
         outcome = self._of_tables(text, mentions, world, choices)
         if isinstance(outcome, NotUnderstood) and depth < _MOST_CHANGES:
             return self._in_other_words(text, mentions, world, outcome, depth) or outcome
         return outcome
+
+    def _of_each_group(
+        self, text: str, mentions: Sequence[Mention], world: World
+    ) -> Outcome | None:
+        """Return the reading of ``how many men and women``; None for another request."""
+        for id, table in world.tables.items():
+            both = each_group(text, table) if self._may_be_about(id, mentions, world) else ""
+            outcome = Dialogue().tried(both, _only(table, world), _MOST_CHANGES) if both else None
+            if isinstance(outcome, Understood) and not outcome.unused:
+                return outcome
+        return None
 
     def _in_other_words(
         self,
@@ -137,16 +151,19 @@ class Dialogue:
         depth: int,
     ) -> Outcome | None:
         """Read a request in the words of the table it is about; None where that does not help."""
-        named = {m.file for m in mentions if m.is_certain and m.file} or set(world.given)
-        subject = _tables_of(self.previous)
-        is_one = len(_tables_among(world.files, world.unreadable)) == 1
-        found = {
-            id: again
+        found = [
+            again
             for id, table in world.tables.items()
-            if (id.file in named if named else id in subject or is_one)
+            if self._may_be_about(id, mentions, world)
             if (again := _in_words_of(table, text, outcome, world, depth)) is not None
-        }
-        return next(iter(found.values())) if len(found) == 1 else None
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def _may_be_about(self, table: TableId, mentions: Sequence[Mention], world: World) -> bool:
+        """Return whether a request names a table's file, or it is the subject or the only one."""
+        named = {m.file for m in mentions if m.is_certain and m.file} or world.given
+        is_one = len(_tables_among(world.files, world.unreadable)) == 1
+        return table.file in named if named else table in _tables_of(self.previous) or is_one
 
     def _as_a_whole(self, text: str, mentions: Sequence[Mention], world: World) -> Outcome | None:
         """Return the outcome of a request whose words are read as a whole; None for others."""
@@ -293,17 +310,29 @@ class Dialogue:
         return read(text, scope, mentions, self.previous)
 
 
+def _odd(text: str, words: Sequence[str]) -> NotUnderstood:
+    """Return the refusal of a request of too many words, of none, or of a number alone."""
+    if len(words) > MAX_WORDS:
+        return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
+    return NotUnderstood((text,), "No question is offered under this number." if words else "")
+
+
 def _in_words_of(
     table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
 ) -> Understood | None:
     """Return the reading of a request that is told in the words of a table."""
-    files = tuple(file for file in world.files if file.name == table.id.file)
-    only = replace(world, files=files, tables={table.id: table})
+    only = _only(table, world)
     for said, notes in in_table_words(text, outcome.words, table):
         again = Dialogue().tried(said, only, depth + 1)
         if isinstance(again, Understood) and not again.unused:
             return replace(again, notes=(*notes, *again.notes))
     return None
+
+
+def _only(table: TableProfile, world: World) -> World:
+    """Return a world of one table and its file."""
+    files = tuple(file for file in world.files if file.name == table.id.file)
+    return replace(world, files=files, tables={table.id: table})
 
 
 def first_questions(table: TableId, world: World) -> tuple[Suggestion, ...]:

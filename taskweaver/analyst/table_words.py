@@ -7,19 +7,22 @@ is made of them is understood without a rest.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from importlib.resources import files
-from itertools import product
-from os.path import commonprefix
+from itertools import product, takewhile
 
 from taskweaver.analyst.language.words.lexicon import LEXICON
+from taskweaver.analyst.language.words.meanings import equivalents
 from taskweaver.analyst.language.words.names import is_misspelled, name_words
 from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 
 _YES, _NO = "yes y true t ja j 1".split(), "no n false f nein 0".split()
 _ENDINGS = frozenset("s ed d r rs er ers or ors al als ing e es t ten te rate tion ment".split())
-_NOT = r"(?:(?:did|do|does|have|has|had|was|were|are|is)(?: not|n['’]t)|not|non|never|without)[ -]+"
+_NOT = (
+    r"(?:(?:did|do|does|have|has|had|was|were|are|is)(?: not|n['\u2019]t)"
+    r"|not|non|never|without)[ -]+"
+)
 _AND = r"(?:,? (?:and|or|vs\.?|versus|against|compared (?:to|with)|than|und|oder|gegen))"
 _ORDINARY = (
     "average median highest lowest number total maximum minimum histogram missing values columns"
@@ -27,7 +30,17 @@ _ORDINARY = (
     " summary compare chart duplicates different unique overview"
 ).split()
 _PERSONS = "|".join(word for word, senses in LEXICON.items() if senses[0].kind == "person")
-_RATE = re.compile(r"(`[^`]+` = \S+) (?:rates?|ratio|share|quote)\b")
+_RATE = re.compile(
+    r"(?P<of>`[^`]+` = \S+) (?:rates?|ratio|share|quote)\b"
+    r"|(?:what |which |the )*(?:share|percentage|percent|proportion|fraction|rate|anteil)"
+    r" (?:of|der|von)(?: the| all)?(?: (?!rows\b)\w+)??(?: who| that| which)?(?: have| has| had)?"
+    r" (?P<who>`[^`]+` = \S+)"
+)
+_EARN = re.compile(
+    r"(?:do|does|did|are|is|were) (?P<a>\w+) (?P<verb>\w+) (?:more|less) than (?P<b>\w+)"
+)
+_EACH = re.compile(r"how many (?P<a>\w+) and (?P<b>\w+)(?: (?:are|were) there)?(?: (?:in|on) .*)?")
+_OLD = {"oldest": "smallest", "newest": "largest", "earliest": "smallest", "youngest": "largest"}
 
 
 def in_table_words(
@@ -40,61 +53,58 @@ def in_table_words(
         unknown: Words of it that were not understood.
         table: The table it may be about.
     """
-    compared = _compared(text, table)
+    compared = _compared(text, table) or _earning(text, table) or _by_age(text, table)
     if compared:
         yield compared, ()
-    words = [word for part in unknown for word in re.findall(r"[^\W\d_]{3,}", part)]
-    known = {word: found for word in dict.fromkeys(words) if (found := _meanings(word, table))}
+    missed = {word for part in unknown for word in _WORD.findall(part)}
+    known = {
+        word: found
+        for word in dict.fromkeys(_WORD.findall(re.sub(r"`[^`]*`", " ", text)))
+        if (found := _meanings(word, table, is_unknown=word in missed))
+    }
     for chosen in product(*known.values()) if known else ():
         said, notes = text, []
-        for word, (meaning, note) in zip(known, chosen, strict=True):
-            said = meaning(said, word)
+        for meaning, note in chosen:
+            said = meaning(said)
             notes += [note] if note else []
-        said = _RATE.sub(r"share of rows where \1", said)
+        said = _RATE.sub(lambda one: f"share of rows where {one['of'] or one['who']}", said)
         yield said, tuple(notes)
         yield re.sub(rf"\b(?:{_PERSONS})\b", "rows", said), tuple(notes)
 
 
-class _Column:
-    """A word that stands for a column."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, text: str, word: str) -> str:
-        return re.sub(rf"\b{re.escape(word)}\b", f"`{self._name}`", text)
+Meaning = Callable[[str], str]
+"""Puts what a word stands for in its place in a request."""
 
 
-class _Flag:
-    """A word that stands for the rows in which a column of yes and no says yes."""
+def _replaced(text: str, word: str, meant: str, *, unless: str = "") -> str:
+    """Return a text with other words for a word, which in back quotes stays as it is.
 
-    def __init__(self, name: str, yes: str, no: str) -> None:
-        self._name, self._yes, self._no = name, yes, no
+    After a negation it is replaced by `unless`, if that is given.
+    """
+    no = rf"(?P<no>{_NOT}(?:an? )?)?" if unless else "(?P<no>(?!))?"
+    pattern = re.compile(rf"`[^`]*`|{no}\b{re.escape(word)}\b", re.IGNORECASE)
 
-    def __call__(self, text: str, word: str) -> str:
-        one = rf"(?:{_NOT})?{re.escape(word)}"
-        both = (
-            rf"(?:(?:for|of|between|with) )?{one}{_AND} {_NOT}\w+|with and without(?: an?)? {word}"
-        )
-        text, count = re.subn(both, f"per `{self._name}`", text, count=1, flags=re.IGNORECASE)
-        if not count:
-            no = rf"{_NOT}(?:an? )?{re.escape(word)}\b"
-            text = re.sub(no, f"`{self._name}` = {self._no}", text, flags=re.IGNORECASE)
-            text = re.sub(rf"\b{re.escape(word)}\b", f"`{self._name}` = {self._yes}", text)
-        return text
+    def chosen(found: re.Match[str]) -> str:
+        if found[0][0] == "`":
+            return found[0]
+        return unless if found["no"] else meant
+
+    return pattern.sub(chosen, text)
 
 
-class _Spelled:
-    """A word with a typing error."""
+def _flagged(text: str, word: str, name: str, values: tuple[str, str]) -> str:
+    """Return a text with a condition on a column of yes and no for a word, or with both groups."""
+    one = rf"(?:{_NOT})?{re.escape(word)}"
+    both = (
+        rf"(?:(?:for|of|between|with) )?{one}{_AND} {_NOT}\w+"
+        rf"|with and without(?: an?)? {re.escape(word)}"
+    )
+    text, count = re.subn(both, f"per `{name}`", text, count=1, flags=re.IGNORECASE)
+    yes, no = (f"`{name}` = {value}" for value in values)
+    return text if count else _replaced(text, word, yes, unless=no)
 
-    def __init__(self, right: str) -> None:
-        self._right = right
 
-    def __call__(self, text: str, word: str) -> str:
-        return text.replace(word, self._right)
-
-
-Meaning = _Column | _Flag | _Spelled
+_WORD = re.compile(r"[^\W\d_]{3,}")
 
 
 @cache
@@ -108,27 +118,23 @@ def _families() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(line.split()) for line in lines)
 
 
-def _meanings(word: str, table: TableProfile) -> list[tuple[Meaning, str]]:
+def _meanings(word: str, table: TableProfile, *, is_unknown: bool) -> list[tuple[Meaning, str]]:
     """Return the meanings of an unknown word: a flag, else a column, else a word well spelled."""
     low = word.casefold()
     flags = [
-        (_Flag(column.name, *values), "")
+        (partial(_flagged, word=word, name=column.name, values=values), "")
         for column in table.columns
         if (values := yes_and_no(column)) and _is_stem(low, column.name)
     ]
-    if flags:
+    if flags or not is_unknown:
         return [*flags] if len(flags) == 1 else []
-    families = [family for family in _families() if low in family]
-    named = [
-        column.name
-        for column in table.columns
-        if any(family & set(name_words(column.name)) for family in families)
-    ]
+    named = _columns_of(word, table)
     if len(named) == 1:
-        return [(_Column(named[0]), f"`{word}` is taken for the column `{named[0]}`.")]
+        meaning = partial(_replaced, word=word, meant=f"`{named[0]}`")
+        return [(meaning, f"`{word}` is taken for the column `{named[0]}`.")]
     right = [ordinary for ordinary in _ORDINARY if is_misspelled(low, ordinary)]
     if len(right) == 1:
-        return [(_Spelled(right[0]), f"`{word}` is read as {right[0]}.")]
+        return [(partial(_replaced, word=word, meant=right[0]), f"`{word}` is read as {right[0]}.")]
     return []
 
 
@@ -145,7 +151,8 @@ def yes_and_no(column: ColumnProfile) -> tuple[str, str] | None:
 def _is_stem(word: str, name: str) -> bool:
     """Return whether a word is a form of a column's name: ``smokers`` of ``smoker``."""
     low = name.casefold()
-    shared = len(commonprefix([word, low]))
+    pairs = zip(word, low, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     is_long = shared >= max(4, len(low) - 2)
     return word == low or (is_long and word[shared:] in _ENDINGS | {""})
 
@@ -154,23 +161,70 @@ def _compared(text: str, table: TableProfile) -> str:
     """Return a request that compares two values of a column as one for both groups."""
     pair = re.search(
         r"(?:(?:for|of|between|from|in) )?(?P<a>[\w-]+)"
-        r" (?:vs\.?|versus|compared (?:to|with)|against|and) (?P<b>[\w-]+)",
+        r" (?P<how>vs\.?|versus|compared (?:to|with)|against|and) (?P<b>[\w-]+)",
         text,
     )
-    if pair is None or (
-        pair[0].find(" and ") >= 0 and not re.match(r"(?:compare|difference)", text)
-    ):
+    if pair is None or (pair["how"] == "and" and not text.startswith(("compare", "difference"))):
         return ""
+    rest = f"{text[: pair.start()]}{text[pair.end() :]}".strip(" ?.!")
+    rest = re.sub(r"^compare (?:the )?", "", rest)
+    return "".join(f"{rest} {groups}" for groups in _groups_of(pair["a"], pair["b"], table)[:1])
+
+
+def _earning(text: str, table: TableProfile) -> str:
+    """Return ``do men earn more than women`` as a request for the mean of each group."""
+    found = _EARN.match(text)
+    groups = _groups_of(found["a"], found["b"], table)[:1] if found else []
+    columns = _columns_of(found["verb"], table) if found else []
+    return f"mean `{columns[0]}` {groups[0]}" if groups and len(columns) == 1 else ""
+
+
+def _by_age(text: str, table: TableProfile) -> str:
+    """Return ``oldest car`` as the row of the first year, where that is the only age there is."""
+    found = re.fullmatch(rf"(?:what is |which is )?(?:the )?({'|'.join(_OLD)}) \w+\W*", text, re.I)
+    times = [
+        column.name
+        for column in table.columns
+        if column.kind == "time" or (column.kind == "integer" and "year" in name_words(column.name))
+    ]
+    is_only = len(times) == 1 and not _columns_of("age", table)
+    return f"row with the {_OLD[found[1].lower()]} `{times[0]}`" if found and is_only else ""
+
+
+def each_group(text: str, table: TableProfile) -> str:
+    """Return ``how many men and women`` as a request for both numbers; empty for another one."""
+    found = _EACH.fullmatch(text.strip(" ?.!").casefold())
+    groups = _groups_of(found["a"], found["b"], table) if found else []
+    return f"number of rows {groups[0]}" if len(groups) == 1 else ""
+
+
+def _groups_of(first: str, second: str, table: TableProfile) -> list[str]:
+    """Return the groups of two values, as ``per x where x is a or b``, of each fitting column."""
+    found = []
     for column in table.columns:
-        values = {value.casefold(): value for value in column.values or ()}
-        first, second = (values.get(pair[part].casefold()) for part in ("a", "b"))
-        is_year = column.kind == "integer" and "year" in name_words(column.name)
-        if is_year and all(re.fullmatch(r"[12]\d{3}", pair[part]) for part in ("a", "b")):
-            first, second = pair["a"], pair["b"]
-        if first and second:
-            rest = f"{text[: pair.start()]}{text[pair.end() :]}".strip(" ?.!")
-            rest = re.sub(r"^compare (?:the )?", "", rest)
-            quote = "" if is_year else "`"
-            either = f"{quote}{first}{quote} or {quote}{second}{quote}"
-            return f"{rest} per `{column.name}` where `{column.name}` is {either}"
-    return ""
+        of_one = {column.name: column}
+        values = [
+            next(
+                (v for v in column.values or () if v.casefold() == word.casefold()),
+                next((match.value for match in equivalents(word.casefold(), of_one)), ""),
+            )
+            for word in (first, second)
+        ]
+        quote = "`"
+        if column.kind in {"integer", "time"} and "year" in name_words(column.name):
+            values = [word * bool(re.fullmatch(r"[12]\d{3}", word)) for word in (first, second)]
+            quote = ""
+        if all(values):
+            either = " or ".join(f"{quote}{value}{quote}" for value in values)
+            found.append(f"per `{column.name}` where `{column.name}` is {either}")
+    return found
+
+
+def _columns_of(word: str, table: TableProfile) -> list[str]:
+    """Return the columns whose names state the same as a word."""
+    families = [family for family in _families() if word.casefold() in family]
+    return [
+        column.name
+        for column in table.columns
+        if any(family & set(name_words(column.name)) for family in families)
+    ]

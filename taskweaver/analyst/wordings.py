@@ -19,17 +19,30 @@ _VALUES = ("distinct {a}",)
 _PICTURES = ("scatter plot of {a} against {b}", "box plot of {a} by {b}", "mean {a} per {b}")
 _RELATIONS = ("correlation of {a} and {b}", "mean {a} per {b}")
 _OF, _COUNT = r"(?: (?:von|der|des))? ", r"anzahl(?: der)?"
+_SHOW = r"(?:(?:plot|chart|graph|show|draw|compare|display|zeige?|zeichne)(?: me| mir)? )?"
+_OVER = (
+    r"(?: (?:over|across|through|with|during|im laufe der|über die)"
+    r"(?: (?:the )?(?:time|years?|months?|weeks?|days?|zeit|jahre|monate))+)?"
+)
+_TRENDS = ("plot {a} over time", "plot mean {a} per year", "plot mean {a} per month")
 _MEAN, _SUM = r"durchschnitt(?:lich(?:e[rsnm]?)?)?", r"(?:die )?(?:summe|gesamt)"
 _WORDINGS = {
     rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}": _VALUES,
-    rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)": (
-        _VALUES
-    ),
+    rf"(?:which|what) {_KINDS}{_A} (?:are|is|were) (?:there|in (?:the )?(?:data|file|table)"
+    r"|it|included)": _VALUES,
     rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)": _VALUES,
     rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}": (
         _VALUES
     ),
     rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)": _VALUES,
+    rf"{_SHOW}(?:the )?(?:top )?(?P<n>\d+) most (?P<how>\w+) {_A}": ("{n} most {how} {a}",),
+    rf"{_SHOW}(?:the )?(?:development|evolution|trend|course|history|progress|change|entwicklung|"
+    rf"verlauf)(?: of| in| der| des| von)?(?: the)? {_A}{_OVER}": _TRENDS,
+    rf"how (?:did|does|do|has|have) (?:the )?{_A} (?:change|develop|evolve|vary|go|changed"
+    rf"|developed|evolved){_OVER}": _TRENDS,
+    rf"{_SHOW}(?:the )?{_A}{_OVER[:-1]}": _TRENDS,
+    rf"wie (?:hat|haben) sich (?:die |der |das )?{_A}{_OVER} (?:entwickelt|verändert)": _TRENDS,
+    rf"{_A} (?:per|by|je|pro) {_B},? top (?P<n>\d+)": ("top {n} {b} by number of {a}",),
     rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}": _PICTURES,
     rf"(?:is|are|how is|how are|how strongly is) {_A} (?:related|correlated|connected|linked)"
     rf"(?: (?:to|with|and))? {_B}": _RELATIONS,
@@ -41,6 +54,8 @@ _WORDINGS = {
     ),
     rf"(?:the )?(?P<how>average|mean|total|sum of|median|max|min) {_A} (?:for|of|in|by) each"
     rf" {_B} (?:type|kind|group|category|class)": ("{how} {a} per {b}",),
+    r"durchschnitts(?P<a>\w+)(?: (?:pro|je|nach) (?P<b>\w+))?": ("mean {a} per {b}", "mean {a}"),
+    r"gesamt(?P<a>\w+)(?: (?:pro|je|nach) (?P<b>\w+))?": ("total {a} per {b}", "total {a}"),
     rf"{_MEAN}{_OF}{_A} (?:pro|je|nach) {_B}": ("mean {a} per {b}",),
     rf"{_SUM}{_OF}{_A} (?:pro|je|nach) {_B}": ("total {a} per {b}",),
     rf"(?:was ist )?(?:der |die |das )?{_MEAN}{_OF}{_A}": ("mean {a}",),
@@ -86,8 +101,14 @@ def other_wordings(text: str) -> Iterator[str]:
     for pattern, templates in _WORDINGS.items():
         match = re.fullmatch(pattern, low)
         if match is not None:  # as it was written: names keep their case
-            parts = {name: plain[slice(*match.span(name))] for name in match.groupdict()}
-            yield from (_filled(template, parts) for template in templates)
+            parts = {
+                name: plain[slice(*match.span(name))] for name in match.groupdict() if match[name]
+            }
+            yield from (_filled(one, parts) for one in templates if _needs(one) <= parts.keys())
+
+
+def _needs(template: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)\}", template))
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:

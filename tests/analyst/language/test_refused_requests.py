@@ -92,4 +92,4 @@ NEAREST = {
 def test_the_nearest_request_lacks_the_words_that_were_not_understood(text: str) -> None:
     outcome = outcome_of(text, FLIGHTS)
     assert isinstance(outcome, NotUnderstood)
-    assert outcome.nearest == NEAREST[text]
+    assert (outcome.nearest.text if outcome.nearest else "") == NEAREST[text]

@@ -132,8 +132,6 @@ def _named_forms(words: Words, at: int) -> Iterator[Found]:
 def dimension_columns(words: Words, dimension: str) -> tuple[str, ...]:
     """Return the numeric columns that hold a dimension, for example ``mass``."""
     wanted = set(DIMENSION_COLUMNS.get(dimension, dimension).split())
-    return tuple(
-        name
-        for name in words.scope.columns
-        if words.is_numeric(name) and (wanted & set(name_words(name)) or name.casefold() in wanted)
-    )
+    numeric = [name for name in words.scope.columns if words.is_numeric(name)]
+    exact = tuple(name for name in numeric if name.casefold() in wanted)
+    return exact or tuple(name for name in numeric if wanted & set(name_words(name)))
