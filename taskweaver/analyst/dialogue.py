@@ -78,10 +78,17 @@ class Dialogue:
         if isinstance(outcome, NeedsLook):
             return self, outcome
         if isinstance(outcome, NotUnderstood) and option is None:
-            outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
+            offer = self._nearest(text, outcome, world) or self._question(world)
+            outcome = replace(outcome, nearest=offer)
             if self.pending is not None:
                 return replace(self, offers=_offered(outcome)), outcome
         return self._after(text, outcome, choices), outcome
+
+    def _question(self, world: World) -> Suggestion | None:
+        """Return a question about the subject, or the only table known, to offer instead."""
+        subject = [id for id in _tables_of(self.previous) if id in world.tables]
+        tables = subject or (list(world.tables) if len(world.tables) == 1 else [])
+        return next(iter(first_questions(tables[0], world)), None) if tables else None
 
     def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> Suggestion | None:
         return nearest(_last_version(text), outcome, lambda shorter: self.tried(shorter, world))
@@ -151,13 +158,18 @@ class Dialogue:
         depth: int,
     ) -> Outcome | None:
         """Read a request in the words of the table it is about; None where that does not help."""
-        found = [
-            again
-            for id, table in world.tables.items()
-            if self._may_be_about(id, mentions, world)
-            if (again := _in_words_of(table, text, outcome, world, depth)) is not None
-        ]
-        return found[0] if len(found) == 1 else None
+        meant = [id for id in world.tables if self._may_be_about(id, mentions, world)]
+        is_named = any(mention.is_certain for mention in mentions)
+        others = () if is_named else (id for id in world.tables if id not in meant)
+        for ids in (meant, others):
+            found = [
+                again
+                for id in ids
+                if (again := _in_words_of(world.tables[id], text, outcome, world, depth))
+            ]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
 
     def _may_be_about(self, table: TableId, mentions: Sequence[Mention], world: World) -> bool:
         """Return whether a request names a table's file, or it is the subject or the only one."""

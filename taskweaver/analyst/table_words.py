@@ -40,7 +40,6 @@ _EARN = re.compile(
     r"(?:do|does|did|are|is|were) (?P<a>\w+) (?P<verb>\w+) (?:more|less) than (?P<b>\w+)"
 )
 _EACH = re.compile(r"how many (?P<a>\w+) and (?P<b>\w+)(?: (?:are|were) there)?(?: (?:in|on) .*)?")
-_OLD = {"oldest": "smallest", "newest": "largest", "earliest": "smallest", "youngest": "largest"}
 
 
 def in_table_words(
@@ -53,7 +52,7 @@ def in_table_words(
         unknown: Words of it that were not understood.
         table: The table it may be about.
     """
-    compared = _compared(text, table) or _earning(text, table) or _by_age(text, table)
+    compared = _compared(text, table) or _earning(text, table)
     if compared:
         yield compared, ()
     missed = {word for part in unknown for word in _WORD.findall(part)}
@@ -177,18 +176,6 @@ def _earning(text: str, table: TableProfile) -> str:
     groups = _groups_of(found["a"], found["b"], table)[:1] if found else []
     columns = _columns_of(found["verb"], table) if found else []
     return f"mean `{columns[0]}` {groups[0]}" if groups and len(columns) == 1 else ""
-
-
-def _by_age(text: str, table: TableProfile) -> str:
-    """Return ``oldest car`` as the row of the first year, where that is the only age there is."""
-    found = re.fullmatch(rf"(?:what is |which is )?(?:the )?({'|'.join(_OLD)}) \w+\W*", text, re.I)
-    times = [
-        column.name
-        for column in table.columns
-        if column.kind == "time" or (column.kind == "integer" and "year" in name_words(column.name))
-    ]
-    is_only = len(times) == 1 and not _columns_of("age", table)
-    return f"row with the {_OLD[found[1].lower()]} `{times[0]}`" if found and is_only else ""
 
 
 def each_group(text: str, table: TableProfile) -> str:

@@ -55,9 +55,7 @@ def refusal(outcome: NotUnderstood, world: World, doubts: Sequence[str] = ()) ->
     parts += [outcome.reason] if outcome.reason else []
     parts += [f"{doubt}." for doubt in doubts[-_MOST_DOUBTS:]]
     if outcome.nearest:
-        parts.append(
-            f"The nearest request that I understand: {outcome.nearest.text}. Say yes to ask it."
-        )
+        parts.append(f"Say yes to ask: {outcome.nearest.text}")
     elif outcome.words and len(world.tables) == 1:
         parts.append(_columns(next(iter(world.tables.values()))))
     return " ".join(parts)

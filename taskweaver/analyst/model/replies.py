@@ -71,10 +71,13 @@ _FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 REMEMBER = "remember"
-_FACT = re.compile(
+_FACT_HEAD = (
     r"(?:please |bitte )?(?:remember|note|keep in mind|don't forget|merke? dir|vergiss nicht)"
-    r"(?: that|,? dass)?[:,]? ([^?]*\w[^?]*)",
-    re.IGNORECASE,
+    r"(?: that|,? dass)?[:,]? "
+)
+_FACT = re.compile(rf"{_FACT_HEAD}([^?]*\w[^?]*)", re.IGNORECASE)
+_FACT_FIRST = re.compile(
+    rf"{_FACT_HEAD}(?P<fact>[^?]*?\w)[.!;]\s+(?P<request>\S.*)", re.IGNORECASE | re.DOTALL
 )
 _OF_TABLES = (Summary, Rows, TableView)
 _MOST_LOOKS = 8
@@ -87,12 +90,15 @@ def as_planner(
 ) -> dict[str, str]:
     """Return the fields of a Planner's reply; with `keeps_facts` it may have `REMEMBER`."""
     talk = conversation(messages)
-    fact = _FACT.fullmatch(talk.newest.request) if talk.newest.sender == "User" else None
-    if keeps_facts and fact:
-        text = f"I keep in mind: {fact[1]}"
-        return _to_user(text, "Completed", "the user states a fact") | {REMEMBER: fact[1]}
     workers = [name for name in recipients if name != "User"]
     worker = "CodeInterpreter" if "CodeInterpreter" in workers else next(iter(workers), "")
+    said = talk.newest.request if keeps_facts and talk.newest.sender == "User" else ""
+    first = _FACT_FIRST.fullmatch(said)
+    if first and not isinstance(read(talk)[2], NotUnderstood):
+        return _next_step(talk, worker) | {REMEMBER: first["fact"]}
+    if fact := _FACT.fullmatch(said):
+        text = f"I keep in mind: {fact[1]}"
+        return _to_user(text, "Completed", "the user states a fact") | {REMEMBER: fact[1]}
     if talk.newest.sender not in workers:
         return _next_step(talk, worker)
     fields = _after_report(talk, worker)
@@ -114,6 +120,8 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     outcome: Outcome = NotUnderstood(())
     requests = talk.requests_with_files()[-_MOST_REPLAYED:]
     for place, (request, given) in enumerate(requests, start=1):
+        first = _FACT_FIRST.fullmatch(request)
+        request = first["request"] if first else request
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
         now = replace(world, given=given)
         after, outcome = dialogue.say(spelled_out, now)

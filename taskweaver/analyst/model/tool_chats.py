@@ -40,13 +40,13 @@ def _as_leader(request: ModelRequest, offered: Mapping[str, ModelTool]) -> Reply
         workers += offered[_ASK].parameters["properties"]["role"]["enum"]
     workers = list(dict.fromkeys([*workers, "User"]))
     fields = as_planner(_as_json(request.messages), workers, keeps_facts=REMEMBER in offered)
+    wanted: list[tuple[str, Mapping[str, object]]] = []
     if REMEMBER in fields:
-        return fields["message"], _calls(request, [(REMEMBER, {"text": fields[REMEMBER]})])
+        wanted.append((REMEMBER, {"text": fields[REMEMBER]}))
     role, order = fields["send_to"], fields["message"]
     if role == "User":
-        return order, ()
+        return order, _calls(request, wanted)
     steps, code = fields["plan"].splitlines(), code_in(order)
-    wanted: list[tuple[str, Mapping[str, object]]] = []
     if len(steps) >= _PLANNED_STEPS:
         wanted.append((_PLAN, {"steps": steps}))
     if code and role == _RUNNER and _RUN in offered:

@@ -84,7 +84,7 @@ NEAREST = {
     "mean dep_delay for Lufthansa": "mean of `dep_delay`",
     "wobbly mean dep_delay per carrier": "mean of `dep_delay` per `carrier`",
     "mean dep_delay where origin resembles JFK": "mean of `dep_delay` where `origin` is JFK",
-    "asdf qwer": "",
+    "asdf qwer": "What is the mean discount per carrier?",
 }
 
 
