@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
-from taskweaver.analyst.language.words.names import counts_rows
-from taskweaver.analyst.readings.reading import Reading
+from taskweaver.analyst.language.names import counts_rows
+from taskweaver.analyst.readings import Reading
 from taskweaver.analyst.wording.requests import shown_kind
 from taskweaver.memory.forms.suggestions import Suggestion
 from taskweaver.tables.files.mentions import Mention

@@ -8,16 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from taskweaver.analyst.about import asks_about, questions
-from taskweaver.analyst.language.answers import chosen_option
-from taskweaver.analyst.language.follow_up import is_follow_up
-from taskweaver.analyst.language.lookup.scope import DataScope
-from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
-from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, read
-from taskweaver.analyst.language.special import special
-from taskweaver.analyst.language.words.lexicon import LEXICON
-from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.nearest import nearest
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.language.names import name_words
+from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, is_follow_up, read
+from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of, scopes
+from taskweaver.analyst.language.whole import chosen_option, special
+from taskweaver.analyst.readings import (
     About,
     FileListing,
     NeedsLook,
@@ -33,11 +29,10 @@ from taskweaver.analyst.readings.reading import (
     Understood,
 )
 from taskweaver.analyst.table_words import each_group, in_table_words
-from taskweaver.analyst.wordings import file_to_save, other_wordings
+from taskweaver.analyst.wordings import file_to_save, nearest, other_wordings
 from taskweaver.memory.forms.suggestions import Suggestion, chosen
 from taskweaver.tables.files.mentions import Mention, find_files
-from taskweaver.tables.files.profile import TableId, TableProfile
-from taskweaver.tables.files.world import FileInfo, World
+from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS, _MOST_CHANGES = 3, 3

@@ -12,9 +12,8 @@ from functools import cache, partial
 from importlib.resources import files
 from itertools import product, takewhile
 
-from taskweaver.analyst.language.words.lexicon import LEXICON
-from taskweaver.analyst.language.words.meanings import equivalents
-from taskweaver.analyst.language.words.names import is_misspelled, name_words
+from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.language.names import equivalents, is_misspelled, name_words
 from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 
 _YES, _NO = "yes y true t ja j 1".split(), "no n false f nein 0".split()

@@ -1,15 +1,19 @@
-"""Whole requests in people's words, each with the request of the language that means the same.
+"""Requests in other words: whole requests that mean the same, and the nearest one that is read.
 
-They are tried only where a request has no reading of its own, and count only if the other request
-is understood without a rest: a wording never changes an answer that there is.
+The first are tried only where a request has no reading of its own, and count only if the other
+request is understood without a rest: a wording never changes an answer that there is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import PurePosixPath
+
+from taskweaver.analyst.readings import NotUnderstood, Outcome, Understood
+from taskweaver.analyst.wording.requests import in_words, shown_kind
+from taskweaver.memory.forms.suggestions import Suggestion
 
 _A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
 _KINDS = r"(?:different |distinct |unique |possible |various |available |verschiedenen? )?"
@@ -54,8 +58,6 @@ _WORDINGS = {
     ),
     rf"(?:the )?(?P<how>average|mean|total|sum of|median|max|min) {_A} (?:for|of|in|by) each"
     rf" {_B} (?:type|kind|group|category|class)": ("{how} {a} per {b}",),
-    r"durchschnitts(?P<a>\w+)(?: (?:pro|je|nach) (?P<b>\w+))?": ("mean {a} per {b}", "mean {a}"),
-    r"gesamt(?P<a>\w+)(?: (?:pro|je|nach) (?P<b>\w+))?": ("total {a} per {b}", "total {a}"),
     rf"{_MEAN}{_OF}{_A} (?:pro|je|nach) {_B}": ("mean {a} per {b}",),
     rf"{_SUM}{_OF}{_A} (?:pro|je|nach) {_B}": ("total {a} per {b}",),
     rf"(?:was ist )?(?:der |die |das )?{_MEAN}{_OF}{_A}": ("mean {a}",),
@@ -128,3 +130,33 @@ def file_to_save(text: str, taken: Collection[str] = ()) -> str:
     suffix = "csv" if match["kind"].casefold() == "csv" else "xlsx"
     names = (f"result{f'_{number}' * (number > 1)}.{suffix}" for number in count(1))
     return next(name for name in names if name not in taken)
+
+
+_MOST_TRIES = 3
+_LEAD = (
+    r"(?:\b(?:in|of|for|from|at|on|by|with|where|that|which|who|whose|are|is|was|were|and|or)\s+)*"
+    r"(?:\b(?:the|a|an)\s+)?"
+)
+
+
+def nearest(text: str, outcome: NotUnderstood, read: Callable[[str], Outcome]) -> Suggestion | None:
+    """Return the nearest request in words; None if there is none."""
+    words: Sequence[str] = outcome.words
+    for _ in range(_MOST_TRIES):
+        shorter = _without(text, words)
+        if shorter == text or not re.search(r"\w", shorter):
+            return None
+        text, found = shorter, read(shorter)
+        if isinstance(found, Understood) and not found.unused:
+            return Suggestion(in_words(found.reading), shown_kind(found.reading))
+        if not isinstance(found, NotUnderstood):
+            return None
+        words = found.words
+    return None
+
+
+def _without(text: str, words: Sequence[str]) -> str:
+    """Return a text without some of its words and the prepositions before them."""
+    for word in words:
+        text = re.sub(rf"{_LEAD}(?<!\w){re.escape(word)}(?!\w)", " ", text, flags=re.IGNORECASE)
+    return " ".join(text.split())

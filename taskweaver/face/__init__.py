@@ -1,8 +1,8 @@
 """The library: a few lines of Python ask a question and get text, tables and figures back."""
 
 from taskweaver.face.answer import AnswerCost, TaskAnswer
+from taskweaver.face.display import AnswerFigure
 from taskweaver.face.errors import RoundFailed
-from taskweaver.face.figures import AnswerFigure
 from taskweaver.face.session import TaskSession
 from taskweaver.face.taskweaver import TaskWeaver
 from taskweaver.memory.forms.suggestions import Suggestion

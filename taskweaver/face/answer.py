@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.cell_tables import CellTable
-from taskweaver.face.display import ShownTable, answer_html, answer_markdown
-from taskweaver.face.figures import AnswerFigure, is_picture, read_figures
+from taskweaver.face.display import (
+    AnswerFigure,
+    ShownTable,
+    answer_html,
+    answer_markdown,
+    is_picture,
+    read_figures,
+)
 from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
 from taskweaver.memory.forms.suggestions import Suggestion

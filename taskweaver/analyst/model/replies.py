@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from taskweaver.analyst.code.cell import as_code, merged_note
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.model.attempts import attempt_text
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
     artifacts,
@@ -25,6 +24,7 @@ from taskweaver.analyst.model.refusals import (
     HELP,
     NO_FILES,
     about_answer,
+    attempt_text,
     failure,
     files_answer,
     many_files,
@@ -33,7 +33,7 @@ from taskweaver.analyst.model.refusals import (
     refusal,
     with_notice,
 )
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
     About,
     Calculation,
     FileListing,
@@ -50,14 +50,13 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.wording.answers import answer, unused_note
-from taskweaver.analyst.wording.printed import read_printed
+from taskweaver.analyst.wording.answers import answer, read_printed, unused_note
 from taskweaver.analyst.wording.requests import in_words
 from taskweaver.analyst.wordings import file_to_save
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.forms.suggestions import Suggestion, Suggestions
 from taskweaver.tables.files.mentions import find_files
-from taskweaver.tables.files.world import World
+from taskweaver.tables.files.profile import World
 from taskweaver.utils.text import counted, fenced, shorten
 
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)

@@ -6,10 +6,11 @@ picture. Columns stand in back quotes, so that the words are read back as they a
 
 from __future__ import annotations
 
-from taskweaver.analyst.readings.condition import Column, Condition
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
     About,
     Calculation,
+    Column,
+    Condition,
     Contrast,
     Cumulative,
     FileListing,
@@ -27,8 +28,8 @@ from taskweaver.analyst.readings.reading import (
     TableView,
     View,
 )
-from taskweaver.analyst.wording.conditions import condition_words
-from taskweaver.analyst.wording.expressions import (
+from taskweaver.analyst.wording.conditions import (
+    condition_words,
     expression_words,
     keys_words,
     measure_words,

@@ -10,7 +10,7 @@ from reading_worlds import (
     outcome_of,
 )  # fmt: skip
 
-from taskweaver.analyst.readings.reading import NotUnderstood, Unclear, Understood
+from taskweaver.analyst.readings import NotUnderstood, Unclear, Understood
 
 REFUSED = {
     "mean dep_delay for Lufthansa": "Lufthansa",
