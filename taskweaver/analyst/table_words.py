@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from importlib.resources import files
-from itertools import product, takewhile
+from itertools import takewhile
 
 from taskweaver.analyst.language.lexicon import LEXICON
 from taskweaver.analyst.language.names import equivalents, is_misspelled, name_words
@@ -54,20 +54,19 @@ def in_table_words(
     compared = _compared(text, table) or _earning(text, table)
     if compared:
         yield compared, ()
+    said = re.sub(r"\bdurchschnitts(?=\w{3})", "durchschnitt ", text, flags=re.IGNORECASE)
+    said = re.sub(r"\bgesamt(?=\w{3})", "summe ", said, flags=re.IGNORECASE)
     missed = {word for part in unknown for word in _WORD.findall(part)}
-    known = {
-        word: found
-        for word in dict.fromkeys(_WORD.findall(re.sub(r"`[^`]*`", " ", text)))
-        if (found := _meanings(word, table, is_unknown=word in missed))
-    }
-    for chosen in product(*known.values()) if known else ():
-        said, notes = text, []
-        for meaning, note in chosen:
-            said = meaning(said)
-            notes += [note] if note else []
+    notes = []
+    for word in dict.fromkeys(_WORD.findall(re.sub(r"`[^`]*`", " ", said))):
+        meant = _meaning(word, table, is_unknown=word in missed)
+        if meant is not None:
+            said = meant[0](said)
+            notes.append(meant[1])
+    if said != text:
         said = _RATE.sub(lambda one: f"share of rows where {one['of'] or one['who']}", said)
-        yield said, tuple(notes)
-        yield re.sub(rf"\b(?:{_PERSONS})\b", "rows", said), tuple(notes)
+        yield said, tuple(filter(None, notes))
+        yield re.sub(rf"\b(?:{_PERSONS})\b", "rows", said), tuple(filter(None, notes))
 
 
 Meaning = Callable[[str], str]
@@ -116,8 +115,8 @@ def _families() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(line.split()) for line in lines)
 
 
-def _meanings(word: str, table: TableProfile, *, is_unknown: bool) -> list[tuple[Meaning, str]]:
-    """Return the meanings of an unknown word: a flag, else a column, else a word well spelled."""
+def _meaning(word: str, table: TableProfile, *, is_unknown: bool) -> tuple[Meaning, str] | None:
+    """Return the meaning of a word and a note: a flag, else a column, else a right spelling."""
     low = word.casefold()
     flags = [
         (partial(_flagged, word=word, name=column.name, values=values), "")
@@ -125,15 +124,15 @@ def _meanings(word: str, table: TableProfile, *, is_unknown: bool) -> list[tuple
         if (values := yes_and_no(column)) and _is_stem(low, column.name)
     ]
     if flags or not is_unknown:
-        return [*flags] if len(flags) == 1 else []
+        return flags[0] if len(flags) == 1 else None
     named = _columns_of(word, table)
     if len(named) == 1:
         meaning = partial(_replaced, word=word, meant=f"`{named[0]}`")
-        return [(meaning, f"`{word}` is taken for the column `{named[0]}`.")]
+        return meaning, f"`{word}` is taken for the column `{named[0]}`."
     right = [ordinary for ordinary in _ORDINARY if is_misspelled(low, ordinary)]
     if len(right) == 1:
-        return [(partial(_replaced, word=word, meant=right[0]), f"`{word}` is read as {right[0]}.")]
-    return []
+        return partial(_replaced, word=word, meant=right[0]), f"`{word}` is read as {right[0]}."
+    return None
 
 
 def yes_and_no(column: ColumnProfile) -> tuple[str, str] | None:

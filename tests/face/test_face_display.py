@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from markdown_payloads import PAYLOADS
 
-from taskweaver.face.display import (
+from taskweaver.face.answer import (
     MOST_ROWS,
     AnswerFigure,
     ShownTable,

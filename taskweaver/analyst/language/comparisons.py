@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
-from taskweaver.analyst.language.names import name_words
+from taskweaver.analyst.language.names import WORD_TABLES, name_words
 from taskweaver.analyst.language.parser import Words, dimension_columns
 from taskweaver.analyst.language.scope import ColumnRef
 from taskweaver.analyst.language.values import Cond, Found, Option
@@ -74,13 +74,7 @@ def _column_first(words: Words, at: int) -> Iterator[Found]:
         yield from _two_columns(words, at, column.end, names)
 
 
-_UNITS = {
-    "dollars": "", "usd": "", "euros": "", "eur": "", "pounds": "", "mm": "mm", "cm": "cm",
-    "kg": "kg", "grams": "g", "gram": "g", "g": "g", "km": "km", "minutes": "min minute minutes",
-    "mins": "min minute minutes", "lbs": "lb", "meters": "m", "metres": "m", "hours": "hour h hrs",
-    "m": "m", "ft": "ft feet foot", "feet": "ft feet foot",
-    "seconds": "sec s second", "miles": "mile mi", "points": "",
-}  # fmt: skip
+_UNITS = WORD_TABLES["units"]
 """Units after a number, with the words of a column's name that state them; empty for any."""
 
 

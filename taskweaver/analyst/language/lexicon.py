@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
+from taskweaver.analyst.language.names import WORD_TABLES
+
 
 class Sense(NamedTuple):
     """Sense of a phrase.
@@ -25,58 +27,12 @@ class Sense(NamedTuple):
 
 
 SEASONS = {
-    "spring": (3, 4, 5), "summer": (6, 7, 8), "autumn": (9, 10, 11), "fall": (9, 10, 11),
-    "winter": (12, 1, 2), "frühling": (3, 4, 5), "sommer": (6, 7, 8), "herbst": (9, 10, 11),
-    "été": (6, 7, 8), "hiver": (12, 1, 2), "verano": (6, 7, 8), "invierno": (12, 1, 2),
-    "springtime": (3, 4, 5), "summertime": (6, 7, 8), "wintertime": (12, 1, 2),
-}  # fmt: skip
-NUMBER_WORDS = {
-    "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "fifty": 50,
-    "hundred": 100, "zero": 0, "dozen": 12,
-}  # fmt: skip
+    season: tuple(map(int, months.split(","))) for season, months in WORD_TABLES["seasons"].items()
+}
+NUMBER_WORDS = {word: int(value) for word, value in WORD_TABLES["numbers"].items()}
 
-DIMENSIONS = {
-    "mass": "heavy heavier heaviest weigh weighs weighed light lighter:- lightest:- mass weight",
-    "temperature": "hot hotter hottest warm warmer warmest cold:- colder:- coldest:- cool:- "
-    "cooler:- coolest:-",
-    "age": "old older oldest aged young:- younger:- youngest:- elderly",
-    "height": "tall taller tallest short:- shorter:- shortest:-",
-    "length": "long longer longest short:- shorter:- shortest:-",
-    "income": "rich richer richest wealthy wealthier wealthiest poor:- poorer:- poorest:- earn "
-    "earns earned earning paid",
-    "price": "expensive costly pricey pricier priciest cheap:- cheaper:- cheapest:- costs cost "
-    "costing costlier costliest paid pay pays",
-    "population": "populous populated",
-    "speed": "fast faster fastest quick quicker quickest slow:- slower:- slowest:-",
-    "area": "spacious large:0",
-    "width": "wide wider widest broad narrow:- narrower:- narrowest:-",
-    "depth": "deep deeper deepest shallow:- shallower:- shallowest:-",
-    "power": "powerful",
-    "rain": "wet wetter wettest rainy:0 dry:- drier:- driest:-",
-    "wind": "windy windier windiest",
-    "rating": "popular:0 rated",
-    "distance": "far farther farthest",
-}
-DIMENSION_COLUMNS = {
-    "mass": "mass weight wt gewicht poids peso",
-    "temperature": "temperature temp temperatur température",
-    "age": "age alter âge edad",
-    "height": "height ht größe taille altura",
-    "length": "length duration runtime minutes dauer durée",
-    "income": "income salary wage wages earnings pay gdp gdppercap gehalt einkommen compensation",
-    "price": "price rent cost fare fee amount_paid unit_price preis prix precio rate msrp",
-    "population": "pop population",
-    "speed": "speed velocity mph kph",
-    "area": "area sqft surface",
-    "width": "width",
-    "depth": "depth",
-    "power": "power horsepower hp",
-    "rain": "precipitation rain rainfall prcp",
-    "wind": "wind windspeed",
-    "rating": "rating score stars",
-    "distance": "distance",
-}
+DIMENSIONS = WORD_TABLES["dimensions"]
+DIMENSION_COLUMNS = WORD_TABLES["dimension columns"]
 
 
 def _parsed(text: str) -> dict[str, tuple[Sense, ...]]:

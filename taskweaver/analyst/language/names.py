@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from importlib.resources import files
 
 from taskweaver.analyst.wording.inert import MONTHS, WEEKDAYS
 from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
@@ -15,36 +16,19 @@ UNITS = frozenset(
 )
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 _KEPT = frozenset("species series news gas bus class mass status plus less glass always".split())
-_IRREGULAR = {
-    "people": "person", "men": "man", "women": "woman", "children": "child", "mice": "mouse",
-    "feet": "foot", "teeth": "tooth", "indices": "index", "criteria": "criterion",
-    "movies": "movie", "cookies": "cookie",
-}  # fmt: skip
-_SHORT = {
-    "pop": "population", "exp": "expectancy", "temp": "temperature", "qty": "quantity",
-    "amt": "amount", "hp": "horsepower", "cap": "capita", "num": "number", "lat": "latitude",
-    "lon": "longitude", "lng": "longitude", "dept": "department", "yr": "year", "wt": "weight",
-    "ht": "height", "cyl": "cylinder", "disp": "displacement", "mpg": "mile per gallon",
-    "acc": "acceleration", "dist": "distance", "dur": "duration", "desc": "description",
-    "cat": "category", "addr": "address", "tel": "telephone", "rev": "revenue", "perc": "percent",
-    "hrs": "hour", "mins": "minute", "secs": "second", "max": "maximum", "min": "minimum",
-    "avg": "average", "gdp": "gross domestic product", "percap": "per capita",
-}  # fmt: skip
+WORD_TABLES = {
+    head: dict(entry.split("=") for entry in entries.split("|"))
+    for line in files(__package__).joinpath("word_tables.txt").read_text("utf-8").splitlines()[1:]
+    for head, _, entries in [line.partition(": ")]
+}
+"""Closed sets of words with their meanings, by the name of the set."""
+_IRREGULAR = WORD_TABLES["irregular"]
+_SHORT = WORD_TABLES["short"]
 _AMOUNTS = frozenset(
     "n num number count total quantity qty amount population pop attendance volume stock people "
     "inventory staff revenue turnover".split()
 )
-_DEMONYMS = {
-    "french": "france", "dutch": "netherlands", "british": "united kingdom", "american": "usa",
-    "german": "germany", "spanish": "spain", "swiss": "switzerland", "greek": "greece",
-    "danish": "denmark", "swedish": "sweden", "norwegian": "norway", "finnish": "finland",
-    "polish": "poland", "turkish": "turkey", "irish": "ireland", "english": "england",
-    "scottish": "scotland", "welsh": "wales", "thai": "thailand", "chinese": "china",
-    "italian": "italy", "belgian": "belgium", "peruvian": "peru", "filipino": "philippines",
-    "portuguese": "portugal", "kenyan": "kenya", "canadian": "canada", "czech": "czech republic",
-    "us": "usa", "american's": "usa", "european": "europe", "egyptian": "egypt",
-    "norwegians": "norway", "brazilian": "brazil", "argentinian": "argentina",
-}  # fmt: skip
+_DEMONYMS = WORD_TABLES["demonyms"]
 _FORMS = ("n", "an", "ian", "ean", "ese", "ish", "i", "y", "ny", "s", "es")
 
 
@@ -181,17 +165,9 @@ def is_form(asked: str, value: str) -> bool:
     return len(stem) >= 3 and any(asked == stem + ending for ending in ("an", "ian", "ish", "ese"))
 
 
-_SEXES = {
-    "female": 1, "females": 1, "f": 1, "woman": 1, "women": 1, "ladies": 1, "lady": 1, "w": 1,
-    "frauen": 1, "frau": 1, "weiblich": 1, "femmes": 1, "femme": 1, "mujeres": 1, "mujer": 1,
-    "male": 2, "males": 2, "m": 2, "man": 2, "men": 2, "gentlemen": 2, "gentleman": 2,
-    "männer": 2, "mann": 2, "männlich": 2, "hommes": 2, "homme": 2, "hombres": 2, "hombre": 2,
-}  # fmt: skip
+_SEXES = {word: int(place) for word, place in WORD_TABLES["sexes"].items()}
 _SCALES: tuple[Mapping[str, int], ...] = (_SEXES, WEEKDAYS, MONTHS)
-_ORDINALS = {
-    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "1st": 1, "2nd": 2, "3rd": 3,
-    "4th": 4, "5th": 5,
-}  # fmt: skip
+_ORDINALS = {word: int(place) for word, place in WORD_TABLES["ordinals"].items()}
 _PLACES = _ORDINALS | {str(number): number for number in range(1, 6)} | {
     f"{number}.0": number for number in range(1, 6)
 } | {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "one": 1, "two": 2, "three": 3}  # fmt: skip
