@@ -28,9 +28,8 @@ from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.files.profile import TableProfile
+from taskweaver.tables.files.profile import FileInfo, PartInfo, TableProfile, World
 from taskweaver.tables.files.profile_report import read_profiles
-from taskweaver.tables.files.world import FileInfo, PartInfo, World
 from taskweaver.tables.session import profiles
 
 FILE = "shipments.csv"

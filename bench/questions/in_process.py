@@ -25,7 +25,7 @@ from bench.questions.model import Question
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.model.refusals import about_answer, files_answer
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
     About,
     FileListing,
     Help,
@@ -36,9 +36,8 @@ from taskweaver.analyst.readings.reading import (
 )
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
-from taskweaver.tables.files.profile import TableId, TableProfile
+from taskweaver.tables.files.profile import FileInfo, PartInfo, TableId, TableProfile, World
 from taskweaver.tables.files.profile_report import read_profiles
-from taskweaver.tables.files.world import FileInfo, PartInfo, World
 from taskweaver.tables.reading import Table
 from taskweaver.tables.session import READS, profiles, read
 

@@ -10,6 +10,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 
+from taskweaver.analyst.language.names import counts_rows
+from taskweaver.analyst.readings import Reading
+from taskweaver.analyst.wording.requests import shown_kind
+from taskweaver.memory.suggestions import Suggestion
 from taskweaver.tables.files.mentions import Mention
 from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 from taskweaver.utils.text import counted
@@ -118,20 +122,27 @@ def in_prose(table: TableProfile) -> str:
     return "\n".join([lead, "", *filter(None, lines)])
 
 
-def questions(table: TableProfile, is_read: Callable[[str], bool]) -> tuple[str, ...]:
+def questions(
+    table: TableProfile, read: Callable[[str], Reading | None], where: str = ""
+) -> tuple[Suggestion, ...]:
     """Return up to three questions about a table that can be answered.
 
     Args:
         table: The table.
-        is_read: Whether a request has a reading.
+        read: Returns the reading of a request; None for none.
+        where: Words that name the table, where others could be meant.
     """
-    found: list[str] = []
-    kinds: set[str] = set()
-    for kind, text in _candidates(table):
-        if kind not in kinds and len(found) < _QUESTIONS and is_read(text):
-            found.append(text)
-            kinds.add(kind)
-    return tuple(found)
+    found: dict[str, Suggestion] = {}
+    for kind, template in _candidates(table):
+        if kind in found:
+            continue
+        text = template.removesuffix("?") + where + "?" * template.endswith("?")
+        reading = read(text)
+        if reading is not None:
+            found[kind] = Suggestion(text, shown_kind(reading))
+        if len(found) == _QUESTIONS:
+            break
+    return tuple(found.values())
 
 
 def _candidates(table: TableProfile) -> Iterator[tuple[str, str]]:
@@ -149,7 +160,8 @@ def _candidates(table: TableProfile) -> Iterator[tuple[str, str]]:
         yield "trend", f"Plot the {_how(measure)} {_word(measure)} per {_unit(time)}"
     for measure, group in product(measures[1:], groups[1:] or groups):
         yield "top", f"Which {_word(group)} has the highest {_how(measure)} {_word(measure)}?"
-    yield from (("rows", f"How many rows are there per {_word(group)}?") for group in groups)
+    for group in groups:
+        yield "rows", f"How many rows are there per {_word(group)}?"
     for first, second in pairwise(measures):
         yield "relation", f"What is the correlation of {_word(first)} and {_word(second)}?"
     for measure in measures:
@@ -171,14 +183,11 @@ def _unit(column: ColumnProfile) -> str:
 
 def _is_measure(column: ColumnProfile, table: TableProfile) -> bool:
     """Return whether a mean says something: the column holds no row number, key, flag or year."""
-    is_counted_up = (
-        column.kind == "integer"
-        and column.distinct == table.rows
-        and int(column.high) - int(column.low) + 1 == table.rows
-    )
     is_year = re.fullmatch(r"years?|jahre?", column.name, re.IGNORECASE) is not None
     has_few = column.distinct < _FEWEST
-    return not (is_counted_up or is_year or has_few or _KEY_NAME.search(column.name))
+    return not (
+        counts_rows(column, table.rows) or is_year or has_few or _KEY_NAME.search(column.name)
+    )
 
 
 def _one_row_for_each(table: TableProfile) -> str:

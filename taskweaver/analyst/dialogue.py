@@ -8,16 +8,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from taskweaver.analyst.about import asks_about, questions
-from taskweaver.analyst.language.answers import chosen_option, taken_offer
-from taskweaver.analyst.language.follow_up import is_follow_up
-from taskweaver.analyst.language.lookup.scope import DataScope
-from taskweaver.analyst.language.lookup.sources import Wanted, joins, nouns_of, scopes
-from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, read
-from taskweaver.analyst.language.special import special
-from taskweaver.analyst.language.words.lexicon import LEXICON
-from taskweaver.analyst.language.words.names import name_words
-from taskweaver.analyst.nearest import nearest
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.language.lexicon import LEXICON
+from taskweaver.analyst.language.names import name_words
+from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, is_follow_up, read
+from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of, scopes
+from taskweaver.analyst.language.whole import chosen_option, special
+from taskweaver.analyst.readings import (
     About,
     FileListing,
     NeedsLook,
@@ -32,13 +28,15 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.wordings import file_to_save, other_wordings
+from taskweaver.analyst.table_words import each_group, in_table_words
+from taskweaver.analyst.wordings import file_to_save, nearest, other_wordings
+from taskweaver.memory.suggestions import Suggestion, chosen
 from taskweaver.tables.files.mentions import Mention, find_files
-from taskweaver.tables.files.profile import TableId
-from taskweaver.tables.files.world import FileInfo, World
+from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
-_SHORTEST_CHARS = 3
+_SHORTEST_CHARS, _MOST_CHANGES = 3, 3
+_PLAIN_FILE = re.compile(r"[\w.-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ class Dialogue:
     pending: Unclear | None = None
     asked: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
-    offers: tuple[str, ...] = ()
+    offers: tuple[Suggestion, ...] = ()
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
@@ -68,34 +66,31 @@ class Dialogue:
         """
         option = chosen_option(text, self.pending) if self.pending else None
         choices: dict[str, str] = {}
-        offer = taken_offer(text, self.offers)
-        if offer:
-            text, world = offer, self._offered_of(offer, _as_searched(offer, world))
+        text = chosen(text, self.offers) or text
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
         outcome = self._read_anew(text, world, choices)
         if isinstance(outcome, NeedsLook):
             return self, outcome
         if isinstance(outcome, NotUnderstood) and option is None:
-            if not outcome.reason:
-                outcome = replace(outcome, nearest=self._nearest(text, outcome, world))
+            offer = self._nearest(text, outcome, world) or self._question(world)
+            outcome = replace(outcome, nearest=offer)
             if self.pending is not None:
-                return replace(self, offers=(outcome.nearest,) * bool(outcome.nearest)), outcome
+                return replace(self, offers=_offered(outcome)), outcome
         return self._after(text, outcome, choices), outcome
 
-    def _offered_of(self, offer: str, world: World) -> World:
-        """Return the world of an offer: of a description's, the table that it is about."""
-        about = self.previous
-        if isinstance(about, About) and offer in about.questions:
-            return _only(about.tables[0], world)
-        return world
+    def _question(self, world: World) -> Suggestion | None:
+        """Return a question about the subject, or the only table known, to offer instead."""
+        subject = [id for id in _tables_of(self.previous) if id in world.tables]
+        tables = subject or (list(world.tables) if len(world.tables) == 1 else [])
+        return next(iter(first_questions(tables[0], world)), None) if tables else None
 
-    def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> str:
-        return nearest(_last_version(text), outcome, lambda shorter: self._tried(shorter, world))
+    def _nearest(self, text: str, outcome: NotUnderstood, world: World) -> Suggestion | None:
+        return nearest(_last_version(text), outcome, lambda shorter: self.tried(shorter, world))
 
-    def _tried(self, text: str, world: World) -> Outcome:
-        """Read a request of our own."""
-        return self._read(text, _as_searched(text, world), {})
+    def tried(self, text: str, world: World, depth: int = 0) -> Outcome:
+        """Read a request of our own; `depth` counts the changes that made it."""
+        return self._read(text, _as_searched(text, world), {}, depth)
 
     def _read_anew(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
         """Read a request; the question that is open is not asked a second time."""
@@ -114,11 +109,9 @@ class Dialogue:
                 return Dialogue(reading)
             case Unclear():
                 return Dialogue(self.previous, outcome, text, choices)
-            case NotUnderstood(nearest=offer) if offer:
-                return Dialogue(self.previous, offers=(offer,))
-        return Dialogue(self.previous)
+        return Dialogue(self.previous, offers=_offered(outcome))
 
-    def _read(self, text: str, world: World, choices: Mapping[str, str]) -> Outcome:
+    def _read(self, text: str, world: World, choices: Mapping[str, str], depth: int = 0) -> Outcome:
         text = _last_version(text)
         mentions = find_files(text, world.files)
         whole = self._as_a_whole(text, mentions, world)
@@ -127,11 +120,57 @@ class Dialogue:
         unknown = [text[m.start : m.end] for m in mentions if m.is_certain and not m.file]
         if unknown:
             return NotUnderstood(tuple(unknown), f"There is no file {unknown[0]}.")
-        if len(re.findall(r"\w+", text)) > MAX_WORDS:
-            return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
-        if not re.search(r"\w", text):
-            return NotUnderstood((text,))
-        return self._of_tables(text, mentions, world, choices)
+        words = re.findall(r"\w+", text)
+        if len(words) > MAX_WORDS or not words or (len(words) == 1 and text.strip().isdigit()):
+            return _odd(text, words)
+        known = [
+            table for id, table in world.tables.items() if self._may_be_about(id, mentions, world)
+        ]
+        if len(known) == 1 and (both := each_group(text, known[0])):
+            return self.tried(both, _only(known[0], world), depth + 1)
+        outcome = self._of_tables(text, mentions, world, choices)
+        if isinstance(outcome, NotUnderstood) and depth < _MOST_CHANGES:
+            return self._in_other_words(text, mentions, world, outcome, depth) or outcome
+        return outcome
+
+    def _of_each_group(
+        self, text: str, mentions: Sequence[Mention], world: World
+    ) -> Outcome | None:
+        """Return the reading of ``how many men and women``; None for another request."""
+        for id, table in world.tables.items():
+            both = each_group(text, table) if self._may_be_about(id, mentions, world) else ""
+            outcome = Dialogue().tried(both, _only(table, world), _MOST_CHANGES) if both else None
+            if isinstance(outcome, Understood) and not outcome.unused:
+                return outcome
+        return None
+
+    def _in_other_words(
+        self,
+        text: str,
+        mentions: Sequence[Mention],
+        world: World,
+        outcome: NotUnderstood,
+        depth: int,
+    ) -> Outcome | None:
+        """Read a request in the words of the table it is about; None where that does not help."""
+        meant = [id for id in world.tables if self._may_be_about(id, mentions, world)]
+        is_named = any(mention.is_certain for mention in mentions)
+        others = () if is_named else (id for id in world.tables if id not in meant)
+        for ids in (meant, others):
+            found = [
+                again
+                for id in ids
+                if (again := _in_words_of(world.tables[id], text, outcome, world, depth))
+            ]
+            if found:
+                return found[0] if len(found) == 1 else None
+        return None
+
+    def _may_be_about(self, table: TableId, mentions: Sequence[Mention], world: World) -> bool:
+        """Return whether a request names a table's file, or it is the subject or the only one."""
+        named = {m.file for m in mentions if m.is_certain and m.file} or world.given
+        is_one = len(_tables_among(world.files, world.unreadable)) == 1
+        return table.file in named if named else table in _tables_of(self.previous) or is_one
 
     def _as_a_whole(self, text: str, mentions: Sequence[Mention], world: World) -> Outcome | None:
         """Return the outcome of a request whose words are read as a whole; None for others."""
@@ -189,14 +228,7 @@ class Dialogue:
         if missing := tuple(name for name in files if name not in known):
             return NeedsLook(missing)
         tables = tuple(id for id in world.tables if id.file in files)
-        fresh = Dialogue(About(tables[:1]))
-        first = _only(tables[0], world)
-
-        def is_read(text: str) -> bool:
-            outcome = fresh._tried(text, first)
-            return isinstance(outcome, Understood) and not outcome.unused
-
-        return Understood(About(tables, questions(world.tables[tables[0]], is_read)))
+        return Understood(About(tables, first_questions(tables[0], world)))
 
     def _of_files(
         self,
@@ -285,6 +317,53 @@ class Dialogue:
         return read(text, scope, mentions, self.previous)
 
 
+def _odd(text: str, words: Sequence[str]) -> NotUnderstood:
+    """Return the refusal of a request of too many words, of none, or of a number alone."""
+    if len(words) > MAX_WORDS:
+        return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
+    return NotUnderstood((text,), "No question is offered under this number." if words else "")
+
+
+def _in_words_of(
+    table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
+) -> Understood | None:
+    """Return the reading of a request that is told in the words of a table."""
+    only = _only(table, world)
+    for said, notes in in_table_words(text, outcome.words, table):
+        again = Dialogue().tried(said, only, depth + 1)
+        if isinstance(again, Understood) and not again.unused:
+            return replace(again, notes=(*notes, *again.notes))
+    return None
+
+
+def _only(table: TableProfile, world: World) -> World:
+    """Return a world of one table and its file."""
+    files = tuple(file for file in world.files if file.name == table.id.file)
+    return replace(world, files=files, tables={table.id: table})
+
+
+def first_questions(table: TableId, world: World) -> tuple[Suggestion, ...]:
+    """Return questions about a table, each of which is understood as it is written."""
+    is_one = len(_tables_among(world.files, world.unreadable)) <= 1
+    file = table.file if _PLAIN_FILE.fullmatch(table.file) else f"`{table.file}`"
+    parts = [id.part for id in world.tables if id.file == table.file]
+    where = "" if is_one and len(parts) == 1 else f" in {file}"
+    where += f" table {table.part}" if len(parts) > 1 else ""
+
+    def read_only(text: str) -> Reading | None:
+        outcome = Dialogue().tried(text, world)
+        if not isinstance(outcome, Understood) or outcome.unused or outcome.notes:
+            return None
+        return outcome.reading if _tables_of(outcome.reading) == (table,) else None
+
+    return questions(world.tables[table], read_only, where)
+
+
+def _offered(outcome: Outcome) -> tuple[Suggestion, ...]:
+    offer = outcome.nearest if isinstance(outcome, NotUnderstood) else None
+    return (offer,) if offer else ()
+
+
 def _source_of(reading: Reading | None) -> TableSource | None:
     if isinstance(reading, About):
         return TableSource(reading.tables) if len(reading.tables) == 1 else None
@@ -328,13 +407,6 @@ def _as_searched(text: str, world: World) -> World:
         id: replace(table, searched=table.searched | {text}) for id, table in world.tables.items()
     }
     return replace(world, tables=tables)
-
-
-def _only(table: TableId, world: World) -> World:
-    """Return a world of one table and its file."""
-    files = tuple(file for file in world.files if file.name == table.file)
-    known = {id: profile for id, profile in world.tables.items() if id == table}
-    return replace(world, files=files, tables=known)
 
 
 def _last_version(text: str) -> str:

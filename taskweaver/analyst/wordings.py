@@ -1,15 +1,19 @@
-"""Whole requests in people's words, each with the request of the language that means the same.
+"""Requests in other words: whole requests that mean the same, and the nearest one that is read.
 
-They are tried only where a request has no reading of its own, and count only if the other request
-is understood without a rest: a wording never changes an answer that there is.
+The first are tried only where a request has no reading of its own, and count only if the other
+request is understood without a rest: a wording never changes an answer that there is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import PurePosixPath
+
+from taskweaver.analyst.readings import NotUnderstood, Outcome, Understood
+from taskweaver.analyst.wording.requests import in_words, shown_kind
+from taskweaver.memory.suggestions import Suggestion
 
 _A, _B = r"(?P<a>[^,;]+?)", r"(?P<b>[^,;]+?)"
 _KINDS = r"(?:different |distinct |unique |possible |various |available |verschiedenen? )?"
@@ -19,17 +23,30 @@ _VALUES = ("distinct {a}",)
 _PICTURES = ("scatter plot of {a} against {b}", "box plot of {a} by {b}", "mean {a} per {b}")
 _RELATIONS = ("correlation of {a} and {b}", "mean {a} per {b}")
 _OF, _COUNT = r"(?: (?:von|der|des))? ", r"anzahl(?: der)?"
+_SHOW = r"(?:(?:plot|chart|graph|show|draw|compare|display|zeige?|zeichne)(?: me| mir)? )?"
+_OVER = (
+    r"(?: (?:over|across|through|with|during|im laufe der|über die)"
+    r"(?: (?:the )?(?:time|years?|months?|weeks?|days?|zeit|jahre|monate))+)?"
+)
+_TRENDS = ("plot {a} over time", "plot mean {a} per year", "plot mean {a} per month")
 _MEAN, _SUM = r"durchschnitt(?:lich(?:e[rsnm]?)?)?", r"(?:die )?(?:summe|gesamt)"
 _WORDINGS = {
     rf"(?:what|which|who) (?:are|were) (?:all )?(?:the )?{_KINDS}{_A}{_THERE}{_DATA}": _VALUES,
-    rf"which {_KINDS}{_A} (?:are|is) (?:there|in (?:the )?(?:data|file|table)|it|included)": (
-        _VALUES
-    ),
+    rf"(?:which|what) {_KINDS}{_A} (?:are|is|were) (?:there|in (?:the )?(?:data|file|table)"
+    r"|it|included)": _VALUES,
     rf"which {_KINDS}{_A} (?:do (?:we|you|i) have|exist|occur|appear)": _VALUES,
     rf"(?:list|show|name|(?:give|show|tell) me)(?: all)?(?: of)?(?: the)? {_KINDS}{_A}{_DATA}": (
         _VALUES
     ),
     rf"welche {_KINDS}{_A} (?:gibt es|sind (?:da|drin|dabei|enthalten)|kommen vor)": _VALUES,
+    rf"{_SHOW}(?:the )?(?:top )?(?P<n>\d+) most (?P<how>\w+) {_A}": ("{n} most {how} {a}",),
+    rf"{_SHOW}(?:the )?(?:development|evolution|trend|course|history|progress|change|entwicklung|"
+    rf"verlauf)(?: of| in| der| des| von)?(?: the)? {_A}{_OVER}": _TRENDS,
+    rf"how (?:did|does|do|has|have) (?:the )?{_A} (?:change|develop|evolve|vary|go|changed"
+    rf"|developed|evolved){_OVER}": _TRENDS,
+    rf"{_SHOW}(?:the )?{_A}{_OVER[:-1]}": _TRENDS,
+    rf"wie (?:hat|haben) sich (?:die |der |das )?{_A}{_OVER} (?:entwickelt|verändert)": _TRENDS,
+    rf"{_A} (?:per|by|je|pro) {_B},? top (?P<n>\d+)": ("top {n} {b} by number of {a}",),
     rf"(?:plot |chart |graph |show |compare )?{_A} (?:vs|versus|against|gegen) {_B}": _PICTURES,
     rf"(?:is|are|how is|how are|how strongly is) {_A} (?:related|correlated|connected|linked)"
     rf"(?: (?:to|with|and))? {_B}": _RELATIONS,
@@ -86,8 +103,14 @@ def other_wordings(text: str) -> Iterator[str]:
     for pattern, templates in _WORDINGS.items():
         match = re.fullmatch(pattern, low)
         if match is not None:  # as it was written: names keep their case
-            parts = {name: plain[slice(*match.span(name))] for name in match.groupdict()}
-            yield from (_filled(template, parts) for template in templates)
+            parts = {
+                name: plain[slice(*match.span(name))] for name in match.groupdict() if match[name]
+            }
+            yield from (_filled(one, parts) for one in templates if _needs(one) <= parts.keys())
+
+
+def _needs(template: str) -> set[str]:
+    return set(re.findall(r"\{(\w+)\}", template))
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
@@ -107,3 +130,33 @@ def file_to_save(text: str, taken: Collection[str] = ()) -> str:
     suffix = "csv" if match["kind"].casefold() == "csv" else "xlsx"
     names = (f"result{f'_{number}' * (number > 1)}.{suffix}" for number in count(1))
     return next(name for name in names if name not in taken)
+
+
+_MOST_TRIES = 3
+_LEAD = (
+    r"(?:\b(?:in|of|for|from|at|on|by|with|where|that|which|who|whose|are|is|was|were|and|or)\s+)*"
+    r"(?:\b(?:the|a|an)\s+)?"
+)
+
+
+def nearest(text: str, outcome: NotUnderstood, read: Callable[[str], Outcome]) -> Suggestion | None:
+    """Return the nearest request in words; None if there is none."""
+    words: Sequence[str] = outcome.words
+    for _ in range(_MOST_TRIES):
+        shorter = _without(text, words)
+        if shorter == text or not re.search(r"\w", shorter):
+            return None
+        text, found = shorter, read(shorter)
+        if isinstance(found, Understood) and not found.unused:
+            return Suggestion(in_words(found.reading), shown_kind(found.reading))
+        if not isinstance(found, NotUnderstood):
+            return None
+        words = found.words
+    return None
+
+
+def _without(text: str, words: Sequence[str]) -> str:
+    """Return a text without some of its words and the prepositions before them."""
+    for word in words:
+        text = re.sub(rf"{_LEAD}(?<!\w){re.escape(word)}(?!\w)", " ", text, flags=re.IGNORECASE)
+    return " ".join(text.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from taskweaver import __version__
@@ -61,6 +62,7 @@ def _open(
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.console.chat import Chat
     from taskweaver.console.commands.table import CommandLine
+    from taskweaver.console.terminal.prompt import can_prompt
     from taskweaver.page.one_file import conversation_page
 
     app = TaskWeaverApp(project, trust=granted)
@@ -71,6 +73,8 @@ def _open(
         chat = Chat(app, surface, resume, conversation_page)
         for path in files:
             chat.add_file(path)
+        if resume is None and can_prompt():  # reading them must not delay the first answer
+            Thread(target=chat.show_files, name="first-screen", daemon=True).start()
     except BaseException:
         app.stop()
         raise

@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.app.first_questions import FileOutline, first_questions
 from taskweaver.console.render import RoundView
 from taskweaver.console.terminal.blocks import AnswerBlock, FactsBlock, FailureBlock, NoteBlock
 from taskweaver.console.terminal.confirmation import TerminalConfirmation
 from taskweaver.console.terminal.surface import Surface
-from taskweaver.console.terminal.text import display_path, safe
+from taskweaver.console.terminal.text import display_path, mebibytes, safe
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.round import Round
+from taskweaver.memory.suggestions import Suggestion, chosen
 from taskweaver.session.answers.check import unsupported_note
 from taskweaver.session.session import Session
 from taskweaver.session.storage.workdir import AddedFile, chosen_file, files_in, stamp_of
+from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import counted
 
@@ -24,6 +27,7 @@ PageMaker = Callable[[Sequence[Round], Folder, str, str], str]
 
 _MOST_SHOWN = 10
 """Rounds of an earlier session that are shown again."""
+_MOST_OUTLINED, _MOST_QUESTIONS, _MOST_COLUMNS = 5, 3, 6
 
 
 class Chat:
@@ -32,6 +36,8 @@ class Chat:
     Attributes:
         session: The conversation; replaced by `reset`.
         waiting: Files that go with the next message.
+        has_asked: Whether a message was sent.
+        first_questions: Suggestions before the first message, taken by their numbers.
         page_maker: Makes the page of ``/export page``; None where there are no pages.
     """
 
@@ -51,6 +57,8 @@ class Chat:
         self.surface = surface
         self.page_maker = page_maker
         self.waiting: list[AddedFile] = []
+        self.has_asked = False
+        self.first_questions: tuple[Suggestion, ...] = ()
         if resume is None:
             self.session: Session = self._new_session()
         else:
@@ -98,6 +106,26 @@ class Chat:
             else:
                 self.note("this round was not finished", is_warning=True)
 
+    def show_files(self) -> None:
+        """Show the user's tables with questions about them, unless a message came first."""
+        paths = sorted(self.session.config.data_files())
+        tables = [path for path in paths if is_data_file(path.name)]
+        outlines = first_questions(tables[:_MOST_OUTLINED])
+        shown = [(safe(one.path.name), safe(_size(one))) for one in outlines]
+        if len(tables) > len(outlines):
+            shown.append((f"and {len(tables) - len(outlines)} more", ""))
+        each = [  # the first of the first file, the second of the second: of different kinds
+            ((place - file) % _MOST_QUESTIONS, file, question)
+            for file, outline in enumerate(outlines)
+            for place, question in enumerate(outline.questions)
+        ]
+        asked = tuple(one for *_, one in sorted(each, key=lambda one: one[:2])[:_MOST_QUESTIONS])
+        if self.has_asked or not shown:
+            return
+        self.first_questions = asked
+        numbered = [(str(place), safe(one.text)) for place, one in enumerate(asked, start=1)]
+        self.list_facts([*shown, *numbered])
+
     def show_notice(self) -> None:
         """Show which variables of the current branch are not restored, once."""
         for line in self.session.restore_notice():
@@ -117,6 +145,12 @@ class Chat:
             KeyboardInterrupt: If the user stopped it; the session continues.
         """
         session = self.session
+        self.has_asked = True
+        rounds = session.memory.conversation.rounds
+        offers = rounds[-1].answer.suggestions.questions if rounds else self.first_questions
+        if question := chosen(message, offers):
+            self.note(safe(question))
+            message = question
         self._note_files(message)
         folder_of = lambda branch: session.at(branch).execution_cwd  # noqa: E731
         view = RoundView(self.surface, folder_of, lambda: session.usage)
@@ -183,6 +217,17 @@ class Chat:
             note = "The variables of the last round may not be stored; --resume says so."
             self.note(note, is_warning=True)
             raise
+
+
+def _size(outline: FileOutline) -> str:
+    """Return rows and columns of a file, or its size where it was not read."""
+    if not outline.tables:
+        return mebibytes(outline.bytes) if outline.bytes >= 1 << 20 else ""
+    table = outline.tables[0]
+    about = "about " if outline.is_estimate else ""
+    names = [column.name for column in table.columns[:_MOST_COLUMNS]]
+    more = ["..."] if len(table.columns) > len(names) else []
+    return f"{about}{counted(table.rows, 'row')}: {', '.join([*names, *more])}"
 
 
 def is_answered(round_: Round | None) -> bool:

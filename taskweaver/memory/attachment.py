@@ -47,6 +47,7 @@ class AttachmentType(Enum):
     answer_check = "answer_check"
     reply_record = "reply_record"
     alternatives = "alternatives"
+    suggestions = "suggestions"
 
     invalid_response = "invalid_response"
     text = "text"

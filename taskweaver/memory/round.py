@@ -12,6 +12,7 @@ from typing import Any, NotRequired, Self, TypedDict, get_args
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post, PostDict
+from taskweaver.memory.suggestions import NO_SUGGESTIONS, Suggestions
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import RUN_THIS
@@ -101,12 +102,14 @@ class RoundAnswer:
         evidence: The place each number came from, in the order of the answer.
         unsupported_numbers: Numbers that stand in no outcome, as the answer writes them.
         is_checked: Whether the answer was checked; without a check both lists are empty.
+        suggestions: Requests to go on with, and notes on how the request was read.
     """
 
     text: str
     evidence: tuple[Evidence, ...] = ()
     unsupported_numbers: tuple[str, ...] = ()
     is_checked: bool = False
+    suggestions: Suggestions = NO_SUGGESTIONS
 
     def finding(self) -> dict[str, Any]:
         """Return the result of the check as plain data."""
@@ -181,7 +184,11 @@ class Round:
         if post is None or post.send_to != "User" or self.state == "failed":
             return RoundAnswer("")
         checks = post.get_attachment(AttachmentType.answer_check)
-        return RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
+        answer = RoundAnswer.from_finding(post.message, checks[-1].extra if checks else None)
+        offers = post.get_attachment(AttachmentType.suggestions)
+        if not offers:
+            return answer
+        return replace(answer, suggestions=Suggestions.from_extra(offers[-1].extra))
 
     @property
     def stop_reason(self) -> str:

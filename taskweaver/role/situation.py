@@ -23,7 +23,7 @@ from taskweaver.tables.files.file_list import (
     new_files,
 )
 from taskweaver.tables.files.mentions import find_files
-from taskweaver.tables.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.profile import FileInfo, PartInfo
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import indented, quoted_section
 from taskweaver.utils.text import shorten

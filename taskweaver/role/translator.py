@@ -18,9 +18,9 @@ from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 
 EarlyStop = Callable[[AttachmentType | str, str], bool]
 
-_OWN = {AttachmentType.answer_check, AttachmentType.reply_record}
+_OWN = {AttachmentType.answer_check, AttachmentType.reply_record, AttachmentType.suggestions}
 _KNOWN = {kind.value: kind for kind in AttachmentType if kind not in _OWN}
-"""Attachments a model may write; those of the program's own findings are none of them."""
+"""Attachments a model may write; the others are written by the program."""
 
 _NEVER_SHOWN = {AttachmentType.shared_memory_entry, *_OWN}
 

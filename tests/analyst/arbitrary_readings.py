@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from taskweaver.analyst.readings.condition import (
+from taskweaver.analyst.readings import (
     And,
     Arithmetic,
     Column,
@@ -12,20 +12,18 @@ from taskweaver.analyst.readings.condition import (
     Condition,
     Constant,
     Contains,
+    Contrast,
+    Cumulative,
     During,
     Expression,
+    GroupKey,
     Latest,
+    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
-)
-from taskweaver.analyst.readings.reading import (
-    Contrast,
-    Cumulative,
-    GroupKey,
-    Measure,
     PeriodChange,
     Rank,
     Reading,

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from taskweaver.analyst.code.cell import as_code
-from taskweaver.analyst.readings.reading import Reading, Understood
+from taskweaver.analyst.readings import Reading, Understood
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 from rendered_cells import SALES, run
 
-from taskweaver.analyst.readings.condition import And, Column, Comparison, Missing
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
+    And,
     Calculation,
+    Column,
+    Comparison,
     Contrast,
     FileListing,
     GroupKey,
     Measure,
+    Missing,
     Python,
     Rank,
     Reading,
@@ -20,8 +23,7 @@ from taskweaver.analyst.readings.reading import (
     TableView,
     Understood,
 )
-from taskweaver.analyst.wording.answers import answer
-from taskweaver.analyst.wording.printed import number
+from taskweaver.analyst.wording.answers import answer, number
 from taskweaver.tables.files.profile import TableId
 
 SOURCE = TableSource((TableId("sales.csv"),))

@@ -11,12 +11,13 @@ from sizes import examples, some
 
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.code.frames import variable_names
-from taskweaver.analyst.readings.reading import Reading
+from taskweaver.analyst.readings import Reading
 from taskweaver.analyst.wording.requests import in_words
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 
 _ALLOWED_NAMES = {"pd", "plt", "len", "print", "min", "read_table", "result", "group", "values",
-                  "float", "str", "object", "closing", "sqlite3", "connection"}  # fmt: skip
+                  "float", "str", "object", "names", "closing", "sqlite3",
+                  "connection"}  # fmt: skip
 _FORBIDDEN = {"eval", "query", "system", "pipe", "to_pickle", "read_pickle", "to_csv"}
 
 

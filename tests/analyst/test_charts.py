@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from rendered_cells import SALES, run
 
 from taskweaver.analyst.code.charts import MOST_BARS, picture_name
-from taskweaver.analyst.readings.condition import Column
-from taskweaver.analyst.readings.reading import GroupKey, Measure, Rows, Summary, TableSource
+from taskweaver.analyst.readings import Column, GroupKey, Measure, Rows, Summary, TableSource
 from taskweaver.tables.files.profile import TableId
 
 SOURCE = TableSource((TableId("sales.csv"),))

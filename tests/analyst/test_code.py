@@ -12,31 +12,29 @@ from rendered_cells import SALES, SHOPS, run
 
 from taskweaver.analyst.code.cell import as_code
 from taskweaver.analyst.code.frames import variable_names
-from taskweaver.analyst.readings.condition import (
+from taskweaver.analyst.readings import (
     And,
     Arithmetic,
+    Calculation,
     Column,
     Comparison,
     Condition,
     Constant,
     Contains,
+    Contrast,
+    Cumulative,
     During,
     Expression,
+    FileListing,
+    GroupKey,
+    Help,
     Latest,
+    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
-)
-from taskweaver.analyst.readings.reading import (
-    Calculation,
-    Contrast,
-    Cumulative,
-    FileListing,
-    GroupKey,
-    Help,
-    Measure,
     PeriodChange,
     Python,
     Rank,

@@ -11,7 +11,7 @@ from taskweaver.tables.files.file_list import (
     listed_files,
     listed_tables,
 )
-from taskweaver.tables.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.profile import FileInfo, PartInfo
 from taskweaver.utils.markup.quoting import quoted_section
 
 TABLE = TableOverview("", 1704, columns={"country": "text", "year": "integer"})

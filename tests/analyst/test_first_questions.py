@@ -89,7 +89,7 @@ def test_a_file_is_described_by_the_words_of_its_name(
     talk.say("mean price in in.csv")  # no other file is meant instead
     said = talk.say(text).text
     assert said.startswith(f"`{file}` has 6 rows")
-    assert "1. What is the mean price per make?" in said  # though others have such columns
+    assert f"1. What is the mean price per make in {file}?" in said  # others have such columns
     assert f"read_table({file!r})" in talk.say("1").code
 
 
@@ -264,3 +264,61 @@ def test_a_file_to_write_is_not_looked_for() -> None:
 def test_the_notice_on_who_answers_is_shown_once() -> None:
     assert CONNECT in planned("why is the sky blue?")["message"]
     assert CONNECT not in planned("why is the sky blue?", "why is the sea green?")["message"]
+
+
+def test_a_fact_goes_with_a_question() -> None:
+    reply = planned("Remember that price is net. 2 + 3")
+    assert (reply["remember"], reply["send_to"]) == ("price is net", "CodeInterpreter")
+    both = "Remember that price is net. Gnus pay double."
+    assert planned(both)["remember"] == "price is net. Gnus pay double."
+
+
+PEOPLE = (
+    "name,sex,age,smoker,voted,city,salary,year\n"
+    "Ann,Female,31,Yes,1,Rome,100,2001\nBob,Male,45,No,0,Oslo,150,2002\n"
+    "Cyd,Female,52,No,1,Rome,120,2003\nDan,Male,28,Yes,1,Oslo,90,2004\n"
+    "Eve,Female,39,No,0,Rome,200,2005\nEve,Female,39,No,0,Rome,200,2005\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("share of smokers", "where `smoker` is Yes"), ("how many voted?", "where `voted` is 1"),
+        ("how many people did not vote?", "where `voted` is 0"),
+        ("average age of the non-smokers", "where `smoker` is No"),
+        ("mean age of smokers vs non-smokers", "Mean of `age` per `smoker`"),
+        ("smoker rate by city", "Share of rows per `city` in percent where `smoker` is Yes"),
+        ("average pay of women", "Mean of `salary` where `sex` is Female"),
+        ("do men earn more than women?", "Mean of `salary` per `sex`"),
+        ("Rome vs Oslo average age", "Mean of `age` per `city`"),
+        ("how many men and women?", "Number of rows per `sex`"),
+        ("averge age per city", "Mean of `age` per `city`"),
+        ("how did the age develop over the years?", "Line chart of `age` over `year`"),
+        ("show the trend of salary over time", "Line chart of `salary` over `year`"),
+        ("are there duplicate rows?", "Number of duplicate rows"),
+        ("duplicates in name", "Number of duplicates of `name`"),
+        ("what cities are there?", "Distinct values of `city`"),
+        ("durchschnittsalter pro city", "Mean of `age` per `city`"),
+    ],
+)  # fmt: skip
+def test_questions_in_other_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(PEOPLE, "utf-8")
+    tables = _Tables()
+    answer = Conversation((tables.listed("people.csv"),), tables).say(text).text
+    assert answer.startswith(said) or said in answer.partition("\n")[0]
+
+
+def test_a_refusal_offers_a_question_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(PEOPLE, "utf-8")
+    tables = _Tables()
+    talk = Conversation((tables.listed("people.csv"),), tables)
+    for text in ("sing a song", "delete everything", "7", "x " * 250):
+        assert talk.say(text).is_question
+        assert "per" in talk.say("yes").text.partition("\n")[0]

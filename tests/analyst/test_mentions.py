@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from taskweaver.tables.files.mentions import find_files, nearest_file
-from taskweaver.tables.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.profile import FileInfo, PartInfo
 from taskweaver.utils.data_files import is_data_file
 
 FILES = (

@@ -11,7 +11,7 @@ from sizes import examples, some
 
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.tables.files.profile_report import read_profiles
-from taskweaver.tables.profiles.profile_text import profile_text
+from taskweaver.tables.profiles.profiling import profile_text
 
 HOSTILE = st.sampled_from(
     [

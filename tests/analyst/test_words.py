@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from taskweaver.analyst.readings.condition import (
+from taskweaver.analyst.readings import (
     And,
     Arithmetic,
     Column,
@@ -12,19 +12,17 @@ from taskweaver.analyst.readings.condition import (
     Condition,
     Constant,
     Contains,
+    Contrast,
+    Cumulative,
     During,
+    GroupKey,
     Latest,
+    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
-)
-from taskweaver.analyst.readings.reading import (
-    Contrast,
-    Cumulative,
-    GroupKey,
-    Measure,
     PeriodChange,
     Rank,
     Reading,

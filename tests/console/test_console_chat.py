@@ -43,6 +43,13 @@ def model(messages: Sequence[ChatMessage]) -> str:
         return planner("User", "It is 42.")
     if "compute" in said:
         return planner("CodeInterpreter", "compute it", "InProcess")
+    if "offer" in said:
+        answer = json.loads(planner("User", "Ask one of these."))
+        answer["response"]["suggestions"] = [
+            "compute the rest",
+            {"text": "stop", "shows": "number"},
+        ]
+        return json.dumps(answer)
     if "give up" in said:
         return planner("User", "It cannot be done.", "TaskFailure")
     return planner("User", f"You said: {said.partition('Message: ')[2].strip()}")
@@ -195,3 +202,37 @@ def test_leaving_that_is_interrupted_says_what_may_be_lost(
         with pytest.raises(KeyboardInterrupt):
             chat.close()
     assert "may not be stored" in capsys.readouterr().out
+
+
+def test_a_number_takes_a_question_that_the_answer_offers(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    offering = chat.ask("offer me something")
+    assert offering is not None
+    assert [one.shows for one in offering.answer.suggestions.questions] == ["", "number"]
+    taken = chat.ask("2.")
+    assert taken is not None
+    assert taken.question == "stop"
+    assert "stop" in capsys.readouterr().out
+    plain = chat.ask("2")
+    assert plain is not None
+    assert plain.question == "2"
+
+
+def test_the_first_screen_lists_files_and_questions(
+    chat: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(7):
+        table = "kind,price\na,1.5\nb,2.5\na,4\n"
+        (chat.app.app_dir / "data" / f"t{number}.csv").write_text(table)
+    chat.show_files()
+    shown = capsys.readouterr().out
+    assert "t0.csv      3 rows: kind, price" in shown
+    assert "and 2 more" in shown
+    assert "1           What is the mean price per kind in t0.csv?" in shown
+    taken = chat.ask("3")
+    assert taken is not None
+    assert taken.question == "Plot a histogram of price in t2.csv"
+    capsys.readouterr()
+    chat.show_files()
+    assert capsys.readouterr().out == "", "the screen is not interrupted once a message was sent"

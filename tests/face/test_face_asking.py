@@ -45,6 +45,20 @@ def shop(tmp_path: Path) -> Path:
     return file
 
 
+def test_an_answer_offers_questions(stocked: Path, shop: Path) -> None:
+    with TaskWeaver(stocked, OFFLINE) as tw:
+        about = tw.ask("What is in it?", files=[shop])
+        first, *_ = about.suggestions
+        assert (first.text, first.shows) == (
+            "What is the mean price per city in shop.csv?", "table"
+        )  # fmt: skip
+        assert first.text in about.text
+        assert "Oslo" in tw.ask("1").text
+        (nearest,) = tw.ask("mean price of gnus").suggestions
+        assert nearest.shows == "number"
+        assert tw.ask("median price per city").notes == ("From `shop.csv`.",)
+
+
 def test_a_question_about_a_file_is_answered_without_a_key(project: Path, shop: Path) -> None:
     with TaskWeaver(project, OFFLINE) as tw:
         assert "offline" in tw.model

@@ -9,8 +9,13 @@ import pandas as pd
 import pytest
 from markdown_payloads import PAYLOADS
 
-from taskweaver.face.display import MOST_ROWS, ShownTable, answer_html, answer_markdown
-from taskweaver.face.figures import AnswerFigure
+from taskweaver.face.answer import (
+    MOST_ROWS,
+    AnswerFigure,
+    ShownTable,
+    answer_html,
+    answer_markdown,
+)
 from taskweaver.utils.markup.inert_markdown import inert_markdown
 from taskweaver.utils.redact import redact_secrets
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from taskweaver.analyst.model.tool_chats import _parted, reply_with_tools
+from taskweaver.analyst.model.service import _parted, reply_with_tools
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ModelRequest, ModelTool
 from taskweaver.memory.round import Round

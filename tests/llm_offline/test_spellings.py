@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from taskweaver import TaskWeaver
-from taskweaver.tables.profiles.impressions import impressions
-from taskweaver.tables.profiles.profiling import spellings_of
+from taskweaver.tables.profiles.profiling import impressions, spellings_of
 
 BARE = {"execution.sandbox": "none", "execution.zygote": False, "llm.api_type": "offline"}
 STATUS = (

@@ -12,7 +12,7 @@ from taskweaver.tables.files.profile import ValueMatch
 from taskweaver.tables.files.profile_report import merged
 from taskweaver.tables.names import profile_tables, read_table
 from taskweaver.tables.profiles.matching import ValueFinder
-from taskweaver.tables.profiles.profile_text import MOST_CHARS
+from taskweaver.tables.profiles.profiling import MOST_CHARS
 from taskweaver.tables.session import READS
 
 

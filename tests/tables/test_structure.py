@@ -10,7 +10,7 @@ import pytest
 from openpyxl import Workbook  # type: ignore[import-untyped]
 from plain import loaded, written
 
-from taskweaver.tables.profiles.impressions import impressions
+from taskweaver.tables.profiles.profiling import impressions
 
 SALES = "region,amount\nNorth,10\nSouth,20\nWest,30\n"
 

@@ -25,7 +25,7 @@ from plain import loaded, written
 from sizes import examples
 
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.profiles.impressions import impressions
+from taskweaver.tables.profiles.profiling import impressions
 from taskweaver.tables.reading import existing
 
 Columns = dict[str, list[Any]]

@@ -14,13 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import quote
 
-from taskweaver.analyst.code.conditions import chosen_code, negated_columns
-from taskweaver.analyst.code.frames import RESULT, Frame, variable_names
-from taskweaver.analyst.code.layout import laid_out
-from taskweaver.analyst.code.measures import measured_columns
-from taskweaver.analyst.code.rows import inspection_code, rows_code
-from taskweaver.analyst.code.summary import summary_code
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.code.conditions import chosen_code, measured_columns, negated_columns
+from taskweaver.analyst.code.frames import RESULT, Frame, laid_out, variable_names
+from taskweaver.analyst.code.summary import inspection_code, rows_code, summary_code
+from taskweaver.analyst.readings import (
     Calculation,
     Contrast,
     FileListing,
@@ -198,7 +195,7 @@ def merged_note(code: str, tables: Mapping[TableId, TableProfile]) -> str:
                 for texts in [[f'"{t}"' for t, v in column.spellings.items() if v == value]]
             ]
             notes.append(f"Spellings merged in {column_name(column.name)}: {listed(groups)}.")
-    return f"\n\n{' '.join(dict.fromkeys(notes))}" if notes else ""
+    return " ".join(dict.fromkeys(notes))
 
 
 def _read(table: TableId) -> str:

@@ -11,10 +11,17 @@ import unicodedata
 from datetime import datetime
 from zlib import crc32
 
+from taskweaver.analyst.code.conditions import key_names, order_key
 from taskweaver.analyst.code.frames import RESULT, Frame
-from taskweaver.analyst.code.measures import key_names, order_key
-from taskweaver.analyst.readings.condition import CalendarPart, Column, Unit
-from taskweaver.analyst.readings.reading import Contrast, GroupKey, Rows, Summary
+from taskweaver.analyst.readings import (
+    CalendarPart,
+    Column,
+    Contrast,
+    GroupKey,
+    Rows,
+    Summary,
+    Unit,
+)
 from taskweaver.analyst.wording.inert import capital
 from taskweaver.analyst.wording.requests import in_words
 

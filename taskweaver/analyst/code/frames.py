@@ -1,4 +1,4 @@
-"""Names of the variables that tables are loaded into, and the frame that an expression is about."""
+"""Names of variables, the frame that an expression is about, and the layout of long code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from taskweaver.analyst.readings.reading import Rank
+from taskweaver.analyst.readings import Rank
 from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId
 
 RESULT = "result"
@@ -89,3 +89,37 @@ def ranked_code(name: str, by: str, rank: Rank, *, is_sorted: bool, end: str = "
     most = "nsmallest" if rank.ascending else "nlargest"
     keep = ", keep='all'" if rank.count == 1 else ""
     return f"{name}.{most}({rank.count}, {by!r}{keep})"
+
+
+MOST_CHARS = 96
+_TOKEN = re.compile(
+    r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|[(\[{]|[)\]}]|\.(?=[a-z_]+\()|.""", re.DOTALL
+)
+_START = re.compile(r"(?P<indent> *)(?P<target>(?:\w+ = )?)(?P<chain>.*)", re.DOTALL)
+
+
+def laid_out(line: str) -> str:
+    """Return a line of code; a chain of calls that is too long has a line for each call."""
+    if len(line) <= MOST_CHARS or "\n" in line:
+        return line
+    match = _START.fullmatch(line)
+    links = _links(match["chain"]) if match else []
+    if match is None or len(links) < 3:
+        return line
+    indent = match["indent"]
+    inner = f"\n{indent}    ".join(links)
+    return f"{indent}{match['target']}(\n{indent}    {inner}\n{indent})"
+
+
+def _links(chain: str) -> list[str]:
+    """Return an object with its first call, and each further call, of a chain of calls."""
+    links, depth = [""], 0
+    for token in _TOKEN.findall(chain):
+        if token in "([{":
+            depth += 1
+        elif token in ")]}":
+            depth -= 1
+        elif token == "." and depth == 0 and links != [""]:
+            links.append("")
+        links[-1] += token
+    return ["".join(links[:2]), *links[2:]]

@@ -16,9 +16,8 @@ from taskweaver.tables.files.file_list import (
     listed_tables,
     new_files_in,
 )
-from taskweaver.tables.files.profile import TableId, TableProfile
+from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, World
 from taskweaver.tables.files.profile_report import merged
-from taskweaver.tables.files.world import FileInfo, World
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import MARK, quoted_section
 

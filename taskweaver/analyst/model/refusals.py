@@ -1,4 +1,4 @@
-"""Texts of the offline analyst that are no results: help, refusals, failures."""
+"""Texts of the offline analyst that are no results: help, refusals, failures, attempts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import re
 from collections.abc import Sequence
 
 from taskweaver.analyst.about import in_prose
-from taskweaver.analyst.model.conversation import PromptConversation, section, unfenced
-from taskweaver.analyst.readings.reading import About, NotUnderstood
+from taskweaver.analyst.model.conversation import (
+    PromptConversation,
+    PromptMessage,
+    section,
+    unfenced,
+)
+from taskweaver.analyst.readings import About, NotUnderstood
 from taskweaver.tables.files.mentions import find_files, nearest_file
-from taskweaver.tables.files.profile import TableProfile
-from taskweaver.tables.files.world import FileInfo, World
-from taskweaver.utils.text import counted, shorten
+from taskweaver.tables.files.profile import FileInfo, TableProfile, World
+from taskweaver.utils.text import counted, fenced, shorten
 
 HELP = """\
 I am the built-in offline analyst: rules, not a language model. Over CSV, TSV, JSON, Parquet,
@@ -55,9 +59,7 @@ def refusal(outcome: NotUnderstood, world: World, doubts: Sequence[str] = ()) ->
     parts += [outcome.reason] if outcome.reason else []
     parts += [f"{doubt}." for doubt in doubts[-_MOST_DOUBTS:]]
     if outcome.nearest:
-        parts.append(
-            f"The nearest request that I understand: {outcome.nearest}. Say yes to ask it."
-        )
+        parts.append(f"Say yes to ask: {outcome.nearest.text}")
     elif outcome.words and len(world.tables) == 1:
         parts.append(_columns(next(iter(world.tables.values()))))
     return " ".join(parts)
@@ -95,7 +97,7 @@ def about_answer(about: About, world: World) -> str:
     if len(about.tables) > _MOST_TABLES:
         parts.append(f"{len(about.tables) - _MOST_TABLES} more tables are not described here.")
     if about.questions:
-        asked = [f"{place}. {text}" for place, text in enumerate(about.questions, start=1)]
+        asked = [f"{place}. {one.text}" for place, one in enumerate(about.questions, start=1)]
         parts.append("\n".join(["You could ask one of these, by its number:", "", *asked]))
     parts.append("Ask about any of its columns.")
     return "\n\n".join(parts)
@@ -166,3 +168,47 @@ def _shown(word: str) -> str:
     """Return a word of the user's in one line, bounded, without back quotes."""
     line = " ".join(word.replace("`", "").split())
     return line if len(line) <= _WORD_CHARS else f"{line[: _WORD_CHARS - 3]}..."
+
+
+_ATTEMPT = re.compile(r"^Attempt (?P<id>n\d+): (?P<origin>.+)\.\Z", re.MULTILINE)
+_PLAN_CHARS, _REPORT_CHARS = 600, 1_500
+_MOST_EARLIER = 8
+_MODEL = (
+    "This stands in the attempt's conversation. I am the built-in offline analyst: rules, not a"
+    " language model. I can also list its files (`list the files`) and compute over tables."
+    " Other questions need a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local"
+    " one; see 'Which model answers' in the documentation."
+)
+
+
+def attempt_text(messages: Sequence[PromptMessage]) -> str:
+    """Return plan, result and files of the newest attempt, and the way to it; empty for none."""
+    starts = [at for at, item in enumerate(messages) if item.sender in {"User", ""}]
+    rounds = [
+        messages[at:end] for at, end in zip(starts, [*starts[1:], len(messages)], strict=True)
+    ]
+    attempts = [(match, round_) for round_ in rounds if (match := _ATTEMPT.search(round_[0].text))]
+    if not attempts:
+        return ""
+    match, last = attempts[-1]
+    parts = [f"{match['id']} is an attempt of a search: {match['origin']}."]
+    parts += [f"Its plan: {_plan(last)}", f"What came of it: {_outcome(last)}"]
+    reports = [item.text for item in last if item.sender not in {"User", "", "me"}]
+    parts += [fenced(shorten(report.strip(), _REPORT_CHARS), "text") for report in reports[-1:]]
+    earlier = [
+        f"- {match['id']} ({match['origin']}): {_plan(round_)} {_outcome(round_)}"
+        for match, round_ in attempts[:-1]
+    ]
+    if earlier:
+        parts.append("\n".join(["The way to it:", *earlier[-_MOST_EARLIER:]]))
+    return "\n\n".join([*parts, _MODEL])
+
+
+def _plan(round_: Sequence[PromptMessage]) -> str:
+    plans = (item.fields.get("plan", "") for item in round_)
+    return shorten(" ".join(next(filter(None, plans), "none is known.").split()), _PLAN_CHARS)
+
+
+def _outcome(round_: Sequence[PromptMessage]) -> str:
+    last = [item for item in round_ if item.fields.get("send_to") == "User"]
+    return last[-1].fields.get("message", "").strip() if last else "it did not end."

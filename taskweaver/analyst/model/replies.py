@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from taskweaver.analyst.code.cell import as_code, merged_note
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.model.attempts import attempt_text
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
     artifacts,
@@ -24,6 +24,7 @@ from taskweaver.analyst.model.refusals import (
     HELP,
     NO_FILES,
     about_answer,
+    attempt_text,
     failure,
     files_answer,
     many_files,
@@ -32,7 +33,7 @@ from taskweaver.analyst.model.refusals import (
     refusal,
     with_notice,
 )
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
     About,
     Calculation,
     FileListing,
@@ -49,13 +50,13 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.analyst.wording.answers import answer
-from taskweaver.analyst.wording.printed import read_printed
+from taskweaver.analyst.wording.answers import answer, read_printed, unused_note
 from taskweaver.analyst.wording.requests import in_words
 from taskweaver.analyst.wordings import file_to_save
 from taskweaver.llm.types import ChatMessage
+from taskweaver.memory.suggestions import Suggestion, Suggestions
 from taskweaver.tables.files.mentions import find_files
-from taskweaver.tables.files.world import World
+from taskweaver.tables.files.profile import World
 from taskweaver.utils.text import counted, fenced, shorten
 
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
@@ -69,10 +70,13 @@ _FIRST = "I look at the columns and values first. Ask again for the answer."
 _COMPUTE = "Compute the answer"
 _LOAD = re.compile(r"\W*(?:(?:please|can you|load|open|read|use|import)\W+)*", re.IGNORECASE)
 REMEMBER = "remember"
-_FACT = re.compile(
+_FACT_HEAD = (
     r"(?:please |bitte )?(?:remember|note|keep in mind|don't forget|merke? dir|vergiss nicht)"
-    r"(?: that|,? dass)?[:,]? ([^?]*\w[^?]*)",
-    re.IGNORECASE,
+    r"(?: that|,? dass)?[:,]? "
+)
+_FACT = re.compile(rf"{_FACT_HEAD}([^?]*\w[^?]*)", re.IGNORECASE)
+_FACT_FIRST = re.compile(
+    rf"{_FACT_HEAD}(?P<fact>[^?]*?\w)[.!;]\s+(?P<request>\S.*)", re.IGNORECASE | re.DOTALL
 )
 _OF_TABLES = (Summary, Rows, TableView)
 _MOST_LOOKS = 8
@@ -85,12 +89,15 @@ def as_planner(
 ) -> dict[str, str]:
     """Return the fields of a Planner's reply; with `keeps_facts` it may have `REMEMBER`."""
     talk = conversation(messages)
-    fact = _FACT.fullmatch(talk.newest.request) if talk.newest.sender == "User" else None
-    if keeps_facts and fact:
-        text = f"I keep in mind: {fact[1]}"
-        return _to_user(text, "Completed", "the user states a fact") | {REMEMBER: fact[1]}
     workers = [name for name in recipients if name != "User"]
     worker = "CodeInterpreter" if "CodeInterpreter" in workers else next(iter(workers), "")
+    said = talk.newest.request if keeps_facts and talk.newest.sender == "User" else ""
+    first = _FACT_FIRST.fullmatch(said)
+    if first and not isinstance(read(talk)[2], NotUnderstood):
+        return _next_step(talk, worker) | {REMEMBER: first["fact"]}
+    if fact := _FACT.fullmatch(said):
+        text = f"I keep in mind: {fact[1]}"
+        return _to_user(text, "Completed", "the user states a fact") | {REMEMBER: fact[1]}
     if talk.newest.sender not in workers:
         return _next_step(talk, worker)
     fields = _after_report(talk, worker)
@@ -112,6 +119,8 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     outcome: Outcome = NotUnderstood(())
     requests = talk.requests_with_files()[-_MOST_REPLAYED:]
     for place, (request, given) in enumerate(requests, start=1):
+        first = _FACT_FIRST.fullmatch(request)
+        request = first["request"] if first else request
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
         now = replace(world, given=given)
         after, outcome = dialogue.say(spelled_out, now)
@@ -149,12 +158,14 @@ def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
     if attempt:
         return _to_user(attempt, "Completed", "the user asks about an attempt of a search")
     match outcome:
-        case Unclear(question):
-            return _to_user(question, "Clarification", "the request has several readings")
+        case Unclear(question, options=options):
+            fields = _to_user(question, "Clarification", "the request has several readings")
+            return _offering(fields, Suggestions(tuple(map(Suggestion, options))))
         case NotUnderstood():
             read_as = _DOUBT.findall("\n".join(item.text for item in talk.messages))
             text = refusal(outcome, world, list(dict.fromkeys(read_as)))
-            return _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
+            fields = _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
+            return _offering(fields, Suggestions((outcome.nearest,) if outcome.nearest else ()))
         case NeedsLook(files):
             return _look(talk, worker, request, world, files)
         case Understood(reading):
@@ -168,7 +179,10 @@ def _compute(
     """Return the order for the cell of a reading, or the answer if none is needed."""
     text = _without_code(talk, request, world, reading)
     if text:
-        return _to_user(text, "Completed", "what is known of the files answers the request")
+        fields = _to_user(text, "Completed", "what is known of the files answers the request")
+        return _offering(
+            fields, Suggestions(reading.questions if isinstance(reading, About) else ())
+        )
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
     looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
@@ -244,10 +258,14 @@ def _after_report(talk: PromptConversation, worker: str) -> dict[str, str]:
         if isinstance(outcome.reading, Saved):
             outcome = replace(outcome, reading=outcome.reading.of)
         text = answer(outcome, output, result, artifacts(report))
-        text += merged_note(order, world.tables) + _origin(request, world, outcome.reading)
+        notes = [*outcome.notes, *unused_note(outcome)]
+        more = [merged_note(order, world.tables), _origin(request, world, outcome.reading)]
+        text = "\n\n".join(filter(None, [text, *more]))
+        notes += filter(None, more)
     else:  # the look before it was summarised meanwhile: the result stands for itself
-        text = _plain_answer(goal, output, result, artifacts(report))
-    return _to_user(text, "Completed", "the result answers the request")
+        text, notes = _plain_answer(goal, output, result, artifacts(report)), []
+    fields = _to_user(text, "Completed", "the result answers the request")
+    return _offering(fields, Suggestions(notes=tuple(notes)))
 
 
 def _is_optional(talk: PromptConversation) -> bool:
@@ -263,7 +281,7 @@ def _origin(request: str, world: World, reading: Reading) -> str:
     named = {mention.file for mention in find_files(request, world.files)}
     if not files or not others or files <= named:
         return ""
-    return f"\n\nFrom {' and '.join(f'`{name}`' for name in sorted(files))}."
+    return f"From {' and '.join(f'`{name}`' for name in sorted(files))}."
 
 
 def _plain_answer(goal: str, output: str, result: str, saved: Sequence[str]) -> str:
@@ -300,6 +318,11 @@ def _to_user(message: str, stop: str, why: str) -> dict[str, str]:
         "send_to": "User",
         "message": message,
     }
+
+
+def _offering(fields: dict[str, str], offers: Suggestions) -> dict[str, str]:
+    """Return the fields of an answer with what it offers."""
+    return fields | {"suggestions": json.dumps(offers.extra())} if offers else fields
 
 
 def as_code_writer(messages: Sequence[ChatMessage]) -> dict[str, str]:

@@ -6,10 +6,11 @@ picture. Columns stand in back quotes, so that the words are read back as they a
 
 from __future__ import annotations
 
-from taskweaver.analyst.readings.condition import Column, Condition
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
     About,
     Calculation,
+    Column,
+    Condition,
     Contrast,
     Cumulative,
     FileListing,
@@ -27,8 +28,8 @@ from taskweaver.analyst.readings.reading import (
     TableView,
     View,
 )
-from taskweaver.analyst.wording.conditions import condition_words
-from taskweaver.analyst.wording.expressions import (
+from taskweaver.analyst.wording.conditions import (
+    condition_words,
     expression_words,
     keys_words,
     measure_words,
@@ -71,6 +72,18 @@ def in_words(reading: Reading) -> str:
         case Help() | About():
             pass
     return text
+
+
+def shown_kind(reading: Reading) -> str:
+    """Return the kind of a reading's answer: number, table, rows, or the name of its picture."""
+    match reading:
+        case Summary(chart=chart) | Rows(chart=chart) if chart:
+            return _CHARTS[chart]
+        case Summary(keys=()):
+            return "number"
+        case Rows():
+            return "rows"
+    return "table"
 
 
 def where_words(where: Condition | None) -> str:
@@ -206,5 +219,6 @@ def _inspection(reading: TableView) -> str:
         "outliers": f"outliers{of}",
         "span": f"smallest and largest value{of}" if columns else f"span of the columns{of}",
         "shape": f"number of rows and columns of {table}",
+        "duplicates": f"number of duplicates{of}" if columns else "number of duplicate rows",
     }
     return texts[reading.view]

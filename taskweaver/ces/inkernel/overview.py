@@ -86,7 +86,7 @@ def _tables(path: Path, content: bytes, size: int) -> list[Overview]:
 
     `path` is the place for a copy of the beginning; `size` counts the bytes of the whole file.
     """
-    from taskweaver.tables.profiles.impressions import impressions
+    from taskweaver.tables.profiles.profiling import impressions
 
     suffix, is_whole = path.suffix.lower().lstrip("."), len(content) == size
     if not is_whole and suffix not in TEXTS:

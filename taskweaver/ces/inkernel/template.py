@@ -47,7 +47,7 @@ _OF_KERNELS = (
     "tornado.platform.asyncio",
     "taskweaver.ces.inkernel.overview",
     "taskweaver.ces.inkernel.state.transport",
-    "taskweaver.tables.profiles.impressions",
+    "taskweaver.tables.profiles.profiling",
 )
 
 

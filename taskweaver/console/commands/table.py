@@ -14,14 +14,16 @@ from taskweaver.console.commands.branching import (
     show_branches,
     show_checkout,
     show_diff,
+    show_forget,
     show_fork,
+    show_memory,
     show_merge,
+    show_remember,
     show_undo,
 )
 from taskweaver.console.commands.prompts import show_prompts
 from taskweaver.console.commands.rebuilding import show_rebuild, show_trust
 from taskweaver.console.commands.receipts import export_target, show_receipt
-from taskweaver.console.commands.remembering import show_forget, show_memory, show_remember
 from taskweaver.console.terminal.surface import LiveSurface
 from taskweaver.console.terminal.text import display_path, head, mebibytes, safe
 from taskweaver.errors import TaskWeaverError

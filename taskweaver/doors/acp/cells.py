@@ -18,7 +18,7 @@ from acp.helpers import (
 )
 from acp.schema import ContentToolCallContent, ToolCallProgress, ToolCallStart, ToolCallStatus
 
-from taskweaver.face.figures import is_picture, read_figures
+from taskweaver.face.answer import is_picture, read_figures
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.redact import redact_known
 from taskweaver.utils.text import fenced, shorten

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from taskweaver.errors import TaskWeaverError
-from taskweaver.face.figures import is_picture
+from taskweaver.face.answer import is_picture
 from taskweaver.server.accounts import LOCAL_USER, User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.index import IndexedMessage

@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, ImageContent, TextContent, ToolAnnotations
 from taskweaver import __version__
 from taskweaver.doors.mcp.sessions import RoundKind, RoundResult, ToolSessions
 from taskweaver.errors import TaskWeaverError
-from taskweaver.face.figures import is_picture, read_figures
+from taskweaver.face.answer import is_picture, read_figures
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

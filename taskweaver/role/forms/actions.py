@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.llm.types import ToolCall
+from taskweaver.memory.suggestions import NO_SUGGESTIONS, Suggestions
 from taskweaver.role.forms.memory_calls import FactOperation
 
 
@@ -95,6 +96,7 @@ class ReplyReading:
         thought: Words beside the actions.
         plan: The plan; empty for none.
         memory: Operations on long-term memory, in order.
+        suggestions: Offers of an answer.
         ignores_form: Whether an action was written into the text, in another form than asked for.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
         calls: All calls of the reply, in order; no part of its content.
@@ -105,5 +107,6 @@ class ReplyReading:
     plan: str = ""
     problem: str = ""
     memory: tuple[FactOperation, ...] = ()
+    suggestions: Suggestions = NO_SUGGESTIONS
     ignores_form: bool = False
     calls: tuple[ReadCall, ...] = field(default=(), compare=False)

@@ -10,6 +10,7 @@ from typing import Any
 
 from taskweaver.llm.parsing.text_calls import holds_call, text_calls
 from taskweaver.llm.types import ToolCall
+from taskweaver.memory.suggestions import Suggestions
 from taskweaver.role.forms.actions import (
     Action,
     Alternatives,
@@ -258,9 +259,11 @@ def _of_fields(fields: Mapping[str, str], offer: ActionOffer, *, has_outcome: bo
         action = _of_object(fields, offer, has_outcome=has_outcome)
     except ValueError as error:
         return ReplyReading(problem=str(error))
-    if isinstance(action, Say):  # what is looked up beside it comes too late
-        memory = tuple(one for one in memory if not asks([one]))
-    return ReplyReading((action,), thought, plan, memory=memory)
+    if not isinstance(action, Say):
+        return ReplyReading((action,), thought, plan, memory=memory)
+    memory = tuple(one for one in memory if not asks([one]))  # a look-up comes too late now
+    suggestions = Suggestions.from_json(fields.get("suggestions", ""))
+    return ReplyReading((action,), thought, plan, memory=memory, suggestions=suggestions)
 
 
 def _is_filler(name: str, text: str) -> bool:

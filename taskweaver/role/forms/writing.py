@@ -10,6 +10,7 @@ from taskweaver.llm.parsing.json_text import FieldDelta, ReplyStream
 from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.memory.suggestions import Suggestions
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.forms.actions import (
     Action,
@@ -212,6 +213,7 @@ class ReplyWriter:
         _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
         _set(proxy, AttachmentType.reply_content, code)
         _set_alternatives(proxy, action)
+        _set_suggestions(proxy, reading.suggestions)
         self._keep_operations(proxy, reading.memory)
         _set_message(proxy, message)
         proxy.update_send_to(self._receiver(proxy, action))
@@ -268,6 +270,13 @@ def _set_alternatives(proxy: PostEventProxy, action: Action | None) -> None:
     if isinstance(action, Alternatives):
         names = ", ".join(order.branch for order in action.orders)
         proxy.update_attachment(names, AttachmentType.alternatives, as_arguments(action.orders))
+
+
+def _set_suggestions(proxy: PostEventProxy, offers: Suggestions) -> None:
+    kind = AttachmentType.suggestions
+    proxy.post.del_attachment([kind])
+    if offers:
+        proxy.update_attachment(str(offers), kind, offers.extra())
 
 
 def _set_message(proxy: PostEventProxy, text: str) -> None:

@@ -16,8 +16,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast, get_args
 
-from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
-from taskweaver.tables.files.world import FileInfo, PartInfo
+from taskweaver.tables.files.profile import (
+    ColumnProfile,
+    FileInfo,
+    Kind,
+    PartInfo,
+    TableId,
+    TableProfile,
+)
 from taskweaver.utils.markup.characters import escaped_steering
 from taskweaver.utils.text import shorten
 

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from taskweaver.tables.files.world import FileInfo
+from taskweaver.tables.files.profile import FileInfo
 from taskweaver.utils.data_files import DATA_SUFFIX
 from taskweaver.utils.text import folded
 

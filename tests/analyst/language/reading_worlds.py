@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.readings.reading import Outcome, Reading, TableSource, Understood
-from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
-from taskweaver.tables.files.world import FileInfo, PartInfo, World
+from taskweaver.analyst.readings import Outcome, Reading, TableSource, Understood
+from taskweaver.tables.files.profile import (
+    ColumnProfile,
+    FileInfo,
+    Kind,
+    PartInfo,
+    TableId,
+    TableProfile,
+    World,
+)
 
 
 def column(name: str, kind: Kind, *values: str, low: str = "", high: str = "") -> ColumnProfile:

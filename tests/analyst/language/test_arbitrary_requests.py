@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reading_worlds import ALL, FLIGHTS, ODD, outcome_of, replies, world
 from sizes import examples, some
 
-from taskweaver.analyst.readings.reading import NeedsLook, NotUnderstood, Unclear, Understood
+from taskweaver.analyst.readings import NeedsLook, NotUnderstood, Unclear, Understood
 
 _WORDS = st.sampled_from(
     "mean total of the dep_delay distance carrier Delta United JFK not or and except without per "

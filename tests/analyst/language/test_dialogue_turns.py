@@ -7,8 +7,10 @@ from dataclasses import replace
 from reading_worlds import FLIGHTS, NATIONS, replies, source, world
 
 from taskweaver.analyst.dialogue import Dialogue
-from taskweaver.analyst.readings.condition import And, Column, Comparison
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
+    And,
+    Column,
+    Comparison,
     GroupKey,
     Measure,
     NeedsLook,
@@ -19,7 +21,7 @@ from taskweaver.analyst.readings.reading import (
     Unclear,
     Understood,
 )
-from taskweaver.tables.files.world import FileInfo, PartInfo, World
+from taskweaver.tables.files.profile import FileInfo, PartInfo, World
 
 _FIRST = Summary(source(FLIGHTS), (Measure("mean", Column("dep_delay")),))
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, reading_of, source, table
 
-from taskweaver.analyst.readings.condition import And, Column, Comparison, Condition, Not, OneOf
-from taskweaver.analyst.readings.reading import Measure, Summary
+from taskweaver.analyst.readings import (
+    And,
+    Column,
+    Comparison,
+    Condition,
+    Measure,
+    Not,
+    OneOf,
+    Summary,
+)
 
 SHIP = table(
     "ship.csv",

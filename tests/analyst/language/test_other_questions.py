@@ -5,18 +5,16 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.readings.condition import (
+from taskweaver.analyst.readings import (
     And,
     Column,
     Comparison,
     Condition,
-    Not,
-    Or,
-)
-from taskweaver.analyst.readings.reading import (
     GroupKey,
     Measure,
+    Not,
     NotUnderstood,
+    Or,
     Rank,
     Reading,
     Rows,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from reading_worlds import column, number, outcome_of, reading_of, source, table
 
-from taskweaver.analyst.readings.condition import Column, Comparison
-from taskweaver.analyst.readings.reading import (
+from taskweaver.analyst.readings import (
+    Column,
+    Comparison,
     GroupKey,
     Measure,
     Rank,

@@ -5,25 +5,23 @@ from __future__ import annotations
 import pytest
 from reading_worlds import ALL, CLIENTS, FLIGHTS, NATIONS, ODD, PURCHASES, reading_of, source
 
-from taskweaver.analyst.readings.condition import (
+from taskweaver.analyst.readings import (
     And,
     Arithmetic,
     Column,
     Comparison,
     Condition,
+    Contrast,
+    Cumulative,
     During,
+    GroupKey,
     Latest,
+    Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
-)
-from taskweaver.analyst.readings.reading import (
-    Contrast,
-    Cumulative,
-    GroupKey,
-    Measure,
     PeriodChange,
     Rank,
     Rows,

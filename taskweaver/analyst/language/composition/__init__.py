@@ -1,1 +1,0 @@
-"""Composition of phrases into one reading, and the checks of it."""

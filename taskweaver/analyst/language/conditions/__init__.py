@@ -1,1 +1,0 @@
-"""Conditions on rows: values, flags, comparisons and times."""

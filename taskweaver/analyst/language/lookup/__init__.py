@@ -1,1 +1,0 @@
-"""Columns, values and times that the words of a request refer to."""

@@ -1,1 +1,0 @@
-"""Phrases: the parts of a request, and the cheapest ways to cover its words with them."""

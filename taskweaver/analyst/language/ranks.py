@@ -1,0 +1,348 @@
+"""Readings of ranks: ``which country has the highest``, ``top 5``, ``the heaviest penguins``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
+from taskweaver.analyst.language.groups import (
+    NUMERIC,
+    as_measure,
+    counted,
+    is_single,
+    is_unique,
+    kinds_for,
+)
+from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.parser import Operand
+from taskweaver.analyst.language.parts import Phrases, UnclearError, UnfitError
+from taskweaver.analyst.language.values import Cond
+from taskweaver.analyst.readings import (
+    Column,
+    Condition,
+    Expression,
+    GroupKey,
+    Measure,
+    Reading,
+    Rows,
+    Summary,
+    columns_of,
+)
+
+_OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
+
+
+_COUNTED = ("most", "least", "fewest", "of")
+"""Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
+
+
+def ranked(parts: Phrases) -> Reading | None:
+    """Return the reading of a request with a superlative or a rank; None if it has none."""
+    picks = parts.all(Pick)
+    if len(picks) > 1:
+        raise UnfitError([parts.phrase(atom) for atom, _ in picks[1:]])
+    pick = parts.take(Pick)
+    if pick is None:
+        return None
+    count = None if pick.count or pick.nth else parts.mark("count")
+    if count is not None:  # "the 3 customers with the largest ..."
+        pick = replace(pick, count=int(count.detail))
+    where = parts.where()
+    of_rows = _ranks_rows(parts, picks[0][0])
+    is_of_value = _ranks_values(parts, picks[0][0])
+    asks_when = parts.mark("when") is not None
+    parts.mark("which", "who")
+    key = None if of_rows else _group(parts, asks_when=asks_when)
+    if key is None:
+        return _without_group(parts, pick, where, is_of_value=is_of_value)
+    return _of_groups(parts, pick, key, where)
+
+
+def _ranks_rows(parts: Phrases, pick: Atom) -> bool:
+    """Return whether a noun for rows follows a superlative, as in ``5 longest flights``."""
+    groups = [atom for atom, _ in parts.all(Operand) if atom.start < pick.start]
+    after = [
+        atom.content
+        for atom in parts.left
+        if atom.start >= pick.end and isinstance(atom.content, Noun | Operand | Fn)
+    ]
+    is_noun = bool(after) and isinstance(after[0], Noun) and after[0].kind != "unit"
+    return is_noun and not groups
+
+
+def _ranks_values(parts: Phrases, pick: Atom) -> bool:
+    """Return whether a value is asked for: ``the lowest body_mass_g of Adelie penguins``."""
+    nouns = [
+        atom
+        for atom in parts.left
+        if atom.start < pick.start and isinstance(atom.content, Noun | Mark)
+    ]
+    asks = [atom for atom in nouns if parts.phrase(atom).casefold() not in _OPENINGS]
+    after = [atom.content for atom in parts.left if atom.start >= pick.end]
+    return not asks and bool(after) and isinstance(after[0], Operand)
+
+
+def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
+    """Use the phrase that names the groups a rank is of; None if rows or values are ranked."""
+    key = _named_unit(parts) or _named_column(parts)
+    if key is None and asks_when:
+        times = parts.scope.time_columns
+        if len(times) != 1:
+            raise UnfitError(("when",), "There is not one column of times.")
+        return GroupKey(times[0])
+    return key
+
+
+def _named_unit(parts: Phrases) -> GroupKey | None:
+    for atom, noun in parts.all(Noun):
+        if noun.kind == "unit" and not (noun.unit == "day" and parts.is_daily):
+            key = _unit_keys(parts, noun)
+            if key is not None:
+                parts.use(atom)
+                return key
+    return None
+
+
+def _named_column(parts: Phrases) -> GroupKey | None:
+    """Use a column of texts; a noun of a joined table stands for the column of its names."""
+    label = parts.scope.label
+    for atom, operand in parts.all(Operand):
+        if label and singular(operand.phrase.casefold()) in parts.scope.side_nouns:
+            parts.use(atom)
+            return GroupKey(label)
+    for atom, operand in parts.all(Operand):
+        names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
+        if singular(operand.phrase.casefold()) in parts.scope.other_nouns:
+            raise UnfitError((operand.phrase,))
+        if names:
+            parts.use(atom)
+            value = parts.column_of(Operand(names, operand.phrase, operand.distance))
+            return GroupKey(value.name) if isinstance(value, Column) else None
+    return None
+
+
+def _can_group(parts: Phrases, name: str) -> bool:
+    """Return whether a column can name groups: one of texts, flags, identifiers or years."""
+    kind = parts.kind(name)
+    is_id = name_words(name)[-1:] == ("id",) and (
+        parts.words.profile(name).distinct < parts.scope.rows
+    )
+    is_year = name in parts.scope.year_columns or _is_unit(name)
+    return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
+
+
+def _unit_keys(parts: Phrases, noun: Noun) -> GroupKey | None:
+    is_calendar = "calendar" in noun.word or any(
+        parts.words.lower(place) == "calendar"
+        for atom, other in parts.all(Noun)
+        for place in range(atom.start - 1, atom.end)
+        if other.kind == "unit"
+    )
+    is_calendar = is_calendar or f"{noun.unit} of the year" in parts.words.text.casefold()
+    for name in parts.scope.time_columns:
+        if parts.kind(name) != "time":
+            return GroupKey(name) if noun.unit == "year" else None
+        if noun.unit == "weekday" or is_calendar:
+            return GroupKey(name, part=noun.unit)  # type: ignore[arg-type]
+        return GroupKey(name, unit=noun.unit)  # type: ignore[arg-type]
+    return None
+
+
+def _can_rank(parts: Phrases, name: str) -> bool:
+    """Return whether a column can be ranked by: one of numbers that are no identifiers."""
+    is_id = name_words(name)[-1:] == ("id",)
+    return parts.kind(name) in NUMERIC and not is_id and not _is_unit(name)
+
+
+def _is_unit(name: str) -> bool:
+    """Return whether a column holds numbers of a unit of time: months, days."""
+    return name_words(name) in (("month",), ("day",), ("hour",), ("weekday",), ("quarter",))
+
+
+def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]:
+    """Use the function and the operand that a rank is by."""
+    fns = parts.take_all(Fn)
+    by = _by_operand(parts)
+    operands = [] if by else [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if operand.is_arithmetic or any(_can_rank(parts, name) for name in operand.names)
+    ]  # fmt: skip
+    if len(fns) > 1 and fns[0].function != fns[1].function:
+        raise UnfitError([fn.function for fn in fns])
+    fn = fns[0] if fns else None
+    if by:
+        return fn, parts.column_of(by, kinds=NUMERIC)
+    others = [operand for _, operand in operands if not set(operand.names) & set(pick.columns)]
+    if pick.columns and others:
+        return _by_dimension(parts, pick, fn, others)
+    if operands:
+        parts.use(operands[0][0])
+        return fn, parts.column_of(operands[0][1], kinds=kinds_for(fn.function) if fn else NUMERIC)
+    dimension = parts.take(Dimension)
+    if dimension is not None and not pick.columns:
+        pick = replace(pick, columns=dimension.columns)
+    if pick.columns:
+        value = parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word or "it"))
+        return fn, value
+    return fn, None
+
+
+def _by_dimension(
+    parts: Phrases, pick: Pick, fn: Fn | None, others: Sequence[Operand]
+) -> tuple[Fn | None, Expression | None]:
+    """Return the dimension of an adjective; other columns are those of the row that is found."""
+    if fn is not None or any(operand.is_arithmetic for operand in others):
+        raise UnfitError((pick.word,), f"Say which rows are the {pick.word} ones.")
+    return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
+
+
+def _by_operand(parts: Phrases) -> Operand | None:
+    """Use ``by gdpPercap`` of a rank as an operand."""
+    parts.mark("by")
+    for atom, keys in parts.all(Keys):
+        if keys.is_by and len(keys.keys) == 1:
+            names = tuple(
+                key.column
+                for key in keys.keys[0]
+                if parts.kind(key.column) in NUMERIC and not key.unit
+            )
+            if names:
+                parts.use(atom)
+                return Operand(tuple(map(Column, names)), keys.phrase.split(maxsplit=1)[-1])
+    return None
+
+
+def _of_groups(parts: Phrases, pick: Pick, key: GroupKey, where: Condition | None) -> Reading:
+    fn, value = _ordering(parts, pick)
+    measure = _group_measure(parts, pick, fn, value, key, where)
+    extra = parts.keys()
+    if extra:
+        raise UnfitError([key.column for key in extra], "A rank within groups is not understood.")
+    parts.mentioned.add(key.column)
+    is_one = pick.rank.count in {1, None}
+    return Summary(parts.source, (measure,), (key,), where, rank=pick.rank, names_winner=is_one)
+
+
+def _group_measure(
+    parts: Phrases,
+    pick: Pick,
+    fn: Fn | None,
+    value: Expression | None,
+    key: GroupKey,
+    where: Condition | None,
+) -> Measure:
+    if value is None:
+        if fn is not None and fn.function not in ("count", "nunique"):
+            raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+        if is_unique(parts, key.column):
+            raise UnfitError((key.column,))
+        return _counted_rows(parts, pick)
+    if fn is not None and fn.function == "count" and isinstance(value, Column):
+        return counted(parts, Operand((value,), value.name))
+    if fn is not None:
+        return Measure(fn.function, value, quantile=fn.quantile)
+    is_one_each = not key.unit and not key.part and is_single(parts, key.column, where)
+    if not is_one_each:
+        name = columns_of(value)[0]
+        phrase = f"{pick.word} {name}"
+        choice = parts.scope.choices.get(phrase.casefold())
+        if choice in ("total", "mean", "single value"):
+            functions = {"total": "sum", "mean": "mean"}
+            return Measure(functions.get(choice, "min" if pick.ascending else "max"), value)  # type: ignore[arg-type]
+        raise UnclearError(phrase, ("total", "mean", "single value"))
+    return Measure("min" if pick.ascending else "max", value)
+
+
+def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
+    """Return the count of rows, for ``most penguins``."""
+    rows = parts.take_all(Noun, lambda noun: noun.kind in ("row", "file", "person", "thing"))
+    others = [
+        (atom, operand)
+        for atom, operand in parts.all(Operand)
+        if any(parts.kind(name) == "text" for name in operand.names)
+    ]
+    if not rows and not others and _counts_values(parts, pick):
+        return Measure("count")
+    if not rows and others and pick.word in _COUNTED:
+        parts.use(others[0][0])
+        return counted(parts, others[0][1])
+    if not rows:
+        raise UnfitError((pick.word or "most",), "Name the column to rank by.")
+    return Measure("count")
+
+
+def _counts_values(parts: Phrases, pick: Pick) -> bool:
+    """Return whether values follow a superlative: ``most droids`` counts rows of droids."""
+    ends = {atom.end for atom in parts.atoms if atom.content == pick}
+    follows = any(cond.is_bare and atom.start in ends for atom, cond in parts.every(Cond))
+    return pick.word in ("most", "fewest", "least") and follows
+
+
+def _without_group(
+    parts: Phrases, pick: Pick, where: Condition | None, *, is_of_value: bool
+) -> Reading:
+    is_value = is_of_value and not pick.count
+    rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
+    units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
+    keys = _keys_beside(parts)
+    if rows and keys:
+        raise UnfitError((pick.word,), "A rank within groups is not understood.")
+    fn, value = _ordering(parts, pick)
+    if value is None:
+        raise UnfitError((pick.word or "top",), "Name the column to rank by.")
+    is_other = bool(pick.columns) and not {
+        name for _, operand in parts.all(Operand) for name in operand.names
+    } <= set(columns_of(value))
+    of_rows = bool(rows or units or _asks_who(parts)) and fn is None and not is_value
+    of_rows = of_rows or (is_other and parts.has(Operand))
+    are_rows = all(unit.unit == "day" for unit in units) and (
+        parts.is_daily or not parts.scope.time_columns
+    )
+    if units and not are_rows:
+        raise UnfitError([unit.word for unit in units], "Name the column of times.")
+    if of_rows and not keys:
+        return _rows(parts, pick, value, where)
+    if pick.count and pick.count > 1 and fn is None and not keys:
+        return _rows(parts, pick, value, where)
+    if fn is not None:
+        raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
+    return Summary(parts.source, (as_measure(pick, value),), keys, where)
+
+
+def _keys_beside(parts: Phrases) -> tuple[GroupKey, ...]:
+    """Use the group keys but numbers that follow ``by``: those are what a rank is by."""
+    return parts.keys(
+        lambda keys: (
+            not (keys.is_by and all(parts.kind(key.column) in NUMERIC for key in keys.keys[0]))
+        )
+    )
+
+
+def _is_named(parts: Phrases, value: Expression) -> bool:
+    """Return whether the column that rows are ranked by is one to show: not ``by body_mass_g``.
+
+    Columns of arithmetic are no rows: a rank by it shows the rows whole.
+    """
+    operands = [operand for _, operand in parts.every(Operand)]
+    return isinstance(value, Column) and any(value in operand.options for operand in operands)
+
+
+def _asks_who(parts: Phrases) -> bool:
+    return any(mark.detail == "who" for _, mark in parts.every(Mark))
+
+
+def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None) -> Reading:
+    """Return the rows that come first by a value, with the column that names them."""
+    names = list(columns_of(value))
+    shown = [
+        parts.column_of(operand) for operand in parts.take_all(Operand) if not operand.is_arithmetic
+    ]
+    columns = [column.name for column in shown if isinstance(column, Column)]
+    label = parts.scope.label
+    times = [name for name in parts.scope.time_columns if parts.kind(name) == "time"]
+    lead = [label] if label else times if parts.is_daily else []
+    first = list(dict.fromkeys([*lead, *columns, *names]))
+    is_known = bool(lead or columns or (_is_named(parts, value) and not _asks_who(parts)))
+    return Rows(parts.source, tuple(first) if is_known else (), where, value, pick.rank)

@@ -1,0 +1,352 @@
+"""Tables and joins that a request may be about, and the words that name their parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import permutations
+from pathlib import PurePosixPath
+
+from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS, is_unusual
+from taskweaver.analyst.language.names import (
+    core_words,
+    equivalents,
+    is_abbreviated,
+    is_form,
+    is_misspelled,
+    is_word_of,
+    name_words,
+    singular,
+)
+from taskweaver.analyst.readings import TableSource
+from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
+from taskweaver.utils.text import folded
+
+_YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
+_LABEL_WORDS = ("name", "title", "label")
+_YES = ("yes", "true", "y", "1", "1.0", "ja", "oui", "sí", "si")
+_NO = ("no", "false", "n", "0", "0.0", "nein", "non", "nei", "nej")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """Columns that some words may mean.
+
+    Attributes:
+        names: The columns, all equally near.
+        distance: 0 for the exact name, 1 for its words, 2 for a part of it, 3 for a typing error.
+    """
+
+    names: tuple[str, ...]
+    distance: int
+    phrase: str
+
+
+@dataclass
+class DataScope:
+    """Columns and values of a table or of a join of tables.
+
+    Attributes:
+        source: The tables as a part of the reading.
+        nouns: Words, in the singular, that the file or table is named after.
+        side_nouns: The same of the tables that are joined to the first.
+        other_nouns: The same of tables that are not read.
+        choices: Options the user has chosen before, by the words that were unclear.
+    """
+
+    source: TableSource
+    tables: tuple[TableProfile, ...]
+    nouns: frozenset[str] = frozenset()
+    side_nouns: frozenset[str] = frozenset()
+    other_nouns: frozenset[str] = frozenset()
+    choices: Mapping[str, str] = field(default_factory=dict)
+    _refs: dict[tuple[str, ...], ColumnRef | None] = field(default_factory=dict)
+
+    @cached_property
+    def columns(self) -> dict[str, ColumnProfile]:
+        """The columns by name."""
+        found: dict[str, ColumnProfile] = {}
+        for table in self.tables:
+            for column in table.columns:
+                found.setdefault(column.name, column)
+        return found
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows, of the longest table."""
+        return max(table.rows for table in self.tables)
+
+    @cached_property
+    def time_columns(self) -> tuple[str, ...]:
+        """The columns that hold times, or years as integers."""
+        times = tuple(name for name, column in self.columns.items() if column.kind == "time")
+        return times or self.year_columns
+
+    @cached_property
+    def year_columns(self) -> tuple[str, ...]:
+        """The integer columns that hold years."""
+        return tuple(
+            name
+            for name, column in self.columns.items()
+            if column.kind == "integer" and _YEAR_WORDS & set(name_words(name)) and _in_era(column)
+        )
+
+    def holds_years(self, name: str) -> bool:
+        """Return whether an integer column may hold years."""
+        return self.columns[name].kind == "integer" and _in_era(self.columns[name])
+
+    @cached_property
+    def literals(self) -> tuple[str, ...]:
+        """Names of columns and values that cannot be found by their words."""
+        names = [name for name in self.columns if is_unusual(name)]
+        values = [match for match in self._value_index if is_unusual(match)]
+        return (*names, *values)
+
+    @cached_property
+    def _value_index(self) -> dict[str, tuple[ValueMatch, ...]]:
+        found: dict[str, dict[tuple[str, str], ValueMatch]] = {}
+        for column in self.columns.values():
+            if column.kind in ("text", "flag"):
+                for value in column.values or ():
+                    match = ValueMatch(column.name, value)
+                    found.setdefault(folded(value), {})[column.name, value] = match
+                for text, value in column.spellings.items():
+                    match = ValueMatch(column.name, value)
+                    found.setdefault(folded(text), {})[column.name, value] = match
+        for table in self.tables:
+            for words, matches in table.matches.items():
+                for match in matches:
+                    if match.column in self.columns:
+                        known = found.setdefault(folded(words), {})
+                        known.setdefault((match.column, match.value), match)
+        return {words: tuple(matches.values()) for words, matches in found.items()}
+
+    def values(self, text: str) -> tuple[ValueMatch, ...]:
+        """Return the values that a text may mean: exact ones, else forms of them."""
+        key = folded(text)
+        found = self._value_index.get(key, ())
+        exact = tuple(match for match in found if match.is_exact)
+        if exact:
+            written = tuple(match for match in exact if match.value == text.strip())
+            columns = {match.column for match in written}
+            return written or exact if len(columns) == len({m.column for m in exact}) else exact
+        same = tuple(equivalents(key, self.columns)) if not found else ()
+        if same:
+            return same
+        one = self._value_index.get(singular(key), ()) if not found else ()
+        if one and key not in self.columns:
+            return tuple(ValueMatch(match.column, match.value, False) for match in one)
+        if found or key in LEXICON_WORDS or " " in key:
+            return found
+        words = {key, singular(key)}
+        return tuple(
+            ValueMatch(match.column, match.value, False)
+            for value, matches in self._value_index.items()
+            if any(value == word or is_form(word, value) for word in words)
+            for match in matches
+            if match.is_exact
+        )
+
+    def column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
+        """Return the columns that words (in lower case; as written) may mean; None for none."""
+        if words not in self._refs:
+            self._refs[words] = self._find_column(words, phrase)
+        found = self._refs[words]
+        choice = self.choices.get(phrase.casefold())
+        if found is not None and choice in found.names:
+            return ColumnRef((choice,), 0, phrase)
+        return found
+
+    def _find_column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
+        exact = [name for name in self.columns if name.strip() == phrase.strip()]
+        if not exact:
+            exact = [name for name in self.columns if name.casefold() == phrase.casefold().strip()]
+        if exact:
+            return ColumnRef((*exact, *self._duplicates(exact[0])), 0, phrase)
+        singulars = tuple(singular(part) for word in words for part in name_words(word) or (word,))
+        return self._by_words(singulars, phrase) or self._by_parts(words, singulars, phrase)
+
+    def _duplicates(self, name: str) -> list[str]:
+        """Return the columns that were renamed because they have the same name."""
+        numbered = re.compile(re.escape(name) + r"[._]\d{1,2}")
+        found = [other for other in self.columns if numbered.fullmatch(other)]
+        plain = re.escape(name) + r"[._]?\d{1,2}"
+        return found if len(found) == sum(1 for o in self.columns if re.fullmatch(plain, o)) else []
+
+    def _by_words(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
+        joined = "".join(words)
+        for spelled in (name_words, core_words):
+            same = [
+                name
+                for name in self.columns
+                if spelled(name) == words or "".join(spelled(name)) == joined
+            ]
+            if same:
+                return ColumnRef(tuple(same), 1, phrase)
+        return None
+
+    def _by_parts(
+        self, words: tuple[str, ...], singulars: tuple[str, ...], phrase: str
+    ) -> ColumnRef | None:
+        if all(is_function_word(word) for word in words) or len(phrase) < 3:
+            return None
+        parts = [
+            name
+            for name in self.columns
+            if all(any(is_word_of(word, part) for part in name_words(name)) for word in singulars)
+        ]
+        full = [name for name in parts if len(core_words(name)) == len(singulars)]
+        if parts:
+            return ColumnRef(tuple(full or parts), 2, phrase)
+        short = [name for name in self.columns if is_abbreviated(singulars, core_words(name))]
+        if short:
+            return ColumnRef(tuple(short), 2, phrase)
+        joined = "".join(singulars)
+        starts = {"".join(singulars[:end]) for end in range(1, len(singulars))}
+        longer = [
+            name
+            for name in self.columns
+            if "".join(name_words(name)) not in starts
+            and _is_shortened("".join(name_words(name)), joined)
+        ]
+        if longer:
+            return ColumnRef(tuple(longer), 2, phrase)
+        if any(word in LEXICON for word in words):
+            return None
+        wrong = [
+            name
+            for name in self.columns
+            if any(
+                is_misspelled(asked, "".join(spelled(name)))
+                for asked in {joined, "".join(words)}
+                for spelled in (name_words, core_words)
+            )
+        ]
+        return ColumnRef(tuple(wrong), 3, phrase) if wrong else None
+
+    def flag_value(self, name: str) -> str | bool | None:
+        """Return the value of a column of two values that means yes; None for other columns."""
+        column = self.columns[name]
+        values = column.values or ()
+        if column.kind == "flag" and not values:
+            return True
+        if column.kind not in ("flag", "text", "integer") or not 1 <= len(values) <= 2:
+            return None
+        yes = [value for value in values if value.casefold() in _YES]
+        is_pair = all(value in yes or value.casefold() in _NO for value in values)
+        return yes[0] if len(yes) == 1 and is_pair else None
+
+    @cached_property
+    def label(self) -> str | None:
+        """The text column that names the rows; None for none."""
+        texts = [c for c in self.columns.values() if c.kind == "text" and c.distinct > 1]
+        for word in _LABEL_WORDS:
+            named = [c for c in texts if word in name_words(c.name)]
+            exact = [c for c in named if len(name_words(c.name)) == 1]
+            if len(exact or named) == 1:
+                return (exact or named)[0].name
+        unique = [c for c in texts if c.distinct == self.rows and not c.missing]
+        return unique[0].name if len(unique) == 1 else None
+
+
+def _in_era(column: ColumnProfile) -> bool:
+    numbers = [re.sub(r"\.0$", "", text) for text in (column.low, column.high)]
+    return all(number.isdigit() and 1000 <= int(number) <= 2200 for number in numbers)
+
+
+def _is_shortened(name: str, asked: str) -> bool:
+    return len(name) >= 6 and 0 < len(asked) - len(name) <= 4 and asked.startswith(name)
+
+
+def is_function_word(word: str) -> bool:
+    """Return whether a word has a meaning of its own in the language, a noun apart."""
+    senses = LEXICON.get(word, ())
+    return any(
+        sense.kind not in ("row", "person", "thing", "refused", "missing") for sense in senses
+    )
+
+
+_NO_NOUNS = frozenset("list data file table the of csv final new raw clean export report".split())
+_MAX_TABLES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Files and parts that a request names.
+
+    Attributes:
+        files: Files it certainly names.
+        parts: Parts of files it certainly names.
+        likely: Files its words may name.
+    """
+
+    files: tuple[str, ...] = ()
+    parts: tuple[TableId, ...] = ()
+    likely: tuple[str, ...] = ()
+
+
+def nouns_of(table: TableId) -> frozenset[str]:
+    """Return the nouns, in the singular, that a table is named after."""
+    name = table.part or PurePosixPath(table.file).stem
+    found = {word for word in name_words(name) if not word.isdigit() and len(word) > 2}
+    joined = re.sub(r"\W|_|\d", "", name.casefold())
+    return frozenset(found | {joined} - {""}) - _NO_NOUNS
+
+
+def scopes(
+    tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
+) -> list[DataScope]:
+    """Return a scope for each single table that a request may be about."""
+    nouns = frozenset(noun for id in tables for noun in nouns_of(id))
+    return [
+        DataScope(
+            TableSource((id,)),
+            (table,),
+            nouns_of(id),
+            other_nouns=nouns - nouns_of(id),
+            choices=choices,
+        )
+        for id, table in list(_allowed(tables, wanted))[:_MAX_TABLES]
+        if table.columns
+    ]
+
+
+def _allowed(
+    tables: Mapping[TableId, TableProfile], wanted: Wanted
+) -> Iterable[tuple[TableId, TableProfile]]:
+    for id, table in tables.items():
+        if wanted.parts and id not in wanted.parts and id.file in {p.file for p in wanted.parts}:
+            continue
+        if not wanted.files or id.file in wanted.files:
+            yield id, table
+
+
+def joins(
+    tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
+) -> list[DataScope]:
+    """Return a scope for each two tables that can be joined on a shared key."""
+    files = Wanted(wanted.files)  # a part that is named may be joined with another
+    allowed = list(_allowed(tables, files))[:_MAX_TABLES]
+    found = []
+    for (left_id, left), (right_id, right) in permutations(allowed, 2):
+        on = _shared(left, right)
+        if on and _is_key(right, on) and (left.rows > right.rows or not _is_key(left, on)):
+            scope = DataScope(
+                TableSource((left_id, right_id), (on,)), (left, right), nouns_of(left_id),
+                nouns_of(right_id) - nouns_of(left_id), choices=choices,
+            )  # fmt: skip
+            found.append(scope)
+    return found
+
+
+def _shared(left: TableProfile, right: TableProfile) -> tuple[str, ...]:
+    names = {column.name for column in right.columns}
+    both = tuple(column.name for column in left.columns if column.name in names)
+    ids = tuple(name for name in both if "id" in name_words(name) or "key" in name_words(name))
+    return ids[:1] or (both if len(both) == 1 else ())
+
+
+def _is_key(table: TableProfile, on: Sequence[str]) -> bool:
+    return any(column.name in on and column.distinct == table.rows for column in table.columns)

@@ -1,1 +1,0 @@
-"""Words of the language and spellings of names, before any table is looked at."""
