@@ -234,7 +234,7 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
     page.tab.view(1280)
     page.value("location.hash = '#/'")
     page.shows("running", ".session-list")
-    pictures.take("sessions")
+    pictures.take("start")
     for command, part in (("Settings", "settings"), ("Help", "help")):
         page.tab.view(1280)
         page.look_for(command)
@@ -259,7 +259,6 @@ def take_question(page: PageTab, pictures: Pictures, folder: Path) -> None:
     with serving(folder) as address:
         page.tab.view(1280)
         page.open(address)
-        page.button("New session")
         page.until("document.querySelector('.composer textarea')")
         page.ask("total amount per region in orders.csv")
         page.shows("Run this code?", ".ask-card")

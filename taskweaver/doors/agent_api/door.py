@@ -12,6 +12,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.doors.agent_api.branch_operations import BranchOperations
 from taskweaver.doors.agent_api.event_operations import EventOperations
 from taskweaver.doors.agent_api.file_operations import AgentFiles
+from taskweaver.doors.agent_api.file_overviews import FileOverviewOperations
 from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
 from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
@@ -41,6 +42,7 @@ _GROUPS = (
     VariableOperations,
     EventOperations,
     AgentFiles,
+    FileOverviewOperations,
     MemoryOperations,
 )
 

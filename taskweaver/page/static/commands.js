@@ -9,6 +9,7 @@ import { toEnd } from './session/conversation.js';
 import { later, withModule } from './later.js';
 import { renameBranch, renameSession, undoRound } from './session/changes.js';
 import { exportPage } from './session/export.js';
+import { takeChoice } from './start/choices.js';
 import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
 
 /** Return the commands that work here: `{text, key, run}`. */
@@ -16,10 +17,10 @@ export function commandsHere() {
   const { session } = ui;
   const isSession = session?.isLoaded && ['session', 'compare'].includes(ui.place.kind);
   const everywhere = [
-    { text: 'Sessions', run: () => go('#/') },
+    { text: 'Start, files and sessions', run: () => go('#/') },
     { text: 'Searches', run: () => go(searchAddress()) },
     ...projectCommands(),
-    { text: 'Help and keys', key: '?', run: () => show('help', true) },
+    { text: 'Help and keys', key: '?', run: openHelp },
   ];
   return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? (later.searches.module?.treeKeys() ?? []) : []), ...everywhere];
 }
@@ -30,6 +31,11 @@ export function projectCommands() {
     isAble('get', 'settings') ? { text: 'Settings of the project', run: () => withModule(later.settings, (found) => found.openSettings()) } : null,
     isAble('post', 'doctor') ? { text: 'Check what works here', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
   ].filter(Boolean);
+}
+
+/** Show the help. */
+export function openHelp() {
+  return withModule(later.help, (found) => found.openHelp());
 }
 
 function show(name, value) {
@@ -96,8 +102,9 @@ export function onKey(event) {
     return;
   }
   if (event.key === 'Escape') escape(event, isField);
-  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help || ui.dialog) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.dialog) return;
   if (event.key.length === 1 && !pref('letters', true) && event.key !== '?' && event.key !== '/') return;
+  if (takeChoice(event.key)) return;
   const wanted = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const found = commandsHere().find((one) => one.key === wanted);
   if (!found) return;
@@ -107,7 +114,7 @@ export function onKey(event) {
 
 /** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
 function escape(event, isField) {
-  if (ui.palette || ui.help || ui.dialog) return;
+  if (ui.palette || ui.dialog) return;
   if (ui.fork || ui.map) {
     if (ui.fork) ui.fork = null;
     else ui.map = false;

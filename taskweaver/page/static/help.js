@@ -6,7 +6,7 @@ import { changed } from './core/loop.js';
 import { applyTheme, keepPref, pref } from './core/prefs.js';
 import { projectCommands } from './commands.js';
 import { hasToken, keepToken } from './core/api.js';
-import { ui } from './state.js';
+import { showDialog, ui } from './state.js';
 
 const EVERYWHERE = [['Ctrl K', 'find, and every command by name'], ['?', 'this help'], ['Esc', 'close, leave a past moment; twice: stop']];
 const SESSION = [
@@ -17,13 +17,14 @@ const SESSION = [
 const COMPOSER = [['Enter', 'ask'], ['Shift Enter', 'new line'], ['Alt Enter', 'fork and ask'], ['Up', 'last question, in an empty field'], ['@', 'names of variables, files and rounds'], ['/run', 'first line: run code without a model']];
 const SEARCHES = [['L', 'the tree as a list'], ['0', 'fit the tree into the window']];
 
-/** Return the help as a dialog. */
-export function helpDialog() {
+/** Show the help. */
+export function openHelp() {
+  showDialog(helpDialog);
+}
+
+function helpDialog() {
   const isSession = ['session', 'compare'].includes(ui.place.kind);
-  const close = () => {
-    ui.help = false;
-    changed();
-  };
+  const close = () => showDialog(null);
   return dialog('Help', '', close,
     h('div', { class: 'row' }, h('h2', {}, 'Keys'), button('Close', close, { kind: 'quiet end' })),
     keys('Everywhere', EVERYWHERE), isSession ? keys('Session', SESSION) : null, isSession ? keys('Composer', COMPOSER) : null,

@@ -14,6 +14,12 @@ export const later = {
   map: part(() => import('./branches/map.js')),
   settings: part(() => import('./project/settings.js')),
   doctor: part(() => import('./project/doctor.js')),
+  help: part(() => import('./help.js')),
+  fork: part(() => import('./session/fork_panel.js')),
+  frame: part(() => import('./inspector/frame.js')),
+  files: part(() => import('./inspector/files.js')),
+  memory: part(() => import('./inspector/memory.js')),
+  why: part(() => import('./inspector/why.js')),
 };
 
 function part(fetchIt) {

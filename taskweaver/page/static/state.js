@@ -13,7 +13,6 @@ export const ui = {
   pane: 'chat',
   tab: 'data',
   fork: null,
-  help: false,
   palette: null,
   dialog: null,
   map: false,

@@ -16,7 +16,7 @@ def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
     config = {"code_interpreter.require_confirmation": True}
     with page_server(tmp_path, DirectedModel(), config) as server:
         tab.open(start_address(server))
-        tab.button("New session")
+        tab.new_session()
         allow_and_deny(tab, server)
         run_as_edited(tab)
         tab.leave()

@@ -75,7 +75,7 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
     page.until("location.hash.endsWith('/bad')")
     page.value("location.hash = '#/'")
     address = json.dumps(f"#/s/{session.rpartition('/')[2]}")
-    row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"
+    row = f"document.querySelector(`.session-row:has([href^=${{CSS.escape({address})}}])`)"
     page.until(f"{row}?.innerText.includes('4 branches')")
     assert page.value(f"{row}.querySelector('.state').innerText") == "failed"
     code = "import time\nfor n in range(600):\n    print(n, flush=True)\n    time.sleep(0.1)"

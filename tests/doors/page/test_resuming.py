@@ -27,7 +27,7 @@ def test_the_page_goes_on_when_its_killed_server_is_back(
         address = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert address, line
         tab.open(f"{address[0]}/#token={token}")
-        tab.button("New session")
+        tab.new_session()
         tab.ask(
             "/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)"
         )

@@ -25,6 +25,7 @@ const PATHS = {
   file: 'M4 2.5h5l3 3v8h-8zM9 2.5v3h3',
   copy: 'M5.5 5.5h7v8h-7zM3.5 10.5v-8h7',
   save: 'M8 2.5v7.5M5 7.5l3 3 3-3M3 13h10',
+  upload: 'M8 10V2.5M5 5.5l3-3 3 3M3 13h10',
   more: 'M3 8h.5M8 8h.5M12.7 8h.5',
   undo: 'M6 4L3 7l3 3M3 7h6.5a3.3 3.3 0 0 1 0 6.5H7',
 };

@@ -5,8 +5,8 @@ import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
+import { later, withModule } from '../later.js';
 import { latestFigure } from './figures.js';
-import { openFrame } from './frame.js';
 import { withMoment } from './moment.js';
 
 /** A data frame as reports of cells show it: its type, and its numbers of rows and columns. */
@@ -48,7 +48,7 @@ function row(session, moment, one, isTable) {
     isOpen ? h('div', { class: 'variable-more' },
       h('pre', { tabindex: 0, role: 'group', 'aria-label': `Value of ${seen(one.name)}` }, seen(one.text)),
       h('p', { class: 'muted caption' }, [one.type, bytes(one.size)].filter(Boolean).join(', ')),
-      isTable ? button('Show the table', () => openFrame(session, moment, one.name), { kind: 'small' }) : null,
+      isTable ? button('Show the table', () => withModule(later.frame, (found) => found.openFrame(session, moment, one.name)), { kind: 'small' }) : null,
       one.lost ? h('p', { class: 'warning' }, icon('warn'), `Could not be stored: ${seen(one.lost)}`) : null) : null);
 }
 

@@ -8,12 +8,11 @@ import { changed } from '../core/loop.js';
 import { draft, keepDraft } from '../core/prefs.js';
 import { bytes, seen } from '../core/words.js';
 import { here, notify } from '../state.js';
-import { ask, attempt, goTo, openFork, stop } from './actions.js';
+import { RUN, ask, attempt, goTo, openFork, stop } from './actions.js';
 import { chosenName, completion, completionKey, lookForNames } from './completion.js';
 import { toEnd } from './conversation.js';
 import { titled } from './paths.js';
 
-const RUN = /^\/run\s*\n?/;
 const uploads = new Map(); // of a branch: files on their way, and those that were refused
 
 /** Return the composer for a branch. */
@@ -109,8 +108,7 @@ async function submit(session, branch, slot) {
   keepDraft(session.id, branch, '');
   uploads.delete(`${session.id}/${branch}`);
   toEnd(slot);
-  const isCode = RUN.test(text);
-  const isSent = await ask(session, branch, isCode ? text.replace(RUN, '') : text.trim(), isCode ? 'code' : 'ask');
+  const isSent = await ask(session, branch, text);
   if (!isSent && files) uploads.set(`${session.id}/${branch}`, files);
   if (!isSent && !draft(session.id, branch)) keepDraft(session.id, branch, text);
   changed();

@@ -7,6 +7,7 @@ import { changed } from '../core/loop.js';
 import { connection, retryNow } from '../core/stream.js';
 import { momentAddress } from '../core/route.js';
 import { money, roundTitle, seen } from '../core/words.js';
+import { openHelp } from '../commands.js';
 import { here, openPalette, toggleInspector, ui } from '../state.js';
 import { goToNext } from './actions.js';
 import { branchesIn } from './branch_states.js';
@@ -22,12 +23,7 @@ export function topbar(session) {
     session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,
     ui.place.kind === 'searches' ? h('a', { class: 'button quiet wide', href: '#/' }, 'Sessions') : h('a', { class: 'button quiet wide', href: '#/searches' }, 'Searches'),
     button('Find', () => openPalette(), { kind: 'quiet wide', key: 'Ctrl K' }),
-    button('', () => openHelp(), { kind: 'quiet', sign: 'ask', label: 'Help and keys' }));
-}
-
-function openHelp() {
-  ui.help = true;
-  changed();
+    button('', openHelp, { kind: 'quiet', sign: 'ask', label: 'Help and keys' }));
 }
 
 function way(session) {
@@ -54,7 +50,6 @@ const STATE_TEXTS = { running: (number) => `${number} running`, asks: (number) =
 /** What runs, asks or failed in the session: each leads to the next such branch. */
 function states(session) {
   const found = Object.keys(STATE_TEXTS).map((state) => [state, branchesIn(session, state).length]).filter(([, number]) => number);
-  if (session.isLoaded && !found.length) return h('div', { key: 'idle', class: 'states muted', title: 'Nothing runs, nothing waits for you' }, 'Idle');
   return h('div', { class: 'states' }, found.map(([state, number]) => h('button', {
     key: state, type: 'button', class: `state-button is-${state}`, title: `Go to the next: ${titles(session, state)}`, onclick: () => goToNext(session, [state]),
   }, stateTag(state, STATE_TEXTS[state](number)))));
