@@ -10,7 +10,6 @@ import { go, onPlace, place } from './core/route.js';
 import { follow, startStream } from './core/stream.js';
 import { onKey } from './commands.js';
 import { later, load, shown } from './later.js';
-import { palette } from './palette.js';
 import { branchesIn } from './session/branch_states.js';
 import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
@@ -33,7 +32,7 @@ function draw() {
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
   const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
-  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? palette() : null);
+  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? later.palette.module.palette() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
 
@@ -141,6 +140,7 @@ let isStarted = false;
 
 function startOnce() {
   if (isStarted) return;
+  setTimeout(() => load(later.palette), 1000); // whoever presses its key types on at once
   isStarted = true;
   startStream({ onEvent, onConnection: changed, gap: onGap });
 }

@@ -7,18 +7,19 @@ import { go, momentAddress, searchAddress } from './core/route.js';
 import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
 import { toEnd } from './session/conversation.js';
 import { later, withModule } from './later.js';
-import { renameBranch, renameSession, undoRound } from './session/changes.js';
-import { exportPage } from './session/export.js';
+import { deleteSession, renameBranch, renameSession, undoRound } from './session/changes.js';
+import { chooseModel, mayChoose } from './models/chip.js';
+import { EXPORTS, exportAs } from './session/export.js';
 import { takeChoice } from './start/choices.js';
-import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
+import { here, openWay, toggleInspector, ui } from './state.js';
 
-/** Return the commands that work here: `{text, key, run}`. */
+/** Return the commands that work here: `{text, words, key, run}`; `words` are others by which they are found. */
 export function commandsHere() {
   const { session } = ui;
   const isSession = session?.isLoaded && ['session', 'compare'].includes(ui.place.kind);
   const everywhere = [
-    { text: 'Start, files and sessions', run: () => go('#/') },
-    { text: 'Searches', run: () => go(searchAddress()) },
+    { text: 'Start, files and sessions', words: 'home new session upload add file data delete', run: () => go('#/') },
+    { text: 'Searches', words: 'experiments attempts optimize', run: () => go(searchAddress()) },
     ...projectCommands(),
     { text: 'Help and keys', key: '?', run: openHelp },
   ];
@@ -28,9 +29,20 @@ export function commandsHere() {
 /** Return the commands for the project of the server: `{text, run}`; only an admin is let do them. */
 export function projectCommands() {
   return [
-    isAble('get', 'settings') ? { text: 'Settings of the project', run: () => withModule(later.settings, (found) => found.openSettings()) } : null,
-    isAble('post', 'doctor') ? { text: 'Check what works here', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
+    mayChoose() ? { text: 'Choose a model', words: 'model key provider llm api ollama openai settings', run: chooseModel } : null,
+    isAble('get', 'settings') ? { text: 'Settings of the project', words: 'configuration options preferences model key', run: openSettings } : null,
+    isAble('post', 'doctor') ? { text: 'Check what works here', words: 'doctor problems test', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
   ].filter(Boolean);
+}
+
+/** Show the settings of the project. */
+export function openSettings() {
+  return withModule(later.settings, (found) => found.openSettings());
+}
+
+/** Find: commands by name, and passages of all conversations. */
+export function openPalette() {
+  return withModule(later.palette, (found) => found.openPalette());
 }
 
 /** Show the help. */
@@ -53,7 +65,7 @@ function sessionCommands(session) {
   return [
     { text: 'Write a question', key: '/', run: () => focusOn('.composer textarea') },
     { text: 'Fork here', key: 'f', run: () => openFork(session, moment.branch, moment.number) },
-    { text: 'Compare two branches', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
+    { text: 'Compare two branches', words: 'diff difference', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
     ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => later.compare.module?.askBoth() }] : []),
     { text: 'Map of the tree', key: 'm', run: () => show('map', !ui.map) },
     { text: 'Branches, show or hide', key: 't', run: toggleTree },
@@ -64,10 +76,12 @@ function sessionCommands(session) {
     { text: 'Previous branch', key: '[', run: () => stepBranch(session, moment, -1) },
     { text: 'Next that asks or runs', key: 'g', run: () => goToNext(session, ['asks', 'running']) },
     { text: 'Open or fold all code', key: 'o', run: () => show('allCode', !ui.allCode) },
-    { text: 'Rename the session', key: 'r', run: () => renameSession(session) },
-    ...(isComparing ? [] : [{ text: 'Rename the branch', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
+    { text: 'Rename the session', words: 'title name', key: 'r', run: () => renameSession(session) },
+    ...(isComparing ? [] : [{ text: 'Rename the branch', words: 'title name', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
     { text: 'Undo the last round', key: 'u', run: () => undoRound(session, moment) },
-    { text: 'Save this conversation as a page', run: () => exportPage(session, moment) },
+    ...EXPORTS.map(([kind, text]) => ({ text, words: 'export share download save send html jupyter ipynb python', run: () => exportAs(session, moment, kind) })),
+    { text: 'Add a file', words: 'upload attach data csv excel', run: () => document.querySelector('.composer input[type=file]')?.click() },
+    { text: 'Delete this session', words: 'remove', run: () => deleteSession(session) },
     { text: 'Follow the answer', key: 'End', run: () => toEnd() },
     { text: 'Stop the answer', run: () => stop(session, moment.branch) },
   ];

@@ -13,6 +13,12 @@ const WAIT_MS = 200;
 const MOST_COMMANDS = 6;
 let asked = null;
 
+/** Open the palette: commands by name, and passages of all conversations. */
+export function openPalette() {
+  ui.palette = { text: '', passages: [], at: 0, state: '' };
+  changed();
+}
+
 function closePalette() {
   ui.palette = null;
   changed();
@@ -46,7 +52,8 @@ export function palette() {
 
 function itemsOf(state) {
   const words = state.text.toLowerCase().trim();
-  const commands = commandsHere().filter((one) => one.text.toLowerCase().includes(words)).slice(0, words ? MOST_COMMANDS : 20);
+  const rank = (one) => (one.text.toLowerCase().includes(words) ? 0 : words.split(/\s+/).every((word) => `${one.text} ${one.words ?? ''}`.toLowerCase().includes(word)) ? 1 : 2);
+  const commands = commandsHere().map((one) => [rank(one), one]).filter(([place]) => place < 2).sort(([a], [b]) => a - b).map(([, one]) => one).slice(0, words ? MOST_COMMANDS : 20);
   return [...commands.map((one) => ({ ...one, sign: 'right', note: one.key })), ...state.passages];
 }
 

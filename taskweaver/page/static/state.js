@@ -62,12 +62,6 @@ export function notify(text, action = null) {
   ui.notice = { text, action, at: Date.now() };
 }
 
-/** Open the palette: commands by name, and passages of all conversations. */
-export function openPalette(text = '') {
-  ui.palette = { text, passages: [], at: 0, state: '' };
-  changed();
-}
-
 /** Show a dialog: `view()` returns it as it is now. Null closes it. */
 export function showDialog(view) {
   ui.dialog = view;

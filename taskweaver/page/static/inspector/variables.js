@@ -54,6 +54,6 @@ function row(session, moment, one, isTable) {
 
 function shortText(text) {
   const frame = FRAME.exec(text);
-  if (frame) return `${frame[1]} ${Number(frame[2]).toLocaleString('en-US')} × ${frame[3]}`;
+  if (frame) return `${frame[1] === 'DataFrame' ? 'table' : frame[1]} ${Number(frame[2]).toLocaleString('en-US')} × ${frame[3]}`;
   return seen(text.split('\n')[0].slice(0, 60));
 }

@@ -7,9 +7,9 @@ import { icon, keyHint } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { draft, keepDraft } from '../core/prefs.js';
 import { bytes, seen } from '../core/words.js';
+import { later, load } from '../later.js';
 import { here, notify } from '../state.js';
 import { RUN, ask, attempt, goTo, openFork, stop } from './actions.js';
-import { chosenName, completion, completionKey, lookForNames } from './completion.js';
 import { toEnd } from './conversation.js';
 import { titled } from './paths.js';
 
@@ -28,7 +28,7 @@ export function composer(session, branch, slot = 'main') {
     ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove('drop'); upload(session, branch, [...event.dataTransfer.files]); },
   },
   chips(session, branch),
-  completion(slot, (name, area) => insertName(session, branch, slot, area, name)),
+  later.names.module?.completion(slot, (name, area) => insertName(session, branch, slot, area, name)),
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
     h('textarea', {
@@ -57,7 +57,8 @@ function branchButton(session, branch, slot) {
 
 function typed(session, branch, slot, area) {
   keepDraft(session.id, branch, area.value);
-  lookForNames(session, branch, slot, area);
+  if (area.value.includes('@')) load(later.names).then((found) => found?.lookForNames(session, branch, slot, area));
+  else later.names.module?.lookForNames(session, branch, slot, area);
   changed();
 }
 
@@ -71,7 +72,7 @@ function grow(area) {
 
 function key(event, session, branch, slot) {
   if (event.isComposing) return;
-  if (completionKey(event, (name) => insertName(session, branch, slot, event.target, name))) return;
+  if (later.names.module?.completionKey(event, (name) => insertName(session, branch, slot, event.target, name))) return;
   const area = event.target;
   if (event.key === 'Enter' && event.altKey) {
     event.preventDefault();
@@ -94,7 +95,7 @@ function lastQuestion(session, branch) {
 }
 
 function insertName(session, branch, slot, area, name) {
-  const { text, at } = chosenName(slot, area, name);
+  const { text, at } = later.names.module.chosenName(slot, area, name);
   keepDraft(session.id, branch, text);
   area.value = text;
   area.setSelectionRange(at, at);

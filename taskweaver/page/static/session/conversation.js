@@ -144,8 +144,14 @@ function stopFollowing(element, state) {
   changed();
 }
 
+/** Show the end; of an answer that does not fit below its question, the end of its result. */
 function follow(element, state) {
-  if (state.isOn) element.scrollTop = element.scrollHeight;
+  if (!state.isOn) return;
+  const last = [...element.querySelectorAll('.round')].at(-1);
+  const shown = last?.matches('.over') && last.querySelector('.answer .result, .answer .result-figures');
+  const place = (edge) => edge - element.getBoundingClientRect().top + element.scrollTop;
+  if (!shown) element.scrollTop = element.scrollHeight;
+  else element.scrollTop = Math.max(place(last.getBoundingClientRect().top), place(shown.getBoundingClientRect().bottom) + 8 - element.clientHeight);
 }
 
 /** Go to the end of a conversation and follow it again. */

@@ -36,15 +36,20 @@ export function outline(session) {
   const from = Math.max(0, Math.floor(scrolled.top / height) - MARGIN);
   const to = Math.min(rows.length, Math.ceil((scrolled.top + scrolled.height) / height) + MARGIN);
   const focus = focusRow(rows);
+  const isAlone = session.branches.length === 1;
   return h('nav', { class: 'tree-pane', 'aria-label': 'Branches', hidden: ui.panes.isTreeHidden },
     h('div', { class: 'pane-head' },
       h('h2', {}, 'Branches'),
-      h('span', { class: 'muted' }, `${session.branches.length} with ${count(session.index.length, 'round')}`),
-      button('Map', () => toggleMap(), { kind: 'quiet end', key: 'M', 'aria-pressed': String(ui.map) })),
+      h('span', { class: 'muted' }, String(session.branches.length)),
+      isAlone ? null : h('span', { class: 'row end' }, session.branches.length === 2 ? button('Compare', () => compare(session, otherBranch(session)), { kind: 'quiet', key: 'C' }) : null, button('Map', () => toggleMap(), { kind: 'quiet', key: 'M', 'aria-pressed': String(ui.map) }))),
     h('div', { class: 'tree-scroll', onscroll: onScroll, mount: watch },
       h('div', { role: 'tree', 'aria-label': 'Branches and rounds', class: 'tree', style: { height: `${rows.length * height}px` }, onkeydown: (event) => outlineKey(event, session, rows) },
         rows.slice(from, to).map((row, at) => outlineRow(session, row, from + at, height, row.key === focus)))),
-    legend());
+    isAlone ? h('p', { class: 'first-hint' }, 'Every question becomes a row here. To try another way, fork a row: the fork gets its own copy of the data, and this one stays as it is.') : legend());
+}
+
+function otherBranch(session) {
+  return session.branches.find((one) => one.name !== here(session).branch).name;
 }
 
 function toggleMap() {
