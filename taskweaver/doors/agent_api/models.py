@@ -27,7 +27,7 @@ class SessionTitle(BaseModel):
 
 
 class SessionSummary(BaseModel):
-    """A session in a list; `activity` says what goes on in it, or that its newest round failed."""
+    """A session in a list; `activity` says what goes on in it, or how its newest round ended."""
 
     session_id: str
     title: str
@@ -36,7 +36,7 @@ class SessionSummary(BaseModel):
     state: Literal["open", "stored", "locked", "damaged"]
     problem: str = ""
     branches: int
-    activity: Literal["idle", "running", "asks", "failed"]
+    activity: Literal["idle", "running", "asks", "failed", "stopped"]
 
 
 class SessionSummaries(BaseModel):

@@ -15,7 +15,6 @@ import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
 import { noticeBar, offlineBar, topbar } from './session/topbar.js';
 import { readSessions } from './sessions/list.js';
-import { signIn } from './sessions/sign_in.js';
 import { readStart, startScreen } from './start/start.js';
 import { phoneBar } from './phone.js';
 import { foldAtOpening, here, openWay, ui } from './state.js';
@@ -26,7 +25,7 @@ let signInProblem = '';
 function draw() {
   document.title = titleOf();
   if (ui.isSignedOut) {
-    render(root, signIn(signInProblem, begin));
+    render(root, shown(later.signIn, (found) => found.signIn(signInProblem, begin)));
     document.body.dataset.ready = 'yes';
     return;
   }
@@ -91,6 +90,7 @@ async function open(id) {
   try {
     await session.load(ui.place);
     foldAtOpening(session);
+    if (!session.index.length) load(later.cards).then((found) => found?.readCards(session, 'main'));
     enter();
   } catch (error) {
     if (!(error instanceof api.Problem)) throw error;

@@ -9,7 +9,6 @@ import { toEnd } from './session/conversation.js';
 import { later, withModule } from './later.js';
 import { deleteSession, renameBranch, renameSession, undoRound } from './session/changes.js';
 import { chooseModel, mayChoose } from './models/chip.js';
-import { EXPORTS, exportAs } from './session/export.js';
 import { takeChoice } from './start/choices.js';
 import { here, openWay, toggleInspector, ui } from './state.js';
 
@@ -30,12 +29,17 @@ export function commandsHere() {
 export function projectCommands() {
   return [
     mayChoose() ? { text: 'Choose a model', words: 'model key provider llm api ollama openai settings', run: chooseModel } : null,
-    isAble('get', 'settings') ? { text: 'Settings of the project', words: 'configuration options preferences model key', run: openSettings } : null,
+    { text: 'Settings', words: 'configuration options preferences theme dark light model key project', run: openSettings },
     isAble('post', 'doctor') ? { text: 'Check what works here', words: 'doctor problems test', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
   ].filter(Boolean);
 }
 
-/** Show the settings of the project. */
+/** Return the ways to save the conversation until a moment: `[text, run]`. */
+export function exportsOf(session, moment) {
+  return ['page', 'notebook', 'script'].map((kind) => [`Export as ${kind}`, () => withModule(later.export, (found) => found.exportAs(session, moment, kind))]);
+}
+
+/** Show the settings. */
 export function openSettings() {
   return withModule(later.settings, (found) => found.openSettings());
 }
@@ -79,7 +83,7 @@ function sessionCommands(session) {
     { text: 'Rename the session', words: 'title name', key: 'r', run: () => renameSession(session) },
     ...(isComparing ? [] : [{ text: 'Rename the branch', words: 'title name', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
     { text: 'Undo the last round', key: 'u', run: () => undoRound(session, moment) },
-    ...EXPORTS.map(([kind, text]) => ({ text, words: 'export share download save send html jupyter ipynb python', run: () => exportAs(session, moment, kind) })),
+    ...exportsOf(session, moment).map(([text, run]) => ({ text, words: 'export share download save send html jupyter ipynb python', run })),
     { text: 'Add a file', words: 'upload attach data csv excel', run: () => document.querySelector('.composer input[type=file]')?.click() },
     { text: 'Delete this session', words: 'remove', run: () => deleteSession(session) },
     { text: 'Follow the answer', key: 'End', run: () => toEnd() },

@@ -10,11 +10,15 @@ const LOST = 'The server is not there, or has another version now: load the page
 /** Modules that come when they are first asked for. */
 export const later = {
   searches: part(() => import('./searches/screen.js'), 'searches'),
-  compare: part(() => import('./branches/compare.js')),
+  compare: part(() => import('./branches/compare.js'), 'compare'),
   map: part(() => import('./branches/map.js')),
   settings: part(() => import('./project/settings.js')),
   doctor: part(() => import('./project/doctor.js')),
   models: part(() => import('./models/dialog.js'), 'models'),
+  cards: part(() => import('./session/file_cards.js')),
+  signIn: part(() => import('./sessions/sign_in.js')),
+  export: part(() => import('./session/export.js')),
+  sample: part(() => import('./start/sample.js')),
   names: part(() => import('./session/completion.js')),
   palette: part(() => import('./palette.js')),
   help: part(() => import('./help.js')),

@@ -42,7 +42,7 @@ def test_the_page_works_below_a_path_with_the_token_of_a_proxy(
     tab.button("Stop")
     tab.finished(2)
     tab.key("?")
-    tab.shows("Single letters are keys", "dialog")
+    tab.shows("Keys", "dialog")
     assert "Sign out" not in tab.value("document.querySelector('dialog').innerText")
     tab.key("Escape")
     assert proxy.sent_away == []

@@ -11,6 +11,7 @@ import { later, load } from '../later.js';
 import { here, notify } from '../state.js';
 import { RUN, ask, attempt, goTo, openFork, stop } from './actions.js';
 import { toEnd } from './conversation.js';
+import { takeChoice } from '../start/choices.js';
 import { titled } from './paths.js';
 
 const uploads = new Map(); // of a branch: files on their way, and those that were refused
@@ -105,6 +106,11 @@ function insertName(session, branch, slot, area, name) {
 async function submit(session, branch, slot) {
   const text = draft(session.id, branch);
   if (!text.trim()) return;
+  if (takeChoice(text)) {
+    keepDraft(session.id, branch, '');
+    changed();
+    return;
+  }
   const files = uploads.get(`${session.id}/${branch}`);
   keepDraft(session.id, branch, '');
   uploads.delete(`${session.id}/${branch}`);
@@ -115,16 +121,17 @@ async function submit(session, branch, slot) {
   changed();
 }
 
-/** Send files to the working directory of a branch. */
+/** Send files to the working directory of a branch; return a promise for each. */
 export function upload(session, branch, files) {
   const list = uploads.get(`${session.id}/${branch}`) ?? [];
   uploads.set(`${session.id}/${branch}`, list);
-  for (const file of files) {
-    const entry = { name: file.name, size: file.size, state: 'sending', problem: '' };
+  const sending = files.map((file) => {
+    const entry = { name: file.name, size: file.size, state: 'sending', problem: '', at: session.path?.(branch).length ?? 0 };
     list.push(entry);
-    sendFile(session, branch, file, entry);
-  }
+    return sendFile(session, branch, file, entry);
+  });
   changed();
+  return sending;
 }
 
 async function sendFile(session, branch, file, entry) {
@@ -132,6 +139,7 @@ async function sendFile(session, branch, file, entry) {
     await api.send('PUT', `${session.where}/files/${encodeURIComponent(file.name)}`, { query: { branch }, bytes: file });
     entry.state = 'there';
     session.filesVersion = (session.filesVersion ?? 0) + 1;
+    if (session.cards || session.path) load(later.cards).then((found) => found?.readCards(session, branch, file.name));
   } catch (error) {
     entry.state = 'refused';
     entry.problem = error.message;
@@ -142,12 +150,13 @@ async function sendFile(session, branch, file, entry) {
 
 function chips(session, branch) {
   const list = uploads.get(`${session.id}/${branch}`) ?? [];
-  if (!list.length) return null;
+  const shown = list.filter((entry) => entry.state !== 'there' || entry.at === session.path(branch).length);
+  if (!shown.length) return null;
   const drop = (entry) => attempt(async () => {
     list.splice(list.indexOf(entry), 1);
     if (entry.state === 'there') await api.remove(`${session.where}/files/${encodeURIComponent(entry.name)}`, { branch });
   });
-  return h('ul', { class: 'chips', 'aria-label': 'Files' }, list.map((entry) => h('li', { class: `chip ${entry.state}`, title: entry.problem },
+  return h('ul', { class: 'chips', 'aria-label': 'Files' }, shown.map((entry) => h('li', { class: `chip ${entry.state}`, title: entry.problem },
     icon(entry.state === 'refused' ? 'warn' : 'file'), seen(entry.name), h('span', { class: 'muted' }, entry.state === 'sending' ? 'sending' : entry.state === 'refused' ? 'refused' : bytes(entry.size)),
     button('', () => drop(entry), { kind: 'quiet', sign: 'cross', label: `Remove ${seen(entry.name)}` }))));
 }

@@ -6,9 +6,6 @@ import { attempt } from './actions.js';
 
 const SUFFIXES = { page: 'html', notebook: 'ipynb', script: 'py' };
 
-/** Forms of a file, and the words for them. */
-export const EXPORTS = [['page', 'Export as page'], ['notebook', 'Export as notebook'], ['script', 'Export as script']];
-
 /** Save the rounds until a moment. */
 export function exportAs(session, moment, kind) {
   return attempt(async () => {

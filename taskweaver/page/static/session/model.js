@@ -29,6 +29,7 @@ export class SessionModel {
     this.picturesSeen = 0;
     this.reloads = 0;
     this.unread = new Set();
+    this.stopped = new Set();
     this.windows = new Map();
     this.isLoaded = false;
     this.problem = null;
@@ -49,6 +50,7 @@ export class SessionModel {
     this.setView(view);
     this.setIndex(index.rounds, index.merges);
     if (page) this.keepPage(page, branch.name);
+    for (const one of messages.messages) if (one.state === 'stopped' && one.round_id) this.stopped.add(one.round_id);
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
     Object.assign(this, { asking: asking.confirmations, isLoaded: true });
     follow(this.id, view.open_event, view.last_change);
@@ -91,7 +93,7 @@ export class SessionModel {
 
   /** Return the title, or what stands for it. */
   get name() {
-    return this.title || (this.index.length ? roundTitle(this.index[0].title) : 'New session');
+    return this.title || roundTitle(this.index[0]?.title ?? 'New session');
   }
 
   /** Return the state of a branch: `idle`, `running` or `asks`. */
@@ -207,6 +209,7 @@ export class SessionModel {
     } else {
       this.messages = this.messages.filter((one) => one.message_id !== id);
       if (state === 'failed' && !round) this.refused = (await this.message(id)).answer;
+      if (round && state === 'stopped') this.stopped.add(round);
       if (round && !this.rounds.has(round)) this.reload();
     }
     this.touch();

@@ -4,13 +4,15 @@ import { branchName, button, failure, withCode } from '../core/bits.js';
 import { saveText } from '../core/clipboard.js';
 import { h, memo } from '../core/dom.js';
 import { icon, spinner, stateTag } from '../core/icons.js';
-import { count, firstLine, roundTitle, seen, titleLine } from '../core/words.js';
+import { count, firstLine, roundTitle, seconds, seen, titleLine } from '../core/words.js';
 import { choices } from '../start/choices.js';
 import { markdown } from '../text/markdown.js';
 import { ui } from '../state.js';
 import { ask, goTo, openFork } from './actions.js';
 import { cell } from './cell.js';
+import { undoRound } from './changes.js';
 import { titled } from './paths.js';
+import { isStopped } from './rounds.js';
 import { answerTools, extremes, result } from './result.js';
 import { viewOf } from './view.js';
 
@@ -28,9 +30,10 @@ export function round(session, entry, context) {
   const forks = [entry.branch, ...entry.forks].map((name) => `${titled(session, name)}:${session.stateOf(name)}:${session.tree.get(name)?.own.length}`).join();
   const figures = `${session.artifacts.size} ${session.picturesSeen}`;
   const open = ui.openCells.get(found.id) ?? '';
+  found.isStopped = isStopped(session, found.id);
   const isRunning = found.state === 'created' && session.stateOf(entry.branch) !== 'idle';
   const asks = isRunning ? session.asking.map((one) => one.confirmation_id).join() : '';
-  return memo(entry.round_id, [found, found.version, forks, figures, asks, open, ui.allCode, context.branch, context.isPast, context.number === entry.number, context.isSide, session.branches?.length, isRunning], () => built(session, entry, found, context, isRunning));
+  return memo(entry.round_id, [found, found.version, found.isStopped, forks, figures, asks, open, ui.allCode, context.branch, context.isPast, context.number === entry.number, context.isSide, session.branches?.length, isRunning], () => built(session, entry, found, context, isRunning));
 }
 
 function built(session, entry, found, context, isRunning) {
@@ -45,9 +48,17 @@ function built(session, entry, found, context, isRunning) {
     view.items.map((item) => itemOf(session, found, item, Boolean(view.answer?.isDone))),
     view.answer ? answer(session, found, view.answer, entry, context) : null,
     found.warnings.map((text) => h('p', { class: 'warning' }, icon('warn'), seen(text))),
-    found.error ? failure('The round failed', seen(found.error), ...retry(session, entry, found, context)) : null,
-    isHalted && !found.error ? h('p', { class: 'muted' }, icon('stop'), 'This round was cut off.') : null,
+    found.isStopped ? stopped(session, entry, found, context) : null,
+    found.error && !found.isStopped ? failure('The round failed', seen(found.error), ...retry(session, entry, found, context)) : null,
+    isHalted && !found.error && !found.isStopped ? h('p', { class: 'muted' }, icon('stop'), 'This round was cut off.') : null,
     forkChips(session, entry, context));
+}
+
+function stopped(session, entry, found, context) {
+  const took = found.startedAt && found.endedAt ? ` after ${seconds((found.endedAt - found.startedAt) / 1000)}` : '';
+  const isLast = !context.isPast && entry.number === context.number;
+  return [h('p', {}, `You stopped it${took}, so there is no answer. What had already run is kept${isLast ? '; Undo takes it back' : ''}.`),
+    isLast ? h('div', { class: 'row' }, retry(session, entry, found, context), button('Undo', () => undoRound(session, { branch: context.branch, total: entry.number }), { kind: 'small', sign: 'undo' })) : null];
 }
 
 function retry(session, entry, found, context) {
@@ -61,7 +72,7 @@ function head(session, entry, found, context, isRunning = false, view = null) {
     branchName(titled(session, entry.branch), colour), h('span', { class: 'muted' }, `round ${entry.number}`),
     h('span', { class: 'rule' }),
     isRunning ? stateTag(session.stateOf(entry.branch) === 'asks' ? 'asks' : 'running') : null,
-    entry.state === 'failed' || found?.state === 'failed' ? stateTag('failed') : null,
+    found?.isStopped ? stateTag('stopped') : entry.state === 'failed' || found?.state === 'failed' ? stateTag('failed') : null,
     view?.answer?.isDone ? null : button('Fork here', () => openFork(session, context.branch, entry.number), { kind: 'quiet', sign: 'fork' }));
 }
 

@@ -1,6 +1,5 @@
 /** The bar on top: where one is, what runs, and what asks. */
 
-import { isAble } from '../core/abilities.js';
 import { branchName, button, menu } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, stateTag } from '../core/icons.js';
@@ -8,14 +7,13 @@ import { changed } from '../core/loop.js';
 import { connection, retryNow } from '../core/stream.js';
 import { go, momentAddress } from '../core/route.js';
 import { money, roundTitle, seen } from '../core/words.js';
-import { openHelp, openPalette, openSettings } from '../commands.js';
+import { exportsOf, openHelp, openPalette, openSettings } from '../commands.js';
 import { modelChip } from '../models/chip.js';
 import { project } from '../start/files.js';
 import { here, toggleInspector, ui } from '../state.js';
 import { goToNext } from './actions.js';
 import { branchesIn } from './branch_states.js';
 import { renameBranch, renameSession } from './changes.js';
-import { EXPORTS, exportAs } from './export.js';
 import { stepsTo, titled } from './paths.js';
 
 /** Return the bar. */
@@ -28,24 +26,19 @@ export function topbar(session) {
     session ? button('Data', toggleInspector, { kind: 'quiet drawer-button', key: 'D', 'aria-pressed': String(ui.isDrawerOpen) }) : null,
     session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,
     modelChip(),
-    session?.isLoaded ? h('span', { class: 'wide' }, menu('share', 'Share', exports(session), false, 'Share')) : null,
+    session?.isLoaded ? h('span', { class: 'wide' }, menu('share', 'Share', exportsOf(session, here(session)), false, 'Share')) : null,
     h('a', { class: 'button quiet wide', href: isSearches ? '#/' : '#/searches' }, isSearches ? 'Sessions' : 'Searches'),
-    session || !isAble('get', 'settings') ? null : button('Settings', openSettings, { kind: 'quiet wide' }),
+    session ? null : button('Settings', openSettings, { kind: 'quiet wide' }),
     button('Find', openPalette, { kind: 'quiet wide', key: 'Ctrl K' }),
     button('', openPalette, { kind: 'quiet narrow', sign: 'find', label: 'Find' }),
     h('span', { class: session?.isLoaded ? '' : 'narrow' }, menu('more', 'More', more(session?.isLoaded ? session : null))),
     session?.isLoaded ? null : button('', openHelp, { kind: 'quiet wide', sign: 'ask', label: 'Help and keys' }));
 }
 
-function exports(session) {
-  const moment = here(session);
-  return EXPORTS.map(([kind, text]) => [text, () => exportAs(session, moment, kind)]);
-}
-
 function more(session) {
   return [
-    ...(session ? [['Rename session', () => renameSession(session)], ['Rename branch', () => renameBranch(session, here(session).branch)], ...exports(session)] : []),
-    ['Searches', () => go('#/searches')], isAble('get', 'settings') ? ['Settings', openSettings] : null, ['Help and keys', openHelp],
+    ...(session ? [['Rename session', () => renameSession(session)], ['Rename branch', () => renameBranch(session, here(session).branch)], ...exportsOf(session, here(session))] : []),
+    ['Searches', () => go('#/searches')], ['Settings', openSettings], ['Help and keys', openHelp],
   ];
 }
 

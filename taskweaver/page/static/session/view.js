@@ -117,7 +117,7 @@ function cellOf(round, at) {
     kind: 'cell', id: (order ?? post).id, code, language: last(post, 'reply_type') || 'python',
     intent: intentOf(round, at), lines: code ? code.split('\n').length : 0,
     state: cellState(round, post, status), runAt: post.runAt, seconds: post.runAt && post.endedAt ? (post.endedAt - post.runAt) / 1000 : null,
-    output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: last(post, 'code_error'),
+    output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: round.isStopped ? '' : last(post, 'code_error'),
     refused: last(post, 'verification'), figures: contents(post, 'artifact_paths').flat().map(String),
     asks: post.asks, isDenied: /^The user did not allow/.test(post.message) || post.answered === 'denied', corrects: null,
   };
@@ -126,6 +126,7 @@ function cellOf(round, at) {
 function cellState(round, post, status) {
   if (post.asks) return 'asks';
   if (status === 'SUCCESS') return 'done';
+  if (round.isStopped && status !== 'SUCCESS') return 'stopped';
   if (status === 'FAILURE') return 'failed';
   if (status) return 'skipped';
   const isDenied = post.answered === 'denied' || /^The user did not allow/.test(post.message);

@@ -3,20 +3,19 @@
 import { h } from '../core/dom.js';
 import { seen } from '../core/words.js';
 
-/** Return questions `{text, result, file}`; `ask(text)` asks one. The newest list on the page takes the keys. */
+/** Return questions `{text, shown, result}`; `ask(text)` asks one, which may be `shown` shorter. The last list on the page takes the keys. */
 export function choices(items, ask, intro, kind = '') {
   if (!items?.length) return null;
   const keys = items.map((_, at) => at + 1).join(', ').replace(/, (\d)$/, ' or $1');
   return h('div', { class: `choices ${kind}` }, h('p', { class: 'muted' }, `${intro}: click, or type ${keys}`),
     h('ul', {}, items.map((item, at) => {
-      const from = [item.result, item.file && `from ${item.file}`].filter(Boolean).join(' ');
-      return h('li', { key: at }, h('button', { type: 'button', class: 'choice-button', 'aria-label': [at + 1, item.text, from].filter(Boolean).join(', '), onclick: () => ask(item.text) },
-        h('span', { class: 'choice-number', 'aria-hidden': 'true' }, String(at + 1)), h('span', { class: 'choice-text' }, seen(shortText(item))), h('span', { class: 'muted choice-result' }, seen(from))));
+      return h('li', { key: at }, h('button', { type: 'button', class: 'choice-button', 'aria-label': [at + 1, item.text, item.result].filter(Boolean).join(', '), onclick: () => ask(item.text) },
+        h('span', { class: 'choice-number', 'aria-hidden': 'true' }, String(at + 1)), h('span', { class: 'choice-text' }, seen(item.shown ?? item.text)), h('span', { class: 'muted choice-result' }, seen(item.result ?? ''))));
     })));
 }
 
-/** The name of the file stands beside the question. */
-function shortText({ text, file }) {
+/** Return a question without the name of its file, which stands beside it. */
+export function withoutFile({ text, file }) {
   return file ? text.replace(new RegExp(` (?:in|of|from) ${file.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?=[?.]?$)`), '') : text;
 }
 

@@ -6,6 +6,7 @@ import { h, local } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, count, seen } from '../core/words.js';
+import { later, withModule } from '../later.js';
 
 const LOOK_MS = 1000;
 const MOST_CARDS = 5;
@@ -74,22 +75,5 @@ function dropZone(take) {
 function emptyFolder(take) {
   return h('section', { class: 'files-section', 'aria-label': 'Files' }, h('h2', {}, project.problem ? 'The files of the folder cannot be listed.' : 'There are no data files in this folder.'), project.problem ? h('p', { class: 'failed-text' }, seen(project.problem)) : null,
     h('div', { class: 'file-cards' }, h('div', { class: 'drop-card after-0' }, dropZone(take))),
-    h('div', { class: 'row' }, button('Try it with sample orders', () => take([sampleOrders()]), { sign: 'data' }), h('span', { class: 'caption muted' }, '400 rows, made up')));
-}
-
-/** Return a file of made-up orders, the same each time. */
-function sampleOrders() {
-  let seed = 7;
-  const chance = (most) => {
-    seed = (seed * 16807) % 2147483647;
-    return seed % most;
-  };
-  const prices = [['chair', 89], ['desk', 240], ['lamp', 35], ['shelf', 120]];
-  const rows = Array.from({ length: 400 }, (_, at) => {
-    const day = new Date(Date.UTC(2025, 0, 1 + Math.floor((at * 364) / 399))).toISOString().slice(0, 10);
-    const [product, price] = prices[chance(4)];
-    const quantity = 1 + chance(6);
-    return [day, ['north', 'south', 'east', 'west'][chance(4)], product, quantity, chance(33) ? (price * quantity).toFixed(2) : ''].join(',');
-  });
-  return new File([['date,region,product,quantity,amount', ...rows, ''].join('\n')], 'orders.csv');
+    h('div', { class: 'row' }, button('Try it with sample orders', () => withModule(later.sample, (found) => take([found.sampleOrders()])), { sign: 'data' }), h('span', { class: 'caption muted' }, '400 rows, made up')));
 }

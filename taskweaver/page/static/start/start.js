@@ -10,7 +10,7 @@ import { ask, attempt } from '../session/actions.js';
 import { upload } from '../session/composer.js';
 import { readSessions, recentSessions } from '../sessions/list.js';
 import { ui } from '../state.js';
-import { choices, takeChoice } from './choices.js';
+import { choices, takeChoice, withoutFile } from './choices.js';
 import { filesSection, project, readProject } from './files.js';
 
 let isBeginning = false;
@@ -27,10 +27,10 @@ async function begin(question, files = []) {
   isBeginning = true;
   changed();
   const isDone = await attempt(async () => {
-    const made = await api.post('sessions', {});
+    const made = await api.post('sessions', files.length ? { title: files[0].name.slice(0, 200) } : {});
     const where = `sessions/${api.path(made.session_id)}`;
     if (question) await ask({ where }, 'main', question);
-    upload({ id: made.session_id, where }, 'main', files);
+    await Promise.all(upload({ id: made.session_id, where }, 'main', files));
     go(momentAddress(made.session_id, 'main'));
   });
   isBeginning = false;
@@ -54,7 +54,7 @@ export function startScreen() {
     h('div', { class: 'column wide-column' },
       h('h1', {}, 'What do you want to know?'),
       askForm(),
-      choices(project.questions, begin, 'Or start with one of these', 'as-cards'),
+      choices(project.questions.map((one) => ({ text: one.text, shown: withoutFile(one), result: [one.result, `from ${one.file}`].filter(Boolean).join(' ') })), begin, 'Or start with one of these', 'as-cards'),
       filesSection((name) => begin(`What is in ${name}?`), take),
       recentSessions()));
 }
@@ -62,6 +62,7 @@ export function startScreen() {
 function askForm() {
   const text = draft('', 'start');
   const send = () => {
+    const text = draft('', 'start'); // what was typed since the last drawing counts
     if (takeChoice(text)) keepDraft('', 'start', '');
     else if (text.trim()) begin(text.trim());
     changed();

@@ -74,10 +74,11 @@ export function shownNumbers(name, cells) {
   const numbers = values.filter((value) => value !== null);
   if (!numbers.length || cells.some((cell, at) => (values[at] === null && !isMissing(cell)) || /[,%e]/i.test(cell))) return cells;
   const most = Math.max(...numbers.map(Math.abs));
-  const digits = numbers.every(Number.isInteger) ? 0 : most >= 1000 ? 2 : most >= 1 ? 3 : null;
-  if (digits === null) return cells;
+  if (most < 1 && most > 0) return cells;
+  const written = Math.max(...cells.map((cell) => cell.split('.')[1]?.length ?? 0));
+  const digits = numbers.every(Number.isInteger) ? 0 : Math.min(written, most >= 100 ? 2 : 3);
   const isPlain = PLAIN_NAME.test(name);
-  const shown = (value) => value.toLocaleString('en-US', { maximumFractionDigits: digits, minimumFractionDigits: Math.min(digits, 2), useGrouping: !isPlain });
+  const shown = (value) => value.toLocaleString('en-US', { maximumFractionDigits: digits, minimumFractionDigits: digits, useGrouping: !isPlain });
   return cells.map((cell, at) => (values[at] === null ? cell : shown(values[at])));
 }
 
