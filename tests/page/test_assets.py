@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from pathlib import Path
 
 from taskweaver.page.assets import page_files
 
@@ -87,3 +88,14 @@ def test_screens_that_are_shown_later_are_not_loaded_at_first() -> None:
     fetched = set(re.findall(r"import\('\./([^']+)'\)", files.files["later.js"].content.decode()))
     assert {"searches/screen.js", "branches/compare.js", "project/settings.js"} <= fetched
     assert fetched <= modules - set(files.modules)
+
+
+def test_examples_of_searches_are_those_of_the_project() -> None:
+    ideas = Path(__file__).parents[2] / "project" / "ideas"
+    found = {
+        path.rpartition("/")[2].removesuffix(".txt"): file.content
+        for path, file in page_files().files.items()
+        if path.startswith("searches/examples/")
+    }
+    assert len(found) == 6
+    assert {name for name, text in found.items() if (ideas / name).read_bytes() != text} == set()

@@ -310,10 +310,16 @@ class UsageView(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A text of a conversation, or of its memory, that has a word of a query."""
+    """A text of a conversation, or of its memory, that has a word of a query.
+
+    `number` is that of its round; null for a text of the memory. `title` is the session's.
+    """
 
     session_id: str
+    title: str
     branch: str
+    branch_title: str
+    number: int | None
     text: str
 
 

@@ -73,9 +73,10 @@ class SessionOperations(AgentOperations):
         if not query.strip():
             raise RequestRefused(422, "invalid-query", "q must have words to look for.")
         rows = await own.find(query, session)
+        titles = {item.id: item.title for item in await own.listed()} if rows else {}
         passages = [
-            models.FoundPassage(session_id=row["session"], branch=row["branch"], text=row["text"])
-            for row in rows
+            models.FoundPassage(session_id=id_, title=titles.get(id_, ""), **row)
+            for id_, row in ((row.pop("session"), row) for row in rows)
         ]
         return models.FoundPassages(passages=passages)
 

@@ -19,6 +19,7 @@ export function commandsHere() {
   const everywhere = [
     { text: 'Start, files and sessions', words: 'home new session upload add file data delete', run: () => go('#/') },
     { text: 'Searches', words: 'experiments attempts optimize', run: () => go(searchAddress()) },
+    ...(ui.place.kind === 'searches' ? [] : [{ text: 'Add a file', words: 'upload attach data csv excel new', run: () => document.querySelector('.composer input[type=file]')?.click() }]),
     ...projectCommands(),
     { text: 'Help and keys', key: '?', run: openHelp },
   ];
@@ -84,7 +85,6 @@ function sessionCommands(session) {
     ...(isComparing ? [] : [{ text: 'Rename the branch', words: 'title name', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
     { text: 'Undo the last round', key: 'u', run: () => undoRound(session, moment) },
     ...exportsOf(session, moment).map(([text, run]) => ({ text, words: 'export share download save send html jupyter ipynb python', run })),
-    { text: 'Add a file', words: 'upload attach data csv excel', run: () => document.querySelector('.composer input[type=file]')?.click() },
     { text: 'Delete this session', words: 'remove', run: () => deleteSession(session) },
     { text: 'Follow the answer', key: 'End', run: () => toEnd() },
     { text: 'Stop the answer', run: () => stop(session, moment.branch) },

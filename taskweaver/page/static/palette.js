@@ -77,8 +77,8 @@ async function find(state, wanted) {
     const found = await api.get('find', { q: wanted });
     if (state.text.trim() !== wanted) return;
     state.passages = found.passages.slice(0, 30).map((one) => ({
-      sign: 'find', text: firstLine(one.text, 110), note: one.round ? `${one.branch} ${one.round}` : one.branch,
-      run: () => go(momentAddress(one.session_id, one.branch || 'main', one.number ?? one.round ?? null)),
+      sign: 'find', text: firstLine(one.text, 110), note: [one.title || 'New session', one.branch === 'main' ? '' : one.branch_title, one.number ? `round ${one.number}` : ''].filter(Boolean).join(', '),
+      run: () => go(momentAddress(one.session_id, one.branch || 'main', one.number)),
     }));
     state.state = found.passages.length ? '' : 'No conversation has these words.';
   } catch (error) {

@@ -156,7 +156,7 @@ def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
 
 def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:
     page = checked
-    for command, shown in {"Settings": "limits", "Help": "Keys"}.items():
+    for command, shown in {"Settings": "Limits", "Help": "Keys"}.items():
         page.look_for(command)
         if command == "Settings":
             check(page, "palette", ".palette")
@@ -175,7 +175,8 @@ def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:
     page.shows("Attempt 2", ".tree-list")
     check(page, "searches as a list", ".tree-list")
     page.button("New")
-    page.shows("Start a search", ".start-form")
+    page.shows("What should get better?", ".start-form")
+    page.press_on(".idea-cards button", "Start from my code")
     check(page, "start of a search", ".start-form")
     page.button("Cancel")
     page.value("location.hash = '#/'")

@@ -16,7 +16,7 @@ let opened = '';
 
 /** Return the tab of variables. */
 export function variablesTab(session, moment) {
-  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment)], 'Variables stand here once code has run.');
+  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment)], 'Variables will appear here.');
 }
 
 function list(session, moment, data) {

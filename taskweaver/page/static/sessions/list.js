@@ -154,8 +154,7 @@ async function find() {
 
 function passages() {
   if (!state.found.length) return empty('No conversation has these words.');
-  const titles = new Map(state.sessions.map((item) => [item.session_id, item.title]));
   return h('ul', { class: 'session-list' }, state.found.map((one, at) => h('li', { key: at, class: 'passage' },
-    h('a', { href: momentAddress(one.session_id, one.branch || 'main', one.number ?? one.round ?? null) }, seen(titles.get(one.session_id) ?? one.session_id)), h('span', { class: 'muted' }, seen(one.branch), one.number ? `, round ${one.number}` : ''),
+    h('a', { href: momentAddress(one.session_id, one.branch || 'main', one.number) }, seen(one.title) || 'New session'), h('span', { class: 'muted' }, one.branch === 'main' ? '' : seen(one.branch_title), one.number ? ` round ${one.number}` : ''),
     h('p', {}, seen(firstLine(one.text, 240))))));
 }

@@ -24,7 +24,7 @@ export function table({ head, rows, note = '' }) {
         h('thead', {}, h('tr', {}, head.map(title))),
         h('tbody', {}, shown.map((row, number) => h('tr', {}, row.map((text, at) => cell(text, at, number))))))),
       note ? h('p', { class: 'muted caption' }, note) : null,
-      h('button', { type: 'button', class: 'quiet copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), 'Copy'),
+      h('button', { type: 'button', class: 'button quiet small copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), 'Copy table'),
     ];
   });
 }
