@@ -189,9 +189,12 @@ def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:
     check(page, "session that is renamed", ".session-list")
 
 
-def test_the_page_fits_a_phone_and_axe_finds_nothing(checked: PageTab) -> None:
+def test_the_page_fits_a_phone_and_axe_finds_nothing(checked: PageTab, server: Served) -> None:
     page = checked
     run(page, TABLE.removeprefix("/run\n"), 1)
+    session = f"{API}/sessions/{page.address().split('/')[2]}"
+    server.client().post(f"{session}/branches", json={"name": "second"})
+    page.shows("second", ".tree-row.branch")
     panes = {"Chat": "", "Data": ".data-pane", "Memory": ".data-pane", "Tree": ".tree-pane"}
     for pane, part in panes.items():
         page.tab.view(400)
