@@ -5,6 +5,7 @@ import { saveText } from '../core/clipboard.js';
 import { h, memo } from '../core/dom.js';
 import { icon, spinner, stateTag } from '../core/icons.js';
 import { count, firstLine, roundTitle, seconds, seen, titleLine } from '../core/words.js';
+import { chooseModel, mayChoose } from '../models/chip.js';
 import { choices } from '../start/choices.js';
 import { markdown } from '../text/markdown.js';
 import { ui } from '../state.js';
@@ -17,6 +18,8 @@ import { answerTools, extremes, result } from './result.js';
 import { viewOf } from './view.js';
 
 const CODE_QUESTION = /^Run this:\n```\w*\n[\s\S]*?```\s*$/;
+/** The analyst's words for a terminal: here a button stands for them, once in a session. */
+const NO_MODEL = /\n*^I am the built-in offline analyst[^\n]*$/m;
 const TITLE_CHARS = 60;
 const FOLDED_ANSWER_CHARS = 1_000_000;
 
@@ -38,8 +41,8 @@ export function round(session, entry, context) {
 
 function built(session, entry, found, context, isRunning) {
   const view = viewOf(found);
-  // A plan of a step or two that was carried out says no more than its cells.
-  const isPlain = view.answer?.isDone && view.plan.length < 3 && view.plan.every((step) => step.state === 'done');
+  // A plan of a step or two says no more than its cells.
+  const isPlain = view.answer?.isDone && view.plan.filter((step) => step.state !== 'dropped').length < 3;
   const isHalted = found.state === 'created' && !isRunning;
   return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: context.isSide ? null : `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${titled(session, entry.branch)}` },
     head(session, entry, found, context, isRunning, view),
@@ -102,13 +105,16 @@ function itemOf(session, found, item, isAnswered) {
 
 function answer(session, found, view, entry, context) {
   const isHuge = view.whole.length > FOLDED_ANSWER_CHARS;
-  const text = isHuge ? view.text.slice(0, 20_000) : view.text;
+  const isHint = NO_MODEL.test(view.text) && !session.isReadOnly && mayChoose();
+  if (isHint) session.hintedIn ??= found.id;
+  const text = (isHuge ? view.text.slice(0, 20_000) : view.text).replace(isHint ? NO_MODEL : '', '');
   return h('div', { key: view.id, class: `answer${view.isFailure ? ' no-answer' : ''}` },
     view.reading ? h('p', { class: 'reading' }, markdown(view.reading)) : null,
     text.trim() ? markdown(text, view.unsupported) : view.isDone && view.result ? extremes(view.result.table, view.reading) : null,
     view.result ? result(session, found, view.result) : null,
     isHuge ? h('p', { class: 'muted' }, `${count(view.whole.length, 'character')}; the beginning is shown. `, button('Save', () => saveText(view.whole, `round-${entry.number}.md`), { kind: 'small', sign: 'save' })) : null,
     view.unsupported.length ? h('p', { class: 'note' }, icon('warn'), `${count(view.unsupported.length, 'number')} (underlined) in no outcome of this session.`) : null,
+    isHint && session.hintedIn === found.id ? h('div', { class: 'row' }, button('Choose a model', chooseModel, { kind: 'primary' })) : null,
     view.isDone ? answerTools(session, found, entry, context, view) : null,
     view.isDone ? offers(session, view.offers, entry, context) : null);
 }
