@@ -234,7 +234,7 @@ def take_elsewhere(page: PageTab, pictures: Pictures) -> None:
     page.tab.view(1280)
     page.value("location.hash = '#/'")
     page.shows("running", ".session-list")
-    pictures.take("start")
+    pictures.take("sessions")
     for command, part in (("Settings", "settings"), ("Help", "help")):
         page.tab.view(1280)
         page.look_for(command)
