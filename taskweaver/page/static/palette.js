@@ -46,7 +46,7 @@ export function palette() {
       h('input', { type: 'search', placeholder: 'Find in all conversations, or a command', 'aria-label': 'Find', value: ui.palette.text, oninput, onkeydown, role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', autofocus: true }),
       h('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Found' }, items.map((item, at) =>
         h('li', { role: 'option', 'aria-selected': String(at === ui.palette.at), class: at === ui.palette.at ? 'chosen' : '', onclick: () => run(item) },
-          icon(item.sign), h('span', { class: 'shrink' }, seen(item.text)), h('span', { class: 'muted end' }, seen(item.note ?? ''))))),
+          icon(item.sign), h('span', { class: 'shrink' }, seen(item.text)), h('span', { class: 'muted end shrink' }, seen(item.note ?? ''))))),
       items.length ? null : h('p', { class: 'muted' }, ui.palette.state || 'Nothing found.')));
 }
 

@@ -49,8 +49,8 @@ def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str,
         events = store[name].find_events(query, _MOST_FOUND)
         records = store[name].search(query, _MOST_FOUND)
         for event in events:
-            number = 1 + sum(0 < end < event.seq for end in ends)
-            found.setdefault(event.text, (name, min(number, len(ends)) or None))
+            number = sum(0 < end < event.seq for end in ends)  # written once its round has ended
+            found.setdefault(event.text, (name, number or None))
         for record in records:
             if record.match != "recency":
                 found.setdefault(record.text, (name, None))

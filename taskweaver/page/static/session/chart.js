@@ -21,9 +21,9 @@ export function chart(kind, { head, rows }) {
   const shown = shownNumbers(head[1], rows.map((row) => row[1]));
   const [most, least] = [values.indexOf(Math.max(...values)), values.indexOf(Math.min(...values))];
   const point = (at) => h('circle', { class: at === most || at === least ? 'dot strong-dot' : 'dot', cx: x(at), cy: y(values[at]), r: at === most || at === least ? 4.5 : 3 });
-  const label = (at, isAbove) => h('text', { class: 'value-label', x: x(at), y: y(values[at]) + (isAbove ? -8 : kind === 'bar' ? -8 : 18), 'text-anchor': 'middle' }, shown[at]);
-  const every = Math.ceil(rows.length / (isNarrow ? 6 : 12));
+  const label = (at, isAbove) => h('text', { class: 'value-label', x: x(at), y: y(values[at]) + (isAbove || kind === 'bar' || y(values[at]) + 18 > HEIGHT - BOTTOM ? -8 : 18), 'text-anchor': 'middle' }, shown[at]);
   const names = namesOf(rows.map((row) => row[0]));
+  const every = Math.ceil((rows.length * (Math.max(...names.map((name) => name.length)) * 7 + 10)) / (width - LEFT - RIGHT));
   const marks = kind === 'bar'
     ? values.map((value, at) => h('rect', { class: 'data-bar', x: x(at) - step * 0.36, y: Math.min(y(value), y(0)), width: step * 0.72, height: Math.max(1, Math.abs(y(value) - y(0))) }))
     : [h('path', { class: 'data-line', d: values.map((value, at) => `${at ? 'L' : 'M'}${x(at).toFixed(1)} ${y(value).toFixed(1)}`).join('') }), rows.length <= 60 ? values.map((_, at) => point(at)) : [point(most), point(least)]];
@@ -53,5 +53,5 @@ export function labelOf(text) {
 /** Months of one year by their names; other labels shortened. */
 function namesOf(labels) {
   const isYear = labels.length > 1 && labels.every((label) => /^\d{4}-\d\d$/.test(label) && label.slice(0, 4) === labels[0].slice(0, 4));
-  return labels.map((label) => (isYear ? new Date(Date.UTC(2000, Number(label.slice(5)) - 1)).toLocaleDateString('en-US', { month: 'short', timeZone: 'UTC' }) : label.length > 12 ? `${label.slice(0, 11)}…` : label));
+  return labels.map((label) => (isYear ? new Date(Date.UTC(2000, Number(label.slice(5)) - 1)).toLocaleDateString('en-US', { month: 'short', timeZone: 'UTC' }) : label.length > 14 ? `${label.slice(0, 13)}…` : label));
 }

@@ -73,7 +73,7 @@ function dropZone(take) {
 }
 
 function emptyFolder(take) {
-  return h('section', { class: 'files-section', 'aria-label': 'Files' }, h('h2', {}, project.problem ? 'The files of the folder cannot be listed.' : 'There are no data files in this folder.'), project.problem ? h('p', { class: 'failed-text' }, seen(project.problem)) : null,
+  return h('section', { class: 'files-section is-empty', 'aria-label': 'Files' }, h('h2', {}, project.problem ? 'The files of the folder cannot be listed.' : 'There are no data files in this folder.'), project.problem ? h('p', { class: 'failed-text' }, seen(project.problem)) : null,
     h('div', { class: 'file-cards' }, h('div', { class: 'drop-card after-0' }, dropZone(take))),
     h('div', { class: 'row' }, button('Try it with sample orders', () => withModule(later.sample, (found) => take([found.sampleOrders()])), { sign: 'data' }), h('span', { class: 'caption muted' }, '400 rows, made up')));
 }
