@@ -66,7 +66,8 @@ function stopped(session, entry, found, context) {
 
 function retry(session, entry, found, context) {
   if (context.isPast) return [];
-  return [button('Ask again', () => ask(session, context.branch, found.question), { kind: 'small' })];
+  const isModel = /model|endpoint|api key|connect/i.test(found.error) && mayChoose();
+  return [button('Ask again', () => ask(session, context.branch, found.question), { kind: 'small' }), isModel ? button('Choose another model', chooseModel, { kind: 'small' }) : null];
 }
 
 function head(session, entry, found, context, isRunning = false, view = null) {
