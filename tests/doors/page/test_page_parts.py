@@ -215,6 +215,8 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     page.value("document.activeElement.blur()")
     page.key("m")
     page.until("document.querySelector('.map .map-merge')")
+    page.key("m")
+    page.hides(".map")
 
 
 def sides_begin_at_their_first_round(page: PageTab) -> None:
