@@ -12,7 +12,7 @@ from typing import NamedTuple
 from taskweaver.tables.files.profile import ColumnProfile, Kind, TableId, TableProfile
 
 
-class Question(NamedTuple):
+class _Question(NamedTuple):
     """A question, and what its answer shows."""
 
     text: str
@@ -27,7 +27,7 @@ class FileOutline:
     bytes: int
     tables: tuple[TableProfile, ...] = ()
     is_estimate: bool = False
-    questions: tuple[Question, ...] = ()
+    questions: tuple[_Question, ...] = ()
     problem: str = ""
 
 
@@ -53,8 +53,8 @@ def _outline(path: Path) -> FileOutline:
         []
         if not (words and numbers)
         else [
-            Question(f"Mean {numbers[-1]} per {words[0]} in {path.name}", "bar chart"),
-            Question(f"Which {words[-1]} has the highest {numbers[-1]} in {path.name}?", "table"),
+            _Question(f"Mean {numbers[-1]} per {words[0]} in {path.name}", "bar chart"),
+            _Question(f"Which {words[-1]} has the highest {numbers[-1]} in {path.name}?", "table"),
         ]
     )
     table = TableProfile(TableId(path.name), len(rows), columns)
