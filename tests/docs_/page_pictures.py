@@ -259,7 +259,6 @@ def take_question(page: PageTab, pictures: Pictures, folder: Path) -> None:
     with serving(folder) as address:
         page.tab.view(1280)
         page.open(address)
-        page.button("New session")
         page.until("document.querySelector('.composer textarea')")
         page.ask("total amount per region in orders.csv")
         page.shows("Run this code?", ".ask-card")

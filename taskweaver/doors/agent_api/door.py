@@ -12,16 +12,16 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.doors.agent_api.branch_operations import BranchOperations
 from taskweaver.doors.agent_api.event_operations import EventOperations
 from taskweaver.doors.agent_api.file_operations import AgentFiles
+from taskweaver.doors.agent_api.file_overviews import FileOverviewOperations
 from taskweaver.doors.agent_api.memory_operations import MemoryOperations
 from taskweaver.doors.agent_api.message_operations import MessageOperations
 from taskweaver.doors.agent_api.model_choice import ModelOperations
-from taskweaver.doors.agent_api.moments.moment_operations import MomentOperations
-from taskweaver.doors.agent_api.moments.variable_operations import VariableOperations
-from taskweaver.doors.agent_api.project.checks import ProjectChecks
-from taskweaver.doors.agent_api.project.project_operations import ProjectOperations
-from taskweaver.doors.agent_api.searches.processes import SearchProcesses
-from taskweaver.doors.agent_api.searches.search_operations import SearchOperations
+from taskweaver.doors.agent_api.moment_operations import MomentOperations
+from taskweaver.doors.agent_api.project_operations import ProjectChecks, ProjectOperations
+from taskweaver.doors.agent_api.search_operations import SearchOperations
+from taskweaver.doors.agent_api.search_processes import SearchProcesses
 from taskweaver.doors.agent_api.session_operations import SessionOperations
+from taskweaver.doors.agent_api.variable_operations import VariableOperations
 from taskweaver.memory.branched.errors import BranchedMemoryError
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
@@ -42,6 +42,7 @@ _GROUPS = (
     VariableOperations,
     EventOperations,
     AgentFiles,
+    FileOverviewOperations,
     MemoryOperations,
     ModelOperations,
 )

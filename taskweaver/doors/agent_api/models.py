@@ -27,7 +27,7 @@ class SessionTitle(BaseModel):
 
 
 class SessionSummary(BaseModel):
-    """A session in a list; `activity` says what goes on in it, or that its newest round failed."""
+    """A session in a list; `activity` says what goes on in it, or how its newest round ended."""
 
     session_id: str
     title: str
@@ -36,7 +36,7 @@ class SessionSummary(BaseModel):
     state: Literal["open", "stored", "locked", "damaged"]
     problem: str = ""
     branches: int
-    activity: Literal["idle", "running", "asks", "failed"]
+    activity: Literal["idle", "running", "asks", "failed", "stopped"]
 
 
 class SessionSummaries(BaseModel):
@@ -310,10 +310,16 @@ class UsageView(BaseModel):
 
 
 class FoundPassage(BaseModel):
-    """A text of a conversation, or of its memory, that has a word of a query."""
+    """A text of a conversation, or of its memory, that has a word of a query.
+
+    `number` is that of its round; null for a text of the memory. `title` is the session's.
+    """
 
     session_id: str
+    title: str
     branch: str
+    branch_title: str
+    number: int | None
     text: str
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
 from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.index import AgentIndex
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, number_of, operation, view
 
@@ -22,9 +24,12 @@ class SessionOperations(AgentOperations):
         first, limit = number_of(call, "first", 0, 1 << 40), number_of(call, "limit", 100, 500)
         last = await own.index.calls.in_thread(lambda: own.index.last_change)
         listed = await own.listed()
+        page = listed[first : first + limit]
+        failed = [item.id for item in page if item.activity == "failed"]
+        stopped = await own.index.calls.in_thread(partial(_stopped, own.index, failed))
         shown = [
-            view(models.SessionSummary, item, session_id=item.id)
-            for item in listed[first : first + limit]
+            view(models.SessionSummary, item, session_id=item.id, **stopped.get(item.id, {}))
+            for item in page
         ]
         return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)
 
@@ -68,9 +73,10 @@ class SessionOperations(AgentOperations):
         if not query.strip():
             raise RequestRefused(422, "invalid-query", "q must have words to look for.")
         rows = await own.find(query, session)
+        titles = {item.id: item.title for item in await own.listed()} if rows else {}
         passages = [
-            models.FoundPassage(session_id=row["session"], branch=row["branch"], text=row["text"])
-            for row in rows
+            models.FoundPassage(session_id=id_, title=titles.get(id_, ""), **row)
+            for id_, row in ((row.pop("session"), row) for row in rows)
         ]
         return models.FoundPassages(passages=passages)
 
@@ -115,3 +121,10 @@ class SessionOperations(AgentOperations):
             last_change=last_change,
             waiting=len(conversation.confirmations.waiting()),
         )
+
+
+def _stopped(index: AgentIndex, sessions: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the activity of those sessions whose newest message was stopped by a person."""
+    newest = {one: index.messages(one)[-1:] for one in sessions}
+    stopped = [one for one, last in newest.items() if last and last[0].state == "stopped"]
+    return {one: {"activity": "stopped"} for one in stopped}

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from starlette.responses import Response
 
+from taskweaver.memory.round import Round
 from taskweaver.page.assets import PageFile, page_files
 from taskweaver.page.one_file import conversation_page
 from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, Door, missing, operation, optional_number
+from taskweaver.session.export import export
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.text import title_line
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:;"
@@ -18,11 +25,15 @@ _POLICY = (
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script';"
     " trusted-types 'none'"
 )
+_BRANCH = "/agent/v1/sessions/{session_id}/branches/{branch}"
+_UNTIL = {"until": "Number of the last round; all if it is left out"}
+_SUFFIXES = {"notebook": ".ipynb", "script": ".py"}
+_Writer = Callable[[Sequence[Round], str, Path, str], str]
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 class PageDoor(Door):
-    """The page's files, and conversations as pages."""
+    """The page's files, and conversations as pages, notebooks and scripts."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         """Offer the page; conversations are those of the caller in `sessions`."""
@@ -51,27 +62,57 @@ class PageDoor(Door):
 
     @operation(
         "GET",
-        "/agent/v1/sessions/{session_id}/branches/{branch}/page",
+        f"{_BRANCH}/page",
         "The conversation of a branch as one page that needs no server",
-        query={"until": "Number of the last round; all if it is left out"},
+        query=_UNTIL,
         answer_type="text/html",
     )
     async def _conversation(self, call: Call) -> Response:
+        def written(rounds: Sequence[Round], title: str, cwd: Path, branch: str) -> str:
+            with Folder.at(cwd) as folder:
+                return conversation_page(rounds, folder, title, branch)
+
+        return await self._written(call, "session.html", "text/html", written)
+
+    @operation(
+        "GET",
+        f"{_BRANCH}/export",
+        "The conversation of a branch as a notebook or a script",
+        query=_UNTIL | {"kind": "notebook or script"},
+        answer_type="application/octet-stream",
+    )
+    async def _export(self, call: Call) -> Response:
+        suffix = _SUFFIXES.get(call.query("kind", "notebook"))
+        if suffix is None:
+            raise RequestRefused(422, "invalid-query", "kind must be notebook or script.")
+
+        def written(rounds: Sequence[Round], title: str, cwd: Path, _branch: str) -> str:
+            with TemporaryDirectory(prefix="tw-export-") as folder:
+                target = Path(folder) / f"session{suffix}"
+                export(rounds, target, title=title, folder=cwd)
+                return target.read_text("utf-8")
+
+        return await self._written(call, f"session{suffix}", "application/octet-stream", written)
+
+    async def _written(self, call: Call, name: str, media_type: str, writer: _Writer) -> Response:
+        """Return the rounds of a branch as a file."""
         own = await self._sessions.of(call.user)
         conversation = await own.conversation(call.path("session_id"))
         branch, until = conversation.branch(call.path("branch")), optional_number(call, "until")
+        indexed = await own.index.calls.in_thread(own.index.sessions)
+        titles = {item.session: item.title for item in indexed}
+        listed = {item.name: item.title for item in conversation.session.branches()}
+        named = titles.get(conversation.session.session_id)
 
         def write() -> str:
             rounds = branch.rounds()[:until]
-            with Folder.at(branch.execution_cwd) as folder:
-                return conversation_page(rounds, folder, title, branch.name)
+            first = title_line(rounds[0].question) if rounds else ""
+            title = named or first or "TaskWeaver session"
+            return writer(rounds, title, branch.execution_cwd, listed[branch.name] or branch.name)
 
-        sessions = await own.index.calls.in_thread(own.index.sessions)
-        titles = {item.session: item.title for item in sessions}
-        title = titles.get(conversation.session.session_id) or "TaskWeaver session"
         content = await asyncio.to_thread(write)
-        headers = {"Content-Disposition": 'attachment; filename="session.html"'}
-        return Response(content, headers=headers, media_type="text/html")
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(content, headers=headers, media_type=media_type)
 
 
 def _response(call: Call, file: PageFile, headers: dict[str, str]) -> Response:

@@ -5,19 +5,17 @@ import * as api from './core/api.js';
 import { button, failure, loading } from './core/bits.js';
 import { h, render } from './core/dom.js';
 import { changed, setDraw } from './core/loop.js';
-import { applyTheme } from './core/prefs.js';
+import { applyTheme, keepPref } from './core/prefs.js';
 import { go, onPlace, place } from './core/route.js';
 import { follow, startStream } from './core/stream.js';
 import { onKey } from './commands.js';
-import { helpDialog } from './help.js';
 import { later, load, shown } from './later.js';
-import { palette } from './palette.js';
 import { branchesIn } from './session/branch_states.js';
 import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
 import { noticeBar, offlineBar, topbar } from './session/topbar.js';
-import { readSessions, sessionsScreen } from './sessions/list.js';
-import { signIn } from './sessions/sign_in.js';
+import { readSessions } from './sessions/list.js';
+import { readStart, startScreen } from './start/start.js';
 import { phoneBar } from './phone.js';
 import { foldAtOpening, here, openWay, ui } from './state.js';
 
@@ -27,13 +25,13 @@ let signInProblem = '';
 function draw() {
   document.title = titleOf();
   if (ui.isSignedOut) {
-    render(root, signIn(signInProblem, begin));
+    render(root, shown(later.signIn, (found) => found.signIn(signInProblem, begin)));
     document.body.dataset.ready = 'yes';
     return;
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
   const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
-  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? palette() : null, ui.help ? helpDialog() : null);
+  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? later.palette.module.palette() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
 
@@ -45,7 +43,7 @@ function titleOf() {
 }
 
 function screen(session) {
-  if (ui.place.kind === 'sessions') return sessionsScreen();
+  if (ui.place.kind === 'sessions') return startScreen();
   if (ui.place.kind === 'searches') return shown(later.searches, (found) => found.searchesScreen());
   if (session?.problem && (!session.isLoaded || session.problem.status === 404)) return gone(session);
   if (!session?.isLoaded) return h('main', { class: 'centre' }, loading(6));
@@ -63,7 +61,7 @@ function show() {
   ui.place = place();
   ui.fork = null;
   ui.dialog = null;
-  if (ui.place.kind === 'sessions') readSessions().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
+  if (ui.place.kind === 'sessions') readStart().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
   if (ui.place.kind === 'searches') load(later.searches).then((found) => found?.readSearches(ui.place));
   else later.searches.module?.leaveSearches();
   if (['session', 'compare'].includes(ui.place.kind)) enter();
@@ -75,7 +73,10 @@ function enter() {
   if (session?.id !== ui.place.session) return open(ui.place.session);
   if (!session.isLoaded) return null;
   const moment = here(session);
-  if (!moment.isPast) session.lastLive = moment.branch;
+  if (!moment.isPast) {
+    session.lastLive = moment.branch;
+    keepPref(`at.${session.id}`, moment.branch);
+  }
   if (session.shownBranch !== moment.branch) openWay(session); // also when a link or Back led there
   session.shownBranch = moment.branch;
   for (const round of session.path(moment.branch)) session.unread.delete(round.round_id);
@@ -89,6 +90,7 @@ async function open(id) {
   try {
     await session.load(ui.place);
     foldAtOpening(session);
+    if (!session.index.length) load(later.cards).then((found) => found?.readCards(session, 'main'));
     enter();
   } catch (error) {
     if (!(error instanceof api.Problem)) throw error;
@@ -138,6 +140,7 @@ let isStarted = false;
 
 function startOnce() {
   if (isStarted) return;
+  setTimeout(() => load(later.palette), 1000); // whoever presses its key types on at once
   isStarted = true;
   startStream({ onEvent, onConnection: changed, gap: onGap });
 }

@@ -7,19 +7,21 @@ import { go, momentAddress, searchAddress } from './core/route.js';
 import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
 import { toEnd } from './session/conversation.js';
 import { later, withModule } from './later.js';
-import { renameBranch, renameSession, undoRound } from './session/changes.js';
-import { exportPage } from './session/export.js';
-import { here, openPalette, openWay, toggleInspector, ui } from './state.js';
+import { deleteSession, renameBranch, renameSession, undoRound } from './session/changes.js';
+import { chooseModel, mayChoose } from './models/chip.js';
+import { takeChoice } from './start/choices.js';
+import { here, openWay, toggleInspector, ui } from './state.js';
 
-/** Return the commands that work here: `{text, key, run}`. */
+/** Return the commands that work here: `{text, words, key, run}`; `words` are others by which they are found. */
 export function commandsHere() {
   const { session } = ui;
   const isSession = session?.isLoaded && ['session', 'compare'].includes(ui.place.kind);
   const everywhere = [
-    { text: 'Sessions', run: () => go('#/') },
-    { text: 'Searches', run: () => go(searchAddress()) },
+    { text: 'Start, files and sessions', words: 'home new session upload add file data delete', run: () => go('#/') },
+    { text: 'Searches', words: 'experiments attempts optimize', run: () => go(searchAddress()) },
+    ...(ui.place.kind === 'searches' ? [] : [{ text: 'Add a file', words: 'upload attach data csv excel new', run: () => document.querySelector('.composer input[type=file]')?.click() }]),
     ...projectCommands(),
-    { text: 'Help and keys', key: '?', run: () => show('help', true) },
+    { text: 'Help and keys', key: '?', run: openHelp },
   ];
   return [...(isSession ? sessionCommands(session) : []), ...(ui.place.kind === 'searches' ? (later.searches.module?.treeKeys() ?? []) : []), ...everywhere];
 }
@@ -27,9 +29,30 @@ export function commandsHere() {
 /** Return the commands for the project of the server: `{text, run}`; only an admin is let do them. */
 export function projectCommands() {
   return [
-    isAble('get', 'settings') ? { text: 'Settings of the project', run: () => withModule(later.settings, (found) => found.openSettings()) } : null,
-    isAble('post', 'doctor') ? { text: 'Check what works here', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
+    mayChoose() ? { text: 'Choose a model', words: 'model key provider llm api ollama openai settings', run: chooseModel } : null,
+    { text: 'Settings', words: 'configuration options preferences theme dark light model key project', run: openSettings },
+    isAble('post', 'doctor') ? { text: 'Check what works here', words: 'doctor problems test', run: () => withModule(later.doctor, (found) => found.openDoctor()) } : null,
   ].filter(Boolean);
+}
+
+/** Return the ways to save the conversation until a moment: `[text, run]`. */
+export function exportsOf(session, moment) {
+  return ['page', 'notebook', 'script'].map((kind) => [`Export as ${kind}`, () => withModule(later.export, (found) => found.exportAs(session, moment, kind))]);
+}
+
+/** Show the settings. */
+export function openSettings() {
+  return withModule(later.settings, (found) => found.openSettings());
+}
+
+/** Find: commands by name, and passages of all conversations. */
+export function openPalette() {
+  return withModule(later.palette, (found) => found.openPalette());
+}
+
+/** Show the help. */
+export function openHelp() {
+  return withModule(later.help, (found) => found.openHelp());
 }
 
 function show(name, value) {
@@ -47,7 +70,7 @@ function sessionCommands(session) {
   return [
     { text: 'Write a question', key: '/', run: () => focusOn('.composer textarea') },
     { text: 'Fork here', key: 'f', run: () => openFork(session, moment.branch, moment.number) },
-    { text: 'Compare two branches', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
+    { text: 'Compare two branches', words: 'diff difference', key: 'c', run: () => (isComparing ? goTo(session, moment.branch) : compareNext(session, moment)) },
     ...(isComparing ? [{ text: 'Ask both', key: 'b', run: () => later.compare.module?.askBoth() }] : []),
     { text: 'Map of the tree', key: 'm', run: () => show('map', !ui.map) },
     { text: 'Branches, show or hide', key: 't', run: toggleTree },
@@ -58,10 +81,11 @@ function sessionCommands(session) {
     { text: 'Previous branch', key: '[', run: () => stepBranch(session, moment, -1) },
     { text: 'Next that asks or runs', key: 'g', run: () => goToNext(session, ['asks', 'running']) },
     { text: 'Open or fold all code', key: 'o', run: () => show('allCode', !ui.allCode) },
-    { text: 'Rename the session', key: 'r', run: () => renameSession(session) },
-    ...(isComparing ? [] : [{ text: 'Rename the branch', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
+    { text: 'Rename the session', words: 'title name', key: 'r', run: () => renameSession(session) },
+    ...(isComparing ? [] : [{ text: 'Rename the branch', words: 'title name', key: 'F2', run: () => renameBranch(session, moment.branch) }]),
     { text: 'Undo the last round', key: 'u', run: () => undoRound(session, moment) },
-    { text: 'Save this conversation as a page', run: () => exportPage(session, moment) },
+    ...exportsOf(session, moment).map(([text, run]) => ({ text, words: 'export share download save send html jupyter ipynb python', run })),
+    { text: 'Delete this session', words: 'remove', run: () => deleteSession(session) },
     { text: 'Follow the answer', key: 'End', run: () => toEnd() },
     { text: 'Stop the answer', run: () => stop(session, moment.branch) },
   ];
@@ -96,8 +120,9 @@ export function onKey(event) {
     return;
   }
   if (event.key === 'Escape') escape(event, isField);
-  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.help || ui.dialog) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.dialog) return;
   if (event.key.length === 1 && !pref('letters', true) && event.key !== '?' && event.key !== '/') return;
+  if (takeChoice(event.key)) return;
   const wanted = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const found = commandsHere().find((one) => one.key === wanted);
   if (!found) return;
@@ -107,7 +132,7 @@ export function onKey(event) {
 
 /** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
 function escape(event, isField) {
-  if (ui.palette || ui.help || ui.dialog) return;
+  if (ui.palette || ui.dialog) return;
   if (ui.fork || ui.map) {
     if (ui.fork) ui.fork = null;
     else ui.map = false;

@@ -1,12 +1,10 @@
-/** Help: the keys that work here, and the settings of this browser. */
+/** Help: the keys that work here. */
 
 import { button, dialog } from './core/bits.js';
 import { h } from './core/dom.js';
-import { changed } from './core/loop.js';
-import { applyTheme, keepPref, pref } from './core/prefs.js';
 import { projectCommands } from './commands.js';
 import { hasToken, keepToken } from './core/api.js';
-import { ui } from './state.js';
+import { showDialog, ui } from './state.js';
 
 const EVERYWHERE = [['Ctrl K', 'find, and every command by name'], ['?', 'this help'], ['Esc', 'close, leave a past moment; twice: stop']];
 const SESSION = [
@@ -17,41 +15,23 @@ const SESSION = [
 const COMPOSER = [['Enter', 'ask'], ['Shift Enter', 'new line'], ['Alt Enter', 'fork and ask'], ['Up', 'last question, in an empty field'], ['@', 'names of variables, files and rounds'], ['/run', 'first line: run code without a model']];
 const SEARCHES = [['L', 'the tree as a list'], ['0', 'fit the tree into the window']];
 
-/** Return the help as a dialog. */
-export function helpDialog() {
+/** Show the help. */
+export function openHelp() {
+  showDialog(helpDialog);
+}
+
+function helpDialog() {
   const isSession = ['session', 'compare'].includes(ui.place.kind);
-  const close = () => {
-    ui.help = false;
-    changed();
-  };
+  const close = () => showDialog(null);
   return dialog('Help', '', close,
     h('div', { class: 'row' }, h('h2', {}, 'Keys'), button('Close', close, { kind: 'quiet end' })),
     keys('Everywhere', EVERYWHERE), isSession ? keys('Session', SESSION) : null, isSession ? keys('Composer', COMPOSER) : null,
     ui.place.kind === 'searches' ? keys('Searches', SEARCHES) : null,
-    h('h2', {}, 'Settings'), themeChoice(), letters(), h('div', { class: 'row' }, projectCommands().map(({ text, run }) => button(text, () => { close(); run(); }, { kind: 'small' })), hasToken() ? signOut() : null));
+    h('div', { class: 'row' }, projectCommands().map(({ text, run }) => button(text, () => { close(); run(); }, { kind: 'small' })), hasToken() ? signOut() : null));
 }
 
 function keys(title, list) {
   return h('section', {}, h('h3', {}, title), h('dl', { class: 'keys' }, list.map(([key, text]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, text)])));
-}
-
-function themeChoice() {
-  const chosen = pref('theme', 'system');
-  const set = (theme) => () => {
-    keepPref('theme', theme);
-    applyTheme(theme);
-    changed();
-  };
-  return h('fieldset', { class: 'choice' }, h('legend', {}, 'Theme'), ['system', 'light', 'dark'].map((theme) =>
-    h('label', {}, h('input', { type: 'radio', name: 'theme', value: theme, checked: chosen === theme, onchange: set(theme) }), theme)));
-}
-
-function letters() {
-  const set = (event) => {
-    keepPref('letters', event.target.checked);
-    changed();
-  };
-  return h('label', { class: 'choice' }, h('input', { type: 'checkbox', checked: pref('letters', true), onchange: set }), 'Single letters are keys');
 }
 
 function signOut() {

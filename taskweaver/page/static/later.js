@@ -9,20 +9,43 @@ const LOST = 'The server is not there, or has another version now: load the page
 
 /** Modules that come when they are first asked for. */
 export const later = {
-  searches: part(() => import('./searches/screen.js')),
-  compare: part(() => import('./branches/compare.js')),
+  searches: part(() => import('./searches/screen.js'), 'searches'),
+  compare: part(() => import('./branches/compare.js'), 'compare'),
   map: part(() => import('./branches/map.js')),
   settings: part(() => import('./project/settings.js')),
   doctor: part(() => import('./project/doctor.js')),
+  models: part(() => import('./models/dialog.js'), 'models'),
+  cards: part(() => import('./session/file_cards.js')),
+  signIn: part(() => import('./sessions/sign_in.js')),
+  export: part(() => import('./session/export.js')),
+  sample: part(() => import('./start/sample.js')),
+  names: part(() => import('./session/completion.js')),
+  palette: part(() => import('./palette.js')),
+  help: part(() => import('./help.js')),
+  fork: part(() => import('./session/fork_panel.js')),
+  frame: part(() => import('./inspector/frame.js')),
+  files: part(() => import('./inspector/files.js')),
+  memory: part(() => import('./inspector/memory.js')),
+  why: part(() => import('./inspector/why.js')),
 };
 
-function part(fetchIt) {
-  return { fetchIt, module: null, coming: null, isLost: false };
+function part(fetchIt, styles = '') {
+  return { fetchIt, styles, module: null, coming: null, isLost: false };
+}
+
+function fetchStyles(name) {
+  const first = document.querySelector('link[rel=stylesheet]');
+  if (!name || !first) return null;
+  const link = Object.assign(document.createElement('link'), { rel: 'stylesheet', href: first.href.replace(/\w+\.css$/, `${name}.css`) });
+  return new Promise((done) => {
+    Object.assign(link, { onload: done, onerror: done });
+    document.head.append(link);
+  });
 }
 
 /** Return a module once it is here, null if it cannot be loaded; the page is drawn when that is known. */
 export function load(wanted) {
-  wanted.coming ??= wanted.fetchIt().then((found) => (wanted.module = found), () => {
+  wanted.coming ??= Promise.all([wanted.fetchIt(), fetchStyles(wanted.styles)]).then(([found]) => (wanted.module = found), () => {
     wanted.isLost = true;
     return null;
   }).finally(changed);

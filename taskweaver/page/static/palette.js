@@ -13,6 +13,12 @@ const WAIT_MS = 200;
 const MOST_COMMANDS = 6;
 let asked = null;
 
+/** Open the palette: commands by name, and passages of all conversations. */
+export function openPalette() {
+  ui.palette = { text: '', passages: [], at: 0, state: '' };
+  changed();
+}
+
 function closePalette() {
   ui.palette = null;
   changed();
@@ -40,13 +46,14 @@ export function palette() {
       h('input', { type: 'search', placeholder: 'Find in all conversations, or a command', 'aria-label': 'Find', value: ui.palette.text, oninput, onkeydown, role: 'combobox', 'aria-expanded': 'true', 'aria-controls': 'palette-list', autofocus: true }),
       h('ul', { id: 'palette-list', role: 'listbox', 'aria-label': 'Found' }, items.map((item, at) =>
         h('li', { role: 'option', 'aria-selected': String(at === ui.palette.at), class: at === ui.palette.at ? 'chosen' : '', onclick: () => run(item) },
-          icon(item.sign), h('span', { class: 'shrink' }, seen(item.text)), h('span', { class: 'muted end' }, seen(item.note ?? ''))))),
+          icon(item.sign), h('span', { class: 'shrink' }, seen(item.text)), h('span', { class: 'muted end shrink' }, seen(item.note ?? ''))))),
       items.length ? null : h('p', { class: 'muted' }, ui.palette.state || 'Nothing found.')));
 }
 
 function itemsOf(state) {
   const words = state.text.toLowerCase().trim();
-  const commands = commandsHere().filter((one) => one.text.toLowerCase().includes(words)).slice(0, words ? MOST_COMMANDS : 20);
+  const rank = (one) => (one.text.toLowerCase().includes(words) ? 0 : words.split(/\s+/).every((word) => `${one.text} ${one.words ?? ''}`.toLowerCase().includes(word)) ? 1 : 2);
+  const commands = commandsHere().map((one) => [rank(one), one]).filter(([place]) => place < 2).sort(([a], [b]) => a - b).map(([, one]) => one).slice(0, words ? MOST_COMMANDS : 20);
   return [...commands.map((one) => ({ ...one, sign: 'right', note: one.key })), ...state.passages];
 }
 
@@ -70,8 +77,8 @@ async function find(state, wanted) {
     const found = await api.get('find', { q: wanted });
     if (state.text.trim() !== wanted) return;
     state.passages = found.passages.slice(0, 30).map((one) => ({
-      sign: 'find', text: firstLine(one.text, 110), note: one.round ? `${one.branch} ${one.round}` : one.branch,
-      run: () => go(momentAddress(one.session_id, one.branch || 'main', one.number ?? one.round ?? null)),
+      sign: 'find', text: firstLine(one.text, 110), note: [one.title || 'New session', one.branch === 'main' ? '' : one.branch_title, one.number ? `round ${one.number}` : ''].filter(Boolean).join(', '),
+      run: () => go(momentAddress(one.session_id, one.branch || 'main', one.number)),
     }));
     state.state = found.passages.length ? '' : 'No conversation has these words.';
   } catch (error) {

@@ -13,7 +13,6 @@ export const ui = {
   pane: 'chat',
   tab: 'data',
   fork: null,
-  help: false,
   palette: null,
   dialog: null,
   map: false,
@@ -61,12 +60,6 @@ export function openWay(session, branch = here(session).branch) {
 /** Show a sentence for some seconds, with an action if there is one. */
 export function notify(text, action = null) {
   ui.notice = { text, action, at: Date.now() };
-}
-
-/** Open the palette: commands by name, and passages of all conversations. */
-export function openPalette(text = '') {
-  ui.palette = { text, passages: [], at: 0, state: '' };
-  changed();
 }
 
 /** Show a dialog: `view()` returns it as it is now. Null closes it. */

@@ -373,8 +373,9 @@ class UserConversation:
         refused = self.confirmations.refused.pop(message.branch, "")
         if refused not in said:  # the model may have left it out
             said = f"{said}\n\nNot run: {refused}"
+        state = "finished" if round_.state == "finished" else "failed"
         return {
-            "state": "finished" if round_.state == "finished" else "failed",
+            "state": "stopped" if self.is_stopped(message.id) else state,
             "round_id": round_.id,
             "answer": redact_known(watch.refusal or watch.error or said),
             "tokens": usage.total_tokens,

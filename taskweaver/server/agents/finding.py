@@ -43,12 +43,25 @@ def find_in_sessions(folder: Path, query: str, session_id: str = "") -> list[dic
 
 def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
     """Return the matches in a session's branches, once each: a branch inherits its parent's."""
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, int | None]] = {}
     for name in store:
+        ends = [turn.end_seq for turn in store.turns.load(name, with_posts=False)]
         events = store[name].find_events(query, _MOST_FOUND)
         records = store[name].search(query, _MOST_FOUND)
-        texts = [event.text for event in events]
-        texts += [record.text for record in records if record.match != "recency"]
-        for text in texts:
-            found.setdefault(text, name)
-    return [{"session": session_id, "branch": name, "text": text} for text, name in found.items()]
+        for event in events:
+            number = sum(0 < end < event.seq for end in ends)  # written once its round has ended
+            found.setdefault(event.text, (name, number or None))
+        for record in records:
+            if record.match != "recency":
+                found.setdefault(record.text, (name, None))
+    titles = {branch.id: branch.node_uid or branch.id for branch in store.branches()}
+    return [
+        {
+            "session": session_id,
+            "branch": name,
+            "branch_title": titles[name],
+            "number": number,
+            "text": text,
+        }
+        for text, (name, number) in found.items()
+    ]

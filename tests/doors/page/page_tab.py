@@ -165,6 +165,18 @@ class PageTab:
         first = "document.querySelector('.palette [role=option]')"
         self.until(f"{first}?.innerText.includes({json.dumps(command)})")
 
+    def new_session(self) -> None:
+        """Make a session, and open it."""
+        self.value(
+            "(() => { const token = localStorage.getItem('taskweaver.token');"
+            " const headers = {'Content-Type': 'application/json',"
+            " ...(token ? {Authorization: `Bearer ${token}`} : {})};"
+            " return fetch('agent/v1/sessions', {method: 'POST', headers, body: '{}'})"
+            ".then((made) => made.json()).then(({session_id}) => {"
+            " location.hash = `#/s/${session_id}/main`; }); })()"
+        )
+        self.until("document.querySelector('.panes .composer textarea')")
+
     def ask(self, text: str) -> None:
         """Ask in the composer."""
         self.type(text, ".composer textarea")

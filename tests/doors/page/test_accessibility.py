@@ -156,7 +156,7 @@ def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
 
 def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:
     page = checked
-    for command, shown in {"Settings": "limits", "Help": "Keys"}.items():
+    for command, shown in {"Settings": "Limits", "Help": "Keys"}.items():
         page.look_for(command)
         if command == "Settings":
             check(page, "palette", ".palette")
@@ -175,20 +175,26 @@ def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:
     page.shows("Attempt 2", ".tree-list")
     check(page, "searches as a list", ".tree-list")
     page.button("New")
-    page.shows("Start a search", ".start-form")
+    page.shows("What should get better?", ".start-form")
+    page.press_on(".idea-cards button", "Start from my code")
     check(page, "start of a search", ".start-form")
     page.button("Cancel")
     page.value("location.hash = '#/'")
-    page.shows("Sessions", "h1")
-    check(page, "sessions")
-    page.press_on(".session-row button", "Rename")
+    page.shows("What do you want to know?", "h1")
+    page.until("document.querySelector('.session-row')")
+    check(page, "start")
+    page.press_on(".session-row .menu button")
+    page.press_on("[role=menuitem]", "Rename")
     page.until("document.activeElement.matches('.session-list input')")
     check(page, "session that is renamed", ".session-list")
 
 
-def test_the_page_fits_a_phone_and_axe_finds_nothing(checked: PageTab) -> None:
+def test_the_page_fits_a_phone_and_axe_finds_nothing(checked: PageTab, server: Served) -> None:
     page = checked
     run(page, TABLE.removeprefix("/run\n"), 1)
+    session = f"{API}/sessions/{page.address().split('/')[2]}"
+    server.client().post(f"{session}/branches", json={"name": "second"})
+    page.shows("second", ".tree-row.branch")
     panes = {"Chat": "", "Data": ".data-pane", "Memory": ".data-pane", "Tree": ".tree-pane"}
     for pane, part in panes.items():
         page.tab.view(400)

@@ -16,7 +16,7 @@ def test_code_waits_for_a_person(tab: PageTab, tmp_path: Path) -> None:
     config = {"code_interpreter.require_confirmation": True}
     with page_server(tmp_path, DirectedModel(), config) as server:
         tab.open(start_address(server))
-        tab.button("New session")
+        tab.new_session()
         allow_and_deny(tab, server)
         run_as_edited(tab)
         tab.leave()
@@ -32,6 +32,7 @@ def allow_and_deny(page: PageTab, server: Served) -> None:
     page.until("document.activeElement.matches('.ask-card')")
     page.key("y")
     page.finished(1)
+    page.press_on("#round-1 .cell-head")
     page.shows("42", ".cell-out")
     page.shows("x", ".variables")
     page.tab.view(400)
@@ -58,6 +59,6 @@ def run_as_edited(page: PageTab) -> None:
     page.type("z = 'as changed'\nprint(z)")
     page.key("Enter", CTRL)
     page.finished(3)
-    page.shows("as changed", "#round-3 .cell-out")
     page.press_on("#round-3 .cell-head")
+    page.shows("as changed", "#round-3 .cell-out")
     page.shows("z = 'as changed'", "#round-3 .cell-code")

@@ -75,7 +75,7 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
     page.until("location.hash.endsWith('/bad')")
     page.value("location.hash = '#/'")
     address = json.dumps(f"#/s/{session.rpartition('/')[2]}")
-    row = f"document.querySelector(`.session-row:has([href=${{CSS.escape({address})}}])`)"
+    row = f"document.querySelector(`.session-row:has([href^=${{CSS.escape({address})}}])`)"
     page.until(f"{row}?.innerText.includes('4 branches')")
     assert page.value(f"{row}.querySelector('.state').innerText") == "failed"
     code = "import time\nfor n in range(600):\n    print(n, flush=True)\n    time.sleep(0.1)"
@@ -84,7 +84,7 @@ def test_a_folded_branch_and_the_list_say_what_failed(page: PageTab, server: Ser
     page.until(f"{row}.querySelector('.state.running')")
     await_output(client, session, "0", "long")  # a cell that has not begun does not fail
     client.post(f"{session}/stop", json={})
-    page.until(f"{row}.querySelector('.state.failed')")
+    page.until(f"{row}.querySelector('.state.stopped')")
 
 
 def test_a_branch_is_renamed_by_key_by_menu_and_by_another_client(

@@ -90,4 +90,4 @@ def test_a_file_of_this_machine_leads_to_the_page(
     target = json.dumps(f"0; url={start_address(server)}")
     (tmp_path / "open.html").write_text(f'<meta http-equiv="refresh" content={target}>')
     tab.tab.call("Page.navigate", url=(tmp_path / "open.html").as_uri())
-    tab.shows("New session")
+    tab.shows("What do you want to know?")

@@ -38,7 +38,7 @@ def test_a_round_that_begins_and_ends_while_the_rounds_are_read_stays(page: Page
 
 def test_a_list_that_is_read_is_read_once_more_for_all_who_ask_meanwhile(page: PageTab) -> None:
     page.value("location.hash = '#/'")
-    page.shows("New session", ".list-head")
+    page.shows("Recent sessions")
     body = (
         "await found.readSessions(); const ask = fetch; let reads = 0;"
         " window.fetch = (where, more) => { reads += /sessions[?]/.test(where);"

@@ -34,7 +34,7 @@ def test_settings_are_kept_and_refused_and_checks_are_shown(
     monkeypatch.setattr(door, "_command", lambda _: [sys.executable, "-S", "-c", said])
     with page_server(tmp_path, DirectedModel(), {"limits.round_tokens": 500}) as server:
         tab.open(start_address(server))
-        command(tab, "Settings of the project")
+        command(tab, "Settings")
         tab.type("round_tokens", "dialog input[type=search]")
         tab.until(f"document.querySelector(\"{SETTING}\").value === '500'")
         write(tab, "many")

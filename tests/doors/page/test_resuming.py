@@ -27,7 +27,7 @@ def test_the_page_goes_on_when_its_killed_server_is_back(
         address = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert address, line
         tab.open(f"{address[0]}/#token={token}")
-        tab.button("New session")
+        tab.new_session()
         tab.ask(
             "/run\nimport time\nfor n in range(600):\n    print('tick', n)\n    time.sleep(0.1)"
         )
@@ -44,7 +44,7 @@ def test_the_page_goes_on_when_its_killed_server_is_back(
         tab.shows("The round failed", ".round")
         typed = "document.querySelector('.composer textarea')"
         assert tab.value(f"{typed}.value") == "what is typed stays"
-        tab.value(f"{typed}.select()")
+        tab.value(f"({typed}.value = '', {typed}.dispatchEvent(new Event('input')), null)")
         tab.ask("/run\nprint('here again')")
         tab.shows("here again", ".output")
         tab.leave()

@@ -37,10 +37,14 @@ def test_a_search_is_started_stopped_and_gone_on_with(tab: PageTab, tmp_path: Pa
 def start(tab: PageTab, model: Hills) -> None:
     """Start a search, at first without its evaluator; its second attempt is held up."""
     tab.shows("There is no search yet", ".runs")
-    tab.button("New")
+    tab.press_on(".idea-cards button", "Fit a better classifier")
+    tab.shows("evaluate_tabular.py", ".start-form .chip")
+    tab.press_on(".idea-cards button", "Start from my code")
+    tab.button("Show as Markdown")
     tab.until("document.activeElement.matches('.start-form textarea')")
+    tab.value("document.activeElement.select()")
     tab.type(f"{IDEA.format('maximize')}\nEvaluate: measure.py\n")
-    tab.press_on(".start-form button", "Start")
+    tab.press_on(".start-form button[type=submit]", "Start")
     tab.shows("names the evaluator measure.py, which is no file", ".start-form")
     model.let_go(1)
     tab.value(
@@ -50,7 +54,7 @@ def start(tab: PageTab, model: Hills) -> None:
         " field.files = data.files; field.dispatchEvent(new Event('change')); })()"
     )
     tab.shows("measure.py", ".start-form .chip")
-    tab.press_on(".start-form button", "Start")
+    tab.press_on(".start-form button[type=submit]", "Start")
     model.await_held()
     tab.until("document.querySelectorAll('.search-tree .node').length === 2")
     tab.shows("2 of 10", ".budgets")

@@ -1,6 +1,6 @@
 /** Small parts that all screens use. */
 
-import { h } from './dom.js';
+import { h, local } from './dom.js';
 import { icon, keyHint } from './icons.js';
 import { seen } from './words.js';
 
@@ -57,4 +57,36 @@ export function titleField(label, title) {
 export function dialog(label, kind, close, ...children) {
   const beside = (event) => event.target === event.currentTarget && close();
   return h('dialog', { class: `dialog ${kind}`, 'aria-label': label, mount: (element) => element.showModal(), onclose: close, onclick: beside }, h('div', { class: 'dialog-body' }, children));
+}
+
+let menus = 0;
+
+/** Return a button that opens a list of actions `[text, run]`. */
+export function menu(sign, label, items, disabled = false, text = '') {
+  menus += 1;
+  return local({ class: 'menu' }, `menu-${menus}`, (id) => {
+    const ontoggle = (event) => {
+      if (event.newState !== 'open') return;
+      const [list, box] = [event.target, event.target.previousSibling.getBoundingClientRect()];
+      const isAbove = box.bottom + list.offsetHeight > innerHeight;
+      list.style.top = `${isAbove ? box.top - list.offsetHeight : box.bottom}px`;
+      list.style.left = `${Math.max(4, box.left > innerWidth / 2 ? box.right - list.offsetWidth : box.left)}px`;
+      list.firstChild?.focus();
+    };
+    const onkeydown = (event) => {
+      const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+      const all = [...event.currentTarget.children];
+      if (step) all[(all.indexOf(document.activeElement) + step + all.length) % all.length].focus();
+      if (step || event.key === 'Escape') event.stopPropagation();
+      if (step) event.preventDefault();
+    };
+    const choose = (run) => (event) => {
+      event.currentTarget.parentNode.hidePopover();
+      run();
+    };
+    return [
+      button(text, null, { kind: 'quiet', sign, label: text ? null : label, disabled, popovertarget: id, 'aria-haspopup': 'menu' }),
+      h('div', { id, popover: 'auto', class: 'menu-list', role: 'menu', 'aria-label': label, ontoggle, onkeydown }, items.filter(Boolean).map(([name, run]) => h('button', { key: name, type: 'button', role: 'menuitem', onclick: choose(run) }, name))),
+    ];
+  });
 }

@@ -9,6 +9,20 @@ export async function copyText(text) {
   announce('Copied.');
 }
 
+/** Save a text as a file of the browser. */
+export function saveText(text, name) {
+  saveBlob(new Blob([text], { type: 'text/plain' }), name);
+}
+
+/** Save bytes as a file of the browser. */
+export function saveBlob(blob, name) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
 function copySelected(text) {
   const before = document.activeElement;
   const field = document.createElement('textarea');

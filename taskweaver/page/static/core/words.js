@@ -27,7 +27,7 @@ export function bytes(size) {
     value /= 1000;
     at += 1;
   }
-  return `${at === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
+  return `${at === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${units[at]}`;
 }
 
 /** Return a duration: `0.8 s`, `74 s`, `12 min`. */
@@ -43,12 +43,13 @@ export function money(value) {
   return `$${value < 0.1 && value > 0 ? value.toFixed(4) : value.toFixed(2)}`;
 }
 
-/** Return a time: today and the hour, or the day and the hour. */
+/** Return a time: `today 14:05`, `yesterday`, `21 Nov`, `3 Feb 2024`. */
 export function when(text) {
   const at = new Date(text);
-  const isToday = at.toDateString() === new Date().toDateString();
-  const hour = at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
-  return isToday ? `today ${hour}` : `${at.toLocaleDateString('en-CA')} ${hour}`;
+  const now = new Date();
+  if (at.toDateString() === now.toDateString()) return `today ${at.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })}`;
+  if (at.toDateString() === new Date(now.getFullYear(), now.getMonth(), now.getDate() - 1).toDateString()) return 'yesterday';
+  return at.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: at.getFullYear() === now.getFullYear() ? undefined : 'numeric' });
 }
 
 /** Return a value of a metric with few digits; an error needs two. */

@@ -3,14 +3,15 @@
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { ui } from '../state.js';
-import { forkPanel } from '../session/fork_panel.js';
-import { filesTab } from './files.js';
+import { later, shown } from '../later.js';
 import { figuresTab } from './figures.js';
-import { memoryTab } from './memory.js';
 import { variablesTab } from './variables.js';
-import { whyTab } from './why.js';
 
-const TABS = [['data', 'Data', variablesTab], ['files', 'Files', filesTab], ['figures', 'Figures', figuresTab], ['memory', 'Memory', memoryTab], ['why', 'Why', whyTab]];
+const TABS = [
+  ['data', 'Data', variablesTab], ['files', 'Files', (...here) => shown(later.files, (found) => found.filesTab(...here))], ['figures', 'Figures', figuresTab],
+  ['memory', 'Memory', (...here) => shown(later.memory, (found) => found.memoryTab(...here))], ['why', 'Why', (...here) => shown(later.why, (found) => found.whyTab(...here))],
+];
+
 /** Return the inspector of a moment, or the fork that is prepared in its place. */
 export function inspector(session, moment) {
   const isMemory = ui.pane === 'memory' && matchMedia('(max-width: 760px)').matches;
@@ -23,7 +24,7 @@ export function inspector(session, moment) {
   return h('aside', { class: `data-pane${ui.fork ? ' forking' : ''}`, 'aria-label': 'Data', hidden: ui.panes.isDataHidden },
     h('h2', { class: 'unseen' }, 'Data'),
     tabBar(tabs, chosen, choose),
-    ui.fork ? forkPanel(session) : null,
+    ui.fork ? shown(later.fork, (found) => found.forkPanel(session)) : null,
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0, key: `${chosen}-${moment.branch}` }, view(session, moment)));
 }
 

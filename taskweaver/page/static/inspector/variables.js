@@ -5,8 +5,8 @@ import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
+import { later, withModule } from '../later.js';
 import { latestFigure } from './figures.js';
-import { openFrame } from './frame.js';
 import { withMoment } from './moment.js';
 
 /** A data frame as reports of cells show it: its type, and its numbers of rows and columns. */
@@ -16,7 +16,7 @@ let opened = '';
 
 /** Return the tab of variables. */
 export function variablesTab(session, moment) {
-  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment)], 'Variables stand here once code has run.');
+  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment)], 'Variables will appear here.');
 }
 
 function list(session, moment, data) {
@@ -48,12 +48,12 @@ function row(session, moment, one, isTable) {
     isOpen ? h('div', { class: 'variable-more' },
       h('pre', { tabindex: 0, role: 'group', 'aria-label': `Value of ${seen(one.name)}` }, seen(one.text)),
       h('p', { class: 'muted caption' }, [one.type, bytes(one.size)].filter(Boolean).join(', ')),
-      isTable ? button('Show the table', () => openFrame(session, moment, one.name), { kind: 'small' }) : null,
+      isTable ? button('Show the table', () => withModule(later.frame, (found) => found.openFrame(session, moment, one.name)), { kind: 'small' }) : null,
       one.lost ? h('p', { class: 'warning' }, icon('warn'), `Could not be stored: ${seen(one.lost)}`) : null) : null);
 }
 
 function shortText(text) {
   const frame = FRAME.exec(text);
-  if (frame) return `${frame[1]} ${Number(frame[2]).toLocaleString('en-US')} × ${frame[3]}`;
+  if (frame) return `${frame[1] === 'DataFrame' ? 'table' : frame[1]} ${Number(frame[2]).toLocaleString('en-US')} × ${frame[3]}`;
   return seen(text.split('\n')[0].slice(0, 60));
 }

@@ -1,24 +1,42 @@
-/** The settings of the project that can be changed here: the server has none of them that carries a risk. */
+/** Settings: those of this browser, and those of the project that carry no risk, the usual ones by groups. */
 
 import * as api from '../core/api.js';
-import { button, dialog, failure, loading, withCode } from '../core/bits.js';
+import { isAble } from '../core/abilities.js';
+import { button, dialog, failure, withCode } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
+import { applyTheme, keepPref, pref } from '../core/prefs.js';
 import { seen } from '../core/words.js';
+import { chooseModel, mayChoose } from '../models/chip.js';
 import { showDialog } from '../state.js';
 
 const state = { settings: null, problem: '', typed: {}, refused: {}, wanted: '' };
 
 const UNSET = '-';
 
-/** Open the dialog, and read the settings. */
+/** The settings that people change first, with words for them; a search finds the others too. */
+const GROUPS = {
+  Model: {
+    'llm.model': 'Name of the model', 'llm.temperature': 'Temperature', 'llm.reasoning_effort': 'Effort of reasoning', 'llm.context_window': 'Tokens that the model takes', 'llm.max_tokens': 'Longest reply', 'llm.images': 'Show it the charts',
+  },
+  Answers: { 'answers.check': 'Check the numbers of answers', 'code_interpreter.max_retry_count': 'Repairs of failed code', 'session.max_internal_chat_round_num': 'Steps of an answer' },
+  Safety: { 'code_interpreter.require_confirmation': 'Ask before code runs', 'code_interpreter.confirmation_timeout_s': 'Wait for a yes, in seconds', 'code_interpreter.code_verification_on': 'Check code before it runs', 'llm.log_prompts': 'Log prompts' },
+  Look: {},
+  Limits: {
+    'limits.round_tokens': 'Tokens of an answer', 'limits.session_tokens': 'Tokens of a session', 'limits.session_cost': 'Money of a session', 'limits.session_rounds': 'Rounds of a session',
+    'search.steps': 'Attempts of a search', 'search.time_limit_s': 'Seconds of a search', 'search.cost_limit': 'Money of a search',
+  },
+};
+
+/** Open the dialog, and read the settings of the project, which are for admins. */
 export async function openSettings() {
-  Object.assign(state, { settings: null, problem: '', typed: {}, refused: {} });
+  Object.assign(state, { settings: null, problem: '', typed: {}, refused: {}, wanted: '' });
   showDialog(settingsDialog);
+  if (!isAble('get', 'settings')) return;
   try {
     state.settings = (await api.get('settings')).settings;
   } catch (error) {
-    state.problem = error.message;
+    if (error.status !== 404) state.problem = error.message;
   }
   changed();
 }
@@ -30,18 +48,47 @@ function settingsDialog() {
     changed();
   };
   const words = state.wanted.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = (state.settings ?? []).filter((one) => words.every((word) => `${one.name} ${one.doc}`.toLowerCase().includes(word)));
-  return dialog('Settings of the project', 'project', close,
-    h('div', { class: 'row' }, h('h2', {}, 'Settings of the project'), button('Close', close, { kind: 'quiet end' })),
-    h('p', { class: 'muted' }, 'They are kept in the file of the project, and are in force from the next start of the server. A field that is empty leaves the default.'),
-    state.problem ? failure('The settings cannot be read', state.problem) : null,
-    h('input', { type: 'search', 'aria-label': 'Find a setting', placeholder: 'Find a setting', value: state.wanted, oninput }),
-    state.settings ? h('ul', { class: 'settings' }, shown.map(row)) : state.problem ? null : loading(5),
-    state.settings && !shown.length ? h('p', { class: 'muted' }, 'No setting has these words.') : null);
+  return dialog('Settings', 'project', close,
+    h('div', { class: 'row' }, h('h2', {}, 'Settings'), button('Close', close, { kind: 'quiet end' })),
+    state.problem ? failure('The settings of the project cannot be read', state.problem) : null,
+    state.settings ? h('input', { type: 'search', 'aria-label': 'Find a setting', placeholder: `Find one of ${state.settings.length} settings`, value: state.wanted, oninput }) : null,
+    words.length ? found(words) : Object.entries(GROUPS).map(group),
+    state.settings ? h('p', { class: 'caption muted' }, 'Settings of the project are kept in its file, and are in force from the next start of the server. An empty field leaves the default.') : null);
 }
 
-function row(one) {
-  return h('li', { key: one.name }, h('label', { class: 'field' }, h('span', {}, h('b', {}, one.name), ' ', withCode(one.doc)), control(one)), note(one),
+function found(words) {
+  const labels = Object.assign({}, ...Object.values(GROUPS));
+  const shown = (state.settings ?? []).filter((one) => words.every((word) => `${one.name} ${one.doc} ${labels[one.name] ?? ''}`.toLowerCase().includes(word)));
+  return [h('ul', { class: 'settings' }, shown.map((one) => row(one))), shown.length ? null : h('p', { class: 'muted' }, 'No setting has these words.')];
+}
+
+function group([name, labels]) {
+  const own = { Look: look, Model: () => (mayChoose() ? button('Choose a model', chooseModel) : null) }[name]?.();
+  const known = (state.settings ?? []).filter((one) => one.name in labels);
+  if (!own && !known.length) return null;
+  return h('section', { key: name, class: 'settings-group' }, h('h3', {}, name), own, h('ul', { class: 'settings' }, Object.keys(labels).map((key) => known.find((one) => one.name === key)).filter(Boolean).map((one) => row(one, labels[one.name]))));
+}
+
+/** What this browser keeps. */
+function look() {
+  const chosen = pref('theme', 'system');
+  const set = (theme) => () => {
+    keepPref('theme', theme);
+    applyTheme(theme);
+    changed();
+  };
+  const letters = (event) => {
+    keepPref('letters', event.target.checked);
+    changed();
+  };
+  return [
+    h('fieldset', { class: 'choice' }, h('legend', {}, 'Theme'), ['system', 'light', 'dark'].map((theme) => h('label', {}, h('input', { type: 'radio', name: 'theme', value: theme, checked: chosen === theme, onchange: set(theme) }), theme))),
+    h('label', { class: 'choice' }, h('input', { type: 'checkbox', checked: pref('letters', true), onchange: letters }), 'Single letters are keys'),
+  ];
+}
+
+function row(one, label = '') {
+  return h('li', { key: one.name }, h('label', { class: 'field' }, h('span', {}, label ? h('b', {}, label) : h('b', {}, one.name), ' ', h('span', { class: 'caption' }, withCode(label ? one.doc.split('. ')[0].replace(/\.?$/, '.') : one.doc))), control(one)), note(one),
     state.refused[one.name] ? h('p', { class: 'failed-text', role: 'alert' }, seen(state.refused[one.name])) : null);
 }
 

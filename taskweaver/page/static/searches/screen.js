@@ -13,7 +13,7 @@ import { curve } from './curve.js';
 import { searches, shownNode, stopSearch } from './data.js';
 import { attemptNumber, layout } from './layout.js';
 import { treeList } from './list.js';
-import { openResume, searchForm, toggleStart } from './start.js';
+import { offerStart, openResume, searchForm, toggleStart } from './start.js';
 import { tree } from './tree.js';
 
 export { leaveSearches, readSearches } from './data.js';
@@ -38,8 +38,9 @@ function set(name, value) {
 export function searchesScreen() {
   const { runs, tree: found, problem } = searches;
   const id = shownNode(ui.place);
+  if (runs?.length === 0 && isAble('post', 'searches')) offerStart();
   return h('div', { class: 'searches' },
-    h('nav', { class: 'runs', 'aria-label': 'Runs' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Runs'), isAble('post', 'searches') ? button('New', toggleStart, { kind: 'primary end' }) : null),
+    h('nav', { class: 'runs', 'aria-label': 'Searches' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Searches'), isAble('post', 'searches') ? button('New', toggleStart, { kind: 'primary end' }) : null),
       problem ? failure('Searches cannot be read', problem) : null,
       runs === null && !problem ? loading(3) : null,
       runs?.length === 0 ? empty('There is no search yet.', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,

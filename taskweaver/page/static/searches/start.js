@@ -2,20 +2,37 @@
 
 import { button, field } from '../core/bits.js';
 import { h } from '../core/dom.js';
+import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
 import { resumeSearch, startSearch } from './data.js';
 
 const MOST_FILE_BYTES = 1_000_000;
-const EXAMPLE = '# What is tried\n\nWhat an attempt may change, and what it must keep.\n\nMetric: score (maximize)\n\nEvaluate: measure.py\n';
-const LIMITS = [['steps', 'Most attempts'], ['minutes', 'Most minutes'], ['cost', 'Most money']];
+const TEMPLATE = '# What is tried\n\nWhat an attempt may change, and what it must keep.\n\nMetric: score (maximize)\n\nEvaluate: measure.py\n';
+const LIMITS = [['steps', 'Stop after attempts'], ['minutes', 'or minutes'], ['cost', 'or US dollars']];
+const LESS = /err|loss|mae|mse|time|second|cost|excess|size|distance/i;
 
-/** The form that is open: `kind` is `start`, or `resume` of a run. */
-const form = { kind: '', run: '', idea: '', files: {}, steps: '10', minutes: '', cost: '', problem: '', isBusy: false };
+/** Ideas that are shipped, with what they reached and need. */
+const EXAMPLES = [
+  { name: 'stencil', title: 'Make a C program faster', reached: 'From 700 to 31,310 MFLOPS, 36 attempts', needs: '1 minute, needs gcc, no model' },
+  { name: 'tabular', title: 'Fit a better classifier', reached: 'From 89.6 % to 98.1 % right, 51 attempts', needs: '1 minute, needs scikit-learn, no model' },
+  { name: 'routes', title: 'Find shorter round trips', reached: 'From 32 % to 4.7 % over the bound, 7 attempts', needs: '5 minutes, needs a model' },
+];
+
+/** The form that is open: `kind` is `start`, or `resume` of a run; `mode` says how an idea is given. */
+const form = { kind: '', run: '', mode: '', example: '', idea: '', metric: '', isLess: null, wish: '', files: {}, steps: '10', minutes: '', cost: '', problem: '', isBusy: false };
+let isOffered = false;
 
 /** Open the form for a new search, or close it. */
 export function toggleStart() {
   open({ kind: form.kind === 'start' ? '' : 'start', steps: form.steps || '10' });
+}
+
+/** Open the form once where there is no search yet. */
+export function offerStart() {
+  if (isOffered) return;
+  isOffered = true;
+  open({ kind: 'start' });
 }
 
 /** Open the form that goes on with a run. */
@@ -35,12 +52,56 @@ export function searchForm(run) {
 }
 
 function startForm() {
-  const keep = (event) => open({ idea: event.target.value });
-  const work = () => startSearch({ idea: form.idea, files: form.files, ...limits() });
-  return h('form', { key: 'start', class: 'card start-form', onsubmit: (event) => send(event, work), onkeydown: closeByKey }, h('h2', {}, 'Start a search'),
-    field('Idea, as Markdown: what is tried, the metric, and the program that measures it', h('textarea', { rows: 9, value: form.idea, placeholder: EXAMPLE, oninput: keep, mount: (element) => element.focus() })),
-    filesField(), limitFields(), problem(),
-    h('div', { class: 'row end' }, button('Cancel', () => open({ kind: '' })), h('button', { type: 'submit', class: 'button primary', disabled: !form.idea.trim() || form.isBusy }, form.isBusy ? 'Starting' : 'Start')));
+  const { mode } = form;
+  const work = () => startSearch({ idea: mode === 'code' ? ideaOfCode() : form.idea, files: form.files, ...limits() });
+  const isReady = mode === 'code' ? form.metric.trim() && Object.keys(form.files).length : form.idea.trim();
+  return h('form', { key: 'start', class: 'card start-form', onsubmit: (event) => send(event, work), onkeydown: closeByKey },
+    h('div', {}, h('h2', {}, 'What should get better?'), h('p', { class: 'muted' }, 'A search writes many versions of a program, measures each one, and keeps the best.')),
+    h('div', { class: 'idea-cards' }, EXAMPLES.map((one) => ideaCard(form.example === one.name, one.title, one.reached, `Example. ${one.needs}`, () => takeExample(one.name))),
+      ideaCard(mode === 'code', 'Start from my code', 'Drop a program that prints a number', 'Any language that runs on this machine', () => open({ mode: 'code', example: '', files: {} }))),
+    mode === 'code' ? codeFields() : null,
+    mode === 'markdown' ? [field('Idea, as Markdown: what is tried, the metric, and the program that measures it', h('textarea', { rows: 9, value: form.idea, placeholder: TEMPLATE, oninput: (event) => open({ idea: event.target.value }), mount: (element) => element.focus() })), filesField('Add files beside it')] : null,
+    mode ? limitFields() : null, problem(),
+    h('div', { class: 'row' }, mode === 'markdown' ? null : button(mode === 'code' ? 'Show as Markdown' : 'Write the idea as Markdown', () => open({ idea: mode === 'code' ? ideaOfCode() : form.idea, mode: 'markdown', example: '' }), { kind: 'link' }),
+      h('span', { class: 'row end' }, button('Cancel', () => open({ kind: '' })), mode ? h('button', { type: 'submit', class: 'button primary', disabled: !isReady || form.isBusy }, form.isBusy ? 'Starting' : 'Start search') : null)),
+    h('p', { class: 'caption muted' }, 'Attempts run in copies. Your files are not changed. You can stop at any time, and chat with every attempt.'));
+}
+
+function ideaCard(isChosen, title, text, needs, choose) {
+  return h('button', { type: 'button', class: `file-card${isChosen ? ' chosen' : ''}`, 'aria-pressed': String(isChosen), onclick: choose }, h('b', {}, title), h('span', {}, text), h('span', { class: 'caption muted' }, needs));
+}
+
+/** Fill the form with a shipped idea and the program that measures it. */
+async function takeExample(name) {
+  const read = async (file) => (await fetch(new URL(`./examples/${file}`, import.meta.url))).text();
+  try {
+    const [idea, evaluator] = await Promise.all([read(`${name}.md`), read(`evaluate_${name}.py.txt`)]);
+    open({ mode: 'markdown', example: name, idea, files: { [`evaluate_${name}.py`]: evaluator } });
+  } catch {
+    open({ problem: 'The example could not be read: the server is not there.' });
+  }
+}
+
+function isLess() {
+  return form.isLess ?? LESS.test(form.metric);
+}
+
+function codeFields() {
+  const option = (value, text) => h('label', { class: isLess() === value ? 'chosen' : '' }, h('input', { type: 'radio', class: 'unseen', name: 'direction', checked: isLess() === value, onchange: () => open({ isLess: value }) }), text);
+  const program = Object.keys(form.files)[0];
+  return [
+    filesField('Add the program and its data'),
+    program ? h('p', { class: 'warning caption' }, icon('warn'), `${seen(program)} measures itself, so an attempt could cheat. An idea in Markdown can name a second program that measures.`) : null,
+    h('div', { class: 'limits' }, field('Number to improve', h('input', { type: 'text', value: form.metric, placeholder: 'as it is printed, such as mae', 'aria-label': 'Number to improve', oninput: (event) => open({ metric: event.target.value }) })),
+      h('div', { class: 'field' }, h('span', {}, form.isLess === null && form.metric ? 'Better is (guessed from the name)' : 'Better is'), h('span', { class: 'switch', role: 'radiogroup', 'aria-label': 'Better is' }, option(true, 'lower'), option(false, 'higher')))),
+    field('What may be tried (optional)', h('textarea', { rows: 3, value: form.wish, oninput: (event) => open({ wish: event.target.value }) })),
+  ];
+}
+
+function ideaOfCode() {
+  const names = Object.keys(form.files);
+  const metric = form.metric.trim() || 'score';
+  return `# Improve ${names[0] ?? 'the program'}\n\n${form.wish.trim() || 'Any change of the program that keeps its purpose.'}\n\nThe first attempt is ${names.map((name) => `\`${name}\``).join(', ') || 'the program'}, unchanged: it prints \`${metric}: VALUE\`, and so must every attempt.\n\nMetric: ${metric} (${isLess() ? 'minimize' : 'maximize'})\n`;
 }
 
 function resumeForm(run) {
@@ -55,7 +116,7 @@ async function send(event, work) {
   open({ isBusy: true });
   try {
     await work();
-    open(form.kind === 'start' ? { kind: '', idea: '', files: {} } : { kind: '' });
+    open(form.kind === 'start' ? { kind: '', mode: '', example: '', idea: '', files: {} } : { kind: '' });
   } catch (error) {
     open({ problem: error.message });
   }
@@ -72,13 +133,13 @@ function problem() {
 }
 
 /** Files that lie beside the idea, such as the evaluator that it names. */
-function filesField() {
+function filesField(label) {
   const names = Object.keys(form.files);
   const drop = (name) => () => {
     delete form.files[name];
     changed();
   };
-  return h('div', { class: 'field' }, h('label', { class: 'button small attach-files' }, 'Add files beside it', h('input', { type: 'file', multiple: true, class: 'unseen', onchange: takeFiles })),
+  return h('div', { class: 'field' }, h('label', { class: 'button small attach-files' }, label, h('input', { type: 'file', multiple: true, class: 'unseen', onchange: takeFiles })),
     names.length ? h('ul', { class: 'chips', 'aria-label': 'Files' }, names.map((name) => h('li', { key: name, class: 'chip' }, seen(name), button('', drop(name), { kind: 'quiet', sign: 'cross', label: `Remove ${seen(name)}` })))) : null);
 }
 

@@ -22,9 +22,13 @@ export async function attempt(work) {
   }
 }
 
-/** Send a question, or code, to a branch. */
-export function ask(session, branch, text, kind = 'ask') {
-  return attempt(() => api.post(`${session.where}/messages`, { text, branch, kind, message_id: `m-${crypto.getRandomValues(new Uint32Array(3)).join('-')}` }));
+/** Beginning of a message that is code to run. */
+export const RUN = /^\/run\s*\n?/;
+
+/** Send a question, or code after `/run`, to a branch. */
+export function ask(session, branch, text) {
+  const what = RUN.test(text) ? { text: text.replace(RUN, ''), kind: 'code' } : { text: text.trim(), kind: 'ask' };
+  return attempt(() => api.post(`${session.where}/messages`, { ...what, branch, message_id: `m-${crypto.getRandomValues(new Uint32Array(3)).join('-')}` }));
 }
 
 /** Stop the answer on a branch. */

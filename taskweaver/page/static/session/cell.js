@@ -20,15 +20,20 @@ const SHOWN_LINES = 12;
 const NOISE = /^[^\n]*: \d+ rows x \d+ columns, [^\n]*$/;
 
 /** Return a cell of a round. */
-export function cell(session, round, item) {
+export function cell(session, round, item, isAnswered = false) {
   const isOpen = isCellOpen(round, item);
   const bodyId = `code-${item.id}`;
   return h('div', { key: item.id, class: `cell ${item.state}`, role: 'group', 'aria-label': `Code: ${seen(item.intent)}` },
     h('button', { type: 'button', class: 'cell-head', 'aria-expanded': String(isOpen), 'aria-controls': bodyId, onclick: () => toggle(round, item, isOpen) },
-      icon(isOpen ? 'down' : 'right'), h('span', { class: 'intent' }, seen(item.intent)), h('span', { class: 'muted' }, count(item.lines, 'line')), h('span', { class: 'end muted' }, timeOf(item))),
+      icon(isOpen ? 'down' : 'right'), h('span', { class: 'intent' }, seen(item.intent)), h('span', { class: 'muted' }, isProfile(item) ? `profile, ${count(item.lines, 'line')}` : `${count(item.lines, 'line')} of code`), h('span', { class: 'end muted' }, timeOf(item))),
     h('div', { id: bodyId, class: 'cell-code', hidden: !isOpen }, isOpen ? memo('code', [item.code, item.corrects], () => h('div', {}, codeOf(item))) : null),
     item.asks ? askCard(session, round, item) : null,
-    outcome(session, round, item));
+    (isAnswered || isProfile(item)) && item.state === 'done' && !isOpen ? null : outcome(session, round, item));
+}
+
+/** What a profile prints is for the model: it is shown on request. */
+function isProfile(item) {
+  return item.code.startsWith('profile_tables(');
 }
 
 function isCellOpen(round, item) {

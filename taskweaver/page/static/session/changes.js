@@ -2,6 +2,7 @@
 
 import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
+import { go } from '../core/route.js';
 import { fold, notify, openWay, ui } from '../state.js';
 import { attempt, focusOn, goTo } from './actions.js';
 import { titled } from './paths.js';
@@ -18,6 +19,15 @@ export function endRenaming(session, title) {
   const text = title.trim();
   if (text && text !== session.name) attempt(() => api.change(session.where, { title: text }));
   else changed();
+}
+
+/** Delete a session, once it was asked. */
+export function deleteSession(session) {
+  notify(`Delete ${session.name} with its files?`, { text: 'Delete', run: () => attempt(async () => {
+    go('#/');
+    await api.remove(session.where);
+  }) });
+  changed();
 }
 
 /** Rename a branch: its name in the outline becomes a field. */

@@ -7,13 +7,13 @@ import { icon, keyHint } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { draft, keepDraft } from '../core/prefs.js';
 import { bytes, seen } from '../core/words.js';
+import { later, load } from '../later.js';
 import { here, notify } from '../state.js';
-import { ask, attempt, goTo, openFork, stop } from './actions.js';
-import { chosenName, completion, completionKey, lookForNames } from './completion.js';
+import { RUN, ask, attempt, goTo, openFork, stop } from './actions.js';
 import { toEnd } from './conversation.js';
+import { takeChoice } from '../start/choices.js';
 import { titled } from './paths.js';
 
-const RUN = /^\/run\s*\n?/;
 const uploads = new Map(); // of a branch: files on their way, and those that were refused
 
 /** Return the composer for a branch. */
@@ -29,7 +29,7 @@ export function composer(session, branch, slot = 'main') {
     ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove('drop'); upload(session, branch, [...event.dataTransfer.files]); },
   },
   chips(session, branch),
-  completion(slot, (name, area) => insertName(session, branch, slot, area, name)),
+  later.names.module?.completion(slot, (name, area) => insertName(session, branch, slot, area, name)),
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
     h('textarea', {
@@ -58,7 +58,8 @@ function branchButton(session, branch, slot) {
 
 function typed(session, branch, slot, area) {
   keepDraft(session.id, branch, area.value);
-  lookForNames(session, branch, slot, area);
+  if (area.value.includes('@')) load(later.names).then((found) => found?.lookForNames(session, branch, slot, area));
+  else later.names.module?.lookForNames(session, branch, slot, area);
   changed();
 }
 
@@ -72,7 +73,7 @@ function grow(area) {
 
 function key(event, session, branch, slot) {
   if (event.isComposing) return;
-  if (completionKey(event, (name) => insertName(session, branch, slot, event.target, name))) return;
+  if (later.names.module?.completionKey(event, (name) => insertName(session, branch, slot, event.target, name))) return;
   const area = event.target;
   if (event.key === 'Enter' && event.altKey) {
     event.preventDefault();
@@ -95,7 +96,7 @@ function lastQuestion(session, branch) {
 }
 
 function insertName(session, branch, slot, area, name) {
-  const { text, at } = chosenName(slot, area, name);
+  const { text, at } = later.names.module.chosenName(slot, area, name);
   keepDraft(session.id, branch, text);
   area.value = text;
   area.setSelectionRange(at, at);
@@ -105,27 +106,32 @@ function insertName(session, branch, slot, area, name) {
 async function submit(session, branch, slot) {
   const text = draft(session.id, branch);
   if (!text.trim()) return;
+  if (takeChoice(text)) {
+    keepDraft(session.id, branch, '');
+    changed();
+    return;
+  }
   const files = uploads.get(`${session.id}/${branch}`);
   keepDraft(session.id, branch, '');
   uploads.delete(`${session.id}/${branch}`);
   toEnd(slot);
-  const isCode = RUN.test(text);
-  const isSent = await ask(session, branch, isCode ? text.replace(RUN, '') : text.trim(), isCode ? 'code' : 'ask');
+  const isSent = await ask(session, branch, text);
   if (!isSent && files) uploads.set(`${session.id}/${branch}`, files);
   if (!isSent && !draft(session.id, branch)) keepDraft(session.id, branch, text);
   changed();
 }
 
-/** Send files to the working directory of a branch. */
+/** Send files to the working directory of a branch; return a promise for each. */
 export function upload(session, branch, files) {
   const list = uploads.get(`${session.id}/${branch}`) ?? [];
   uploads.set(`${session.id}/${branch}`, list);
-  for (const file of files) {
-    const entry = { name: file.name, size: file.size, state: 'sending', problem: '' };
+  const sending = files.map((file) => {
+    const entry = { name: file.name, size: file.size, state: 'sending', problem: '', at: session.path?.(branch).length ?? 0 };
     list.push(entry);
-    sendFile(session, branch, file, entry);
-  }
+    return sendFile(session, branch, file, entry);
+  });
   changed();
+  return sending;
 }
 
 async function sendFile(session, branch, file, entry) {
@@ -133,6 +139,7 @@ async function sendFile(session, branch, file, entry) {
     await api.send('PUT', `${session.where}/files/${encodeURIComponent(file.name)}`, { query: { branch }, bytes: file });
     entry.state = 'there';
     session.filesVersion = (session.filesVersion ?? 0) + 1;
+    if (session.cards || session.path) load(later.cards).then((found) => found?.readCards(session, branch, file.name));
   } catch (error) {
     entry.state = 'refused';
     entry.problem = error.message;
@@ -143,12 +150,13 @@ async function sendFile(session, branch, file, entry) {
 
 function chips(session, branch) {
   const list = uploads.get(`${session.id}/${branch}`) ?? [];
-  if (!list.length) return null;
+  const shown = list.filter((entry) => entry.state !== 'there' || entry.at === session.path(branch).length);
+  if (!shown.length) return null;
   const drop = (entry) => attempt(async () => {
     list.splice(list.indexOf(entry), 1);
     if (entry.state === 'there') await api.remove(`${session.where}/files/${encodeURIComponent(entry.name)}`, { branch });
   });
-  return h('ul', { class: 'chips', 'aria-label': 'Files' }, list.map((entry) => h('li', { class: `chip ${entry.state}`, title: entry.problem },
+  return h('ul', { class: 'chips', 'aria-label': 'Files' }, shown.map((entry) => h('li', { class: `chip ${entry.state}`, title: entry.problem },
     icon(entry.state === 'refused' ? 'warn' : 'file'), seen(entry.name), h('span', { class: 'muted' }, entry.state === 'sending' ? 'sending' : entry.state === 'refused' ? 'refused' : bytes(entry.size)),
     button('', () => drop(entry), { kind: 'quiet', sign: 'cross', label: `Remove ${seen(entry.name)}` }))));
 }

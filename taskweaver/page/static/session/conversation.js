@@ -5,6 +5,7 @@ import { h } from '../core/dom.js';
 import { icon, spinner } from '../core/icons.js';
 import { afterDraw, changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
+import { later } from '../later.js';
 import { withdraw } from './actions.js';
 import { titled } from './paths.js';
 import { round } from './round.js';
@@ -28,14 +29,16 @@ export function conversation(session, moment, slot = 'main') {
   const path = session.path(moment.branch);
   const shown = path.slice(window.first - 1, window.last);
   const waiting = moment.isPast ? [] : session.messages.filter((one) => one.branch === moment.branch && isWaiting(session, one));
+  const cards = (number) => later.cards.module?.cardsAfter(session, moment.branch, number, !moment.isPast && number === path.length && !waiting.length);
   noteFresh(state, session, shown);
   return h('div', { class: 'conversation-box', key: slot === 'main' ? slot : key },
     h('div', { class: 'conversation', role: 'log', 'aria-label': `Conversation of ${titled(session, moment.branch)}`, 'aria-live': 'off', tabindex: 0, 'data-slot': slot, mount: (element) => watch(element, state), update: (element) => follow(element, state) },
       h('div', { class: 'column' },
         window.first > 1 ? edge(session, moment, slot, -1, `${count(window.first - 1, 'earlier round')}`) : null,
         !session.isLoaded ? loading(6) : null,
-        session.isLoaded && !path.length && !waiting.length ? beginning() : null,
-        shown.map((entry) => round(session, entry, { ...moment, isSide: slot !== 'main' })),
+        session.isLoaded && !path.length && !waiting.length && !session.cards?.length ? beginning() : null,
+        window.first === 1 ? cards(0) : null,
+        shown.map((entry) => [round(session, entry, { ...moment, isSide: slot !== 'main' }), cards(entry.number)]),
         waiting.map((one) => queued(session, one)),
         window.last < window.end ? edge(session, moment, slot, 1, `${count(window.end - window.last, 'later round')}`) : null,
         h('div', { class: 'end-mark', key: 'end' }))),
@@ -144,8 +147,14 @@ function stopFollowing(element, state) {
   changed();
 }
 
+/** Show the end; of an answer that does not fit below its question, the end of its result. */
 function follow(element, state) {
-  if (state.isOn) element.scrollTop = element.scrollHeight;
+  if (!state.isOn) return;
+  const last = [...element.querySelectorAll('.round')].at(-1);
+  const shown = last?.matches('.over') && last.querySelector('.answer .result, .answer .result-figures');
+  const place = (edge) => edge - element.getBoundingClientRect().top + element.scrollTop;
+  if (!shown) element.scrollTop = element.scrollHeight;
+  else element.scrollTop = Math.max(place(last.getBoundingClientRect().top), place(shown.getBoundingClientRect().bottom) + 8 - element.clientHeight);
 }
 
 /** Go to the end of a conversation and follow it again. */

@@ -54,7 +54,7 @@ function carried({ preview, problem, number }) {
     line(preview.state !== 'none' || !preview.variables, variablesText(preview), names(preview.carried)),
     line(true, `${count(preview.files, 'file')}, ${bytes(preview.files_bytes)}`),
     line(true, `core memory (${count(preview.core, 'key')}), ${count(preview.facts, 'fact')} and ${count(preview.rounds, 'round')}`),
-    differ ? line(false, `${count(differ, 'file')} ${differ === 1 ? 'was another one' : 'were others'} at round ${number}: files are copied as they are now.`) : null,
+    differ ? line(false, `${count(differ, 'file')} ${differ === 1 ? 'was' : 'were'} made or changed after round ${number}. The fork gets ${differ === 1 ? 'it as it is' : 'them as they are'} now.`) : null,
     preview.files && differ === null ? line(false, 'Files are copied as they are now; those of the round are not known.') : null,
     preview.not_carried.map((text) => line(false, seen(text))));
 }

@@ -29,10 +29,10 @@ export class SessionModel {
     this.picturesSeen = 0;
     this.reloads = 0;
     this.unread = new Set();
+    this.stopped = new Set();
     this.windows = new Map();
     this.isLoaded = false;
     this.problem = null;
-    this.version = 0;
   }
 
   /** Read the state with the rounds that a place shows, and follow the events after it. Raises Problem. */
@@ -49,22 +49,18 @@ export class SessionModel {
     this.setView(view);
     this.setIndex(index.rounds, index.merges);
     if (page) this.keepPage(page, branch.name);
+    messages.messages.forEach((one) => this.noteStop(one));
     this.messages = messages.messages.filter((one) => ['queued', 'running'].includes(one.state));
     Object.assign(this, { asking: asking.confirmations, isLoaded: true });
     follow(this.id, view.open_event, view.last_change);
     this.loadUsage();
-    this.touch();
-  }
-
-  touch() {
-    this.version += 1;
     changed();
   }
 
   /** A picture came, or cannot be shown: the rounds that have it are drawn again. */
   pictureCame() {
     this.picturesSeen += 1;
-    this.touch();
+    changed();
   }
 
   setView(view) {
@@ -91,7 +87,7 @@ export class SessionModel {
 
   /** Return the title, or what stands for it. */
   get name() {
-    return this.title || (this.index.length ? roundTitle(this.index[0].title) : 'New session');
+    return this.title || roundTitle(this.index[0]?.title ?? 'New session');
   }
 
   /** Return the state of a branch: `idle`, `running` or `asks`. */
@@ -126,7 +122,7 @@ export class SessionModel {
       window.last = Math.min(window.end, window.last + MORE);
       window.first = Math.max(window.first, window.last - MOST_IN_DOCUMENT + 1);
     }
-    this.touch();
+    changed();
   }
 
   /** Load the rounds of a window that are not here yet. */
@@ -144,7 +140,7 @@ export class SessionModel {
     } finally {
       this.filling = null;
     }
-    this.touch();
+    changed();
   }
 
   /** Read rounds of a branch, from one number to another. */
@@ -171,19 +167,19 @@ export class SessionModel {
     const found = await api.get(`${this.where}/artifacts`, { branch }).catch(() => null);
     if (!found) return;
     for (const one of found.artifacts) this.artifacts.set(`${one.round_id}/${one.path}`, one);
-    this.touch();
+    changed();
   }
 
   async loadUsage() {
     this.cost = (await api.get(`${this.where}/usage`).catch(() => null))?.session_cost ?? 0;
-    this.touch();
+    changed();
   }
 
   /** Handle an event of the stream. */
   handle(kind, data) {
     if (!('type' in data)) this.handleChange(kind, data);
     else if (data.round_id) this.handleRound(data);
-    this.touch();
+    changed();
   }
 
   handleChange(kind, data) {
@@ -207,9 +203,15 @@ export class SessionModel {
     } else {
       this.messages = this.messages.filter((one) => one.message_id !== id);
       if (state === 'failed' && !round) this.refused = (await this.message(id)).answer;
+      if (round && state === 'stopped') this.noteStop(await this.message(id));
       if (round && !this.rounds.has(round)) this.reload();
     }
-    this.touch();
+    changed();
+  }
+
+  /** Note a round that a person stopped: one that ended with its server was cut off. */
+  noteStop({ state, round_id: round, answer }) {
+    if (state === 'stopped' && round && !/^The server /.test(answer)) this.stopped.add(round);
   }
 
   async message(id) {
@@ -252,7 +254,7 @@ export class SessionModel {
   async readAsking(round) {
     this.asking = (await api.get(`${this.where}/confirmations`).catch(() => null))?.confirmations ?? this.asking;
     if (this.stateOf(round.branch) === 'asks') announce(`${titled(this, round.branch)} asks you.`); // not of a request that is read again
-    this.touch();
+    changed();
   }
 
   async finish(event) {
@@ -291,6 +293,6 @@ export class SessionModel {
     const begun = this.index.filter((one) => !known.has(one.round_id) && (!before.has(one.round_id) || this.rounds.get(one.round_id)?.state === 'created'));
     Object.assign(this, { index: [...index.rounds, ...begun], merges: index.merges });
     this.setView(view);
-    this.touch();
+    changed();
   }
 }

@@ -11,7 +11,7 @@ import { isFailedBranch } from './branch_states.js';
 import { endBranchRenaming, renameBranch } from './changes.js';
 import { outlineKey } from './outline_keys.js';
 import { outlineRows, titled } from './paths.js';
-import { hasFailed } from './rounds.js';
+import { hasFailed, isStopped } from './rounds.js';
 
 const STEP = 16;
 const FIRST = 14;
@@ -36,15 +36,22 @@ export function outline(session) {
   const from = Math.max(0, Math.floor(scrolled.top / height) - MARGIN);
   const to = Math.min(rows.length, Math.ceil((scrolled.top + scrolled.height) / height) + MARGIN);
   const focus = focusRow(rows);
+  const isAlone = session.branches.length === 1;
   return h('nav', { class: 'tree-pane', 'aria-label': 'Branches', hidden: ui.panes.isTreeHidden },
     h('div', { class: 'pane-head' },
       h('h2', {}, 'Branches'),
-      h('span', { class: 'muted' }, `${session.branches.length} with ${count(session.index.length, 'round')}`),
-      button('Map', () => toggleMap(), { kind: 'quiet end', key: 'M', 'aria-pressed': String(ui.map) })),
+      h('span', { class: 'muted' }, String(session.branches.length)),
+      isAlone ? null : h('span', { class: 'row end' }, session.branches.length === 2 ? button('Compare', () => compare(session, otherBranch(session)), { kind: 'quiet', key: 'C' }) : null, button('Map', () => toggleMap(), { kind: 'quiet', key: 'M', 'aria-pressed': String(ui.map) }))),
     h('div', { class: 'tree-scroll', onscroll: onScroll, mount: watch },
       h('div', { role: 'tree', 'aria-label': 'Branches and rounds', class: 'tree', style: { height: `${rows.length * height}px` }, onkeydown: (event) => outlineKey(event, session, rows) },
-        rows.slice(from, to).map((row, at) => outlineRow(session, row, from + at, height, row.key === focus)))),
-    legend());
+        rows.slice(from, to).map((row, at) => outlineRow(session, row, from + at, height, row.key === focus))),
+      isAlone ? h('p', { class: 'first-hint', style: { top: `${rows.length * height}px` } }, 'Every question becomes a row here. To try another way, fork a row: the fork gets its own copy of the data, and this one stays as it is.') : null),
+    isAlone ? null : legend());
+}
+
+
+function otherBranch(session) {
+  return session.branches.find((one) => one.name !== here(session).branch).name;
 }
 
 function toggleMap() {
@@ -145,10 +152,11 @@ function branchState(session, row) {
 
 function roundRow(session, row, item, height) {
   const isRunning = row.state === 'created' && session.stateOf(row.branch) !== 'idle';
-  const isFailed = hasFailed(row, session.rounds.get(row.id));
+  const isCut = isStopped(session, row.id);
+  const isFailed = !isCut && hasFailed(row, session.rounds.get(row.id));
   const isUnread = session.unread.has(row.id) && !row.isHere;
   // It begins with the words that are seen, so that a voice can name them.
-  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${titled(session, row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', isFailed ? 'failed' : '',
+  const said = [`${row.number} ${roundTitle(row.title)}${row.isHere ? ' you' : ''}`, `round of ${titled(session, row.branch)}`, row.isOnPath ? 'on your path' : '', isRunning ? 'running' : '', isCut ? 'stopped' : isFailed ? 'failed' : '',
     isUnread ? 'new' : '', row.forks ? count(row.forks, 'fork') : ''].filter(Boolean).join(', ');
   return h('div', {
     ...item, class: `tree-row is-round${row.isOnPath ? ' on-path' : ''}${row.isHere ? ' here' : ''}`, 'aria-label': said, 'aria-current': row.isHere ? 'location' : null,
@@ -158,6 +166,7 @@ function roundRow(session, row, item, height) {
   h('span', { class: 'number' }, row.number),
   h('span', { class: 'title' }, roundTitle(row.title)),
   isUnread ? h('span', { class: 'unread', title: 'New since you were here' }) : null,
+  isCut ? h('span', { class: 'muted row-end', title: 'stopped' }, icon('stop')) : null,
   isFailed ? h('span', { class: 'failed-sign', title: 'failed' }, icon('cross')) : null,
   rowTool('fork-here', 'fork', `Fork at round ${row.number}`, () => openFork(session, row.branch, row.number)),
   row.isHere ? h('span', { class: 'you' }, 'you') : null);

@@ -121,3 +121,8 @@ export function hasFailed(entry, round) {
   const ran = round.posts.findLast((post) => last(post, 'execution_status'));
   return Boolean(ran) && last(ran, 'execution_status') === 'FAILURE';
 }
+
+/** Return whether a round was stopped by a person. */
+export function isStopped(session, id) {
+  return Boolean(session.stopped?.has(id)) || session.rounds.get(id)?.error === 'interrupted';
+}

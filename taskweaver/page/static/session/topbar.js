@@ -1,33 +1,45 @@
 /** The bar on top: where one is, what runs, and what asks. */
 
-import { branchName, button } from '../core/bits.js';
+import { branchName, button, menu } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { connection, retryNow } from '../core/stream.js';
-import { momentAddress } from '../core/route.js';
+import { go, momentAddress } from '../core/route.js';
 import { money, roundTitle, seen } from '../core/words.js';
-import { here, openPalette, toggleInspector, ui } from '../state.js';
+import { exportsOf, openHelp, openPalette, openSettings } from '../commands.js';
+import { modelChip } from '../models/chip.js';
+import { project } from '../start/files.js';
+import { here, toggleInspector, ui } from '../state.js';
 import { goToNext } from './actions.js';
 import { branchesIn } from './branch_states.js';
+import { renameBranch, renameSession } from './changes.js';
 import { stepsTo, titled } from './paths.js';
 
 /** Return the bar. */
 export function topbar(session) {
+  const isSearches = ui.place.kind === 'searches';
   return h('header', { class: 'topbar' },
-    session ? h('a', { class: 'home', href: '#/', title: 'All sessions' }, icon('up'), h('h1', { class: 'session-name' }, seen(session.name))) : h('a', { class: 'home', href: '#/' }, ui.place.kind === 'searches' ? h('h1', { class: 'session-name' }, 'TaskWeaver') : h('b', {}, 'TaskWeaver')),
-    session?.isLoaded ? way(session) : h('span', { class: 'way' }),
+    session ? h('a', { class: 'home', href: '#/', title: 'Start, files and sessions' }, icon('up'), h('h1', { class: 'session-name' }, seen(session.name))) : h('a', { class: 'home', href: '#/' }, isSearches ? h('h1', { class: 'session-name' }, 'TaskWeaver') : h('b', {}, 'TaskWeaver')),
+    session?.isLoaded ? way(session) : h('span', { class: 'way muted' }, session ? null : seen(project.folder)),
     session ? states(session) : null,
     session ? button('Data', toggleInspector, { kind: 'quiet drawer-button', key: 'D', 'aria-pressed': String(ui.isDrawerOpen) }) : null,
     session?.cost ? h('span', { class: 'cost muted', title: 'Cost of this session since it was opened' }, money(session.cost)) : null,
-    ui.place.kind === 'searches' ? h('a', { class: 'button quiet wide', href: '#/' }, 'Sessions') : h('a', { class: 'button quiet wide', href: '#/searches' }, 'Searches'),
-    button('Find', () => openPalette(), { kind: 'quiet wide', key: 'Ctrl K' }),
-    button('', () => openHelp(), { kind: 'quiet', sign: 'ask', label: 'Help and keys' }));
+    modelChip(),
+    session?.isLoaded ? h('span', { class: 'wide' }, menu('share', 'Share', exportsOf(session, here(session)), false, 'Share')) : null,
+    h('a', { class: 'button quiet wide', href: isSearches ? '#/' : '#/searches' }, isSearches ? 'Sessions' : 'Searches'),
+    session ? null : button('Settings', openSettings, { kind: 'quiet wide' }),
+    button('Find', openPalette, { kind: 'quiet wide', key: 'Ctrl K' }),
+    button('', openPalette, { kind: 'quiet narrow', sign: 'find', label: 'Find' }),
+    h('span', { class: session?.isLoaded ? '' : 'narrow' }, menu('more', 'More', more(session?.isLoaded ? session : null))),
+    session?.isLoaded ? null : button('', openHelp, { kind: 'quiet wide', sign: 'ask', label: 'Help and keys' }));
 }
 
-function openHelp() {
-  ui.help = true;
-  changed();
+function more(session) {
+  return [
+    ...(session ? [['Rename session', () => renameSession(session)], ['Rename branch', () => renameBranch(session, here(session).branch)], ...exportsOf(session, here(session))] : []),
+    ['Searches', () => go('#/searches')], ['Settings', openSettings], ['Help and keys', openHelp],
+  ];
 }
 
 function way(session) {
@@ -54,7 +66,6 @@ const STATE_TEXTS = { running: (number) => `${number} running`, asks: (number) =
 /** What runs, asks or failed in the session: each leads to the next such branch. */
 function states(session) {
   const found = Object.keys(STATE_TEXTS).map((state) => [state, branchesIn(session, state).length]).filter(([, number]) => number);
-  if (session.isLoaded && !found.length) return h('div', { key: 'idle', class: 'states muted', title: 'Nothing runs, nothing waits for you' }, 'Idle');
   return h('div', { class: 'states' }, found.map(([state, number]) => h('button', {
     key: state, type: 'button', class: `state-button is-${state}`, title: `Go to the next: ${titles(session, state)}`, onclick: () => goToNext(session, [state]),
   }, stateTag(state, STATE_TEXTS[state](number)))));

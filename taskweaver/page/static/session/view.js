@@ -1,6 +1,7 @@
 /** What is shown of a round: its plan, its cells in order, and its answer. */
 
 import { firstLine } from '../core/words.js';
+import { readTable } from '../text/plain_table.js';
 import { contents, last } from './rounds.js';
 
 const RUNNING = 'running';
@@ -21,8 +22,9 @@ export function viewOf(round) {
   });
   markCorrections(items);
   const named = new Set(items.filter((item) => item.kind === 'cell').map((item) => item.intent));
-  const isSaid = (item) => item.kind === 'order' && named.has(firstLine(plainWords(item.text)));
-  return { plan: planOf(round), items: items.filter((item) => !isSaid(item)), answer };
+  const isSaid = (item) => item.kind === 'order' && (named.has(firstLine(plainWords(item.text))) || /^Look at `[^`]+`$/.test(item.text.trim()));
+  const shown = items.filter((item) => !isSaid(item));
+  return { plan: planOf(round), items: shown, answer: answer?.isDone ? withResult(answer, shown) : answer };
 }
 
 /** Whether a post is an order with a cell that the next post has begun to carry out. */
@@ -57,9 +59,53 @@ function answerOf(post) {
     id: post.id, whole: post.message, isDone: post.isDone,
     reading: isReading ? first : '',
     text: isReading ? rest.join('\n\n') : post.message,
+    offers: questionsOf(post), result: null,
     unsupported: check?.extra?.unsupported_numbers ?? [],
     isFailure: last(post, 'stop') === 'TaskFailure',
   };
+}
+
+function questionsOf(post) {
+  return post.parts.filter((part) => part.type === 'suggestions').at(-1)?.extra?.questions ?? [];
+}
+
+/** Take the one table of an answer, and the files of its cells, out of its text: they are its result. */
+function withResult(answer, items) {
+  const cells = items.filter((item) => item.kind === 'cell' && item.state === 'done');
+  const figures = [...new Set(cells.flatMap((item) => item.figures))];
+  const fence = /^```\n([\s\S]*?)\n```[ \t]*$/gm;
+  const tables = [...answer.text.matchAll(fence)].map((match) => [match[0], readTable(match[1])]).filter(([, found]) => found);
+  let text = withoutOffers(answer.text, answer.offers);
+  let { reading } = answer;
+  if (tables.length === 1) text = text.replace(tables[0][0], '');
+  text = text.replace(/^Saved: (`[^`\n]+`(?:, )?)+$/gm, (line) => (figures.some((path) => line.includes(path)) ? '' : line));
+  const source = /\n*^From (?:`[^`\n]+`(?:, | and )?)+\.\s*$/m.exec(text);
+  if (source && reading) {
+    reading += `${/[.!?]$/.test(reading) ? '' : '.'} ${source[0].trim()}`;
+    text = text.replace(source[0], '');
+  }
+  const table = tables.length === 1 ? tables[0][1] : tables.length ? null : readTable(cells.at(-1)?.sections.find((one) => one.name === 'Result')?.text ?? '');
+  return { ...answer, text: text.trim(), reading, result: table || figures.length ? { table, figures, title: titleOf(answer.reading, table) } : null };
+}
+
+/** The reading of a question names its result, without the form of a chart and the number of rows. */
+function titleOf(reading, table) {
+  const text = reading.replace(/\s*\([^)]*\)\s*\.?$/, '').replaceAll('`', '').replace(/^(?:line|bar|pie) chart of /i, '');
+  if (text) return text[0].toUpperCase() + text.slice(1);
+  return table?.head.length === 2 && table.head[0] ? `${table.head[1]} per ${table.head[0]}` : 'Result';
+}
+
+/** Leave out the numbered list of an answer that its buttons stand for, and the line before it. */
+function withoutOffers(text, offers) {
+  const known = new Set(offers.map((one) => one.text.trim()));
+  const lines = text.split('\n');
+  const isOffer = (line) => known.has(line.replace(/^\s*\d+[.)]\s+/, '').replace(/ \([a-z ]+\)$/, '').trim());
+  const first = lines.findIndex((line) => /^\s*\d+[.)]\s/.test(line) && isOffer(line));
+  if (first < 0) return text;
+  let from = first;
+  while (from > 0 && !lines[from - 1].trim()) from -= 1;
+  if (from > 0 && /:\s*$/.test(lines[from - 1])) from -= 1;
+  return [...lines.slice(0, from), ...lines.slice(first).filter((line) => !isOffer(line))].join('\n');
 }
 
 function cellOf(round, at) {
@@ -71,7 +117,7 @@ function cellOf(round, at) {
     kind: 'cell', id: (order ?? post).id, code, language: last(post, 'reply_type') || 'python',
     intent: intentOf(round, at), lines: code ? code.split('\n').length : 0,
     state: cellState(round, post, status), runAt: post.runAt, seconds: post.runAt && post.endedAt ? (post.endedAt - post.runAt) / 1000 : null,
-    output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: last(post, 'code_error'),
+    output: post.output, sections: sectionsOf(last(post, 'execution_result')), error: round.isStopped ? '' : last(post, 'code_error'),
     refused: last(post, 'verification'), figures: contents(post, 'artifact_paths').flat().map(String),
     asks: post.asks, isDenied: /^The user did not allow/.test(post.message) || post.answered === 'denied', corrects: null,
   };
@@ -80,6 +126,7 @@ function cellOf(round, at) {
 function cellState(round, post, status) {
   if (post.asks) return 'asks';
   if (status === 'SUCCESS') return 'done';
+  if (round.isStopped && status !== 'SUCCESS') return 'stopped';
   if (status === 'FAILURE') return 'failed';
   if (status) return 'skipped';
   const isDenied = post.answered === 'denied' || /^The user did not allow/.test(post.message);
@@ -89,6 +136,8 @@ function cellState(round, post, status) {
 
 function intentOf(round, at) {
   const own = last(round.posts[at], 'thought').trim();
+  const profiled = /^profile_tables\('([^'\n]+)'/.exec(last(round.posts[at], 'reply_content'));
+  if (profiled) return `Read ${profiled[1]}`;
   if (own) return firstLine(plainWords(own));
   if (isCellOrder(round, round.posts[at]) && at === round.posts.length - 1 && withoutCode(round.posts[at].message)) return firstLine(plainWords(withoutCode(round.posts[at].message)));
   const before = round.posts.slice(0, at).findLast((post) => post.from !== round.posts[at].from);

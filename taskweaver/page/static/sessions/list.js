@@ -1,17 +1,19 @@
-/** The list of sessions: find, open, rename, delete, begin. */
+/** The list of sessions: find, open, rename, delete. */
 
 import * as api from '../core/api.js';
-import { button, empty, failure, loading, titleField } from '../core/bits.js';
+import { button, empty, failure, loading, menu, titleField } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
-import { go, momentAddress } from '../core/route.js';
+import { pref } from '../core/prefs.js';
+import { momentAddress } from '../core/route.js';
 import { count, firstLine, money, seen, when } from '../core/words.js';
 import { attempt } from '../session/actions.js';
 
 const PAGE = 100;
+const RECENT = 5;
 const WAIT_MS = 250;
-const state = { sessions: [], total: 0, usage: null, isLoaded: false, problem: '', query: '', found: null, asking: null, renaming: null };
+const state = { sessions: [], total: 0, usage: null, isLoaded: false, problem: '', query: '', found: null, asking: null, renaming: null, isAll: false };
 let waiting = null;
 let reading = null;
 let next = null; // the read after it, which all share that ask meanwhile
@@ -40,24 +42,21 @@ async function readList() {
   return last;
 }
 
-/** Make a session and open it. */
-function newSession() {
-  return attempt(async () => {
-    const made = await api.post('sessions', {});
-    go(momentAddress(made.session_id, 'main'));
-  });
-}
-
-/** Return the screen. */
-export function sessionsScreen() {
-  return h('main', { class: 'sessions', tabindex: -1 },
-    h('div', { class: 'column wide-column' },
-      h('div', { class: 'row list-head' }, h('h1', {}, 'Sessions'), h('span', { class: 'muted' }, state.isLoaded ? count(state.total, 'session') : ''), button('New session', newSession, { kind: 'primary end' })),
-      h('input', { type: 'search', class: 'big-field', placeholder: 'Find in all conversations', 'aria-label': 'Find in all conversations', value: state.query, oninput: search }),
-      state.problem ? failure('The list cannot be read', state.problem, button('Try again', readSessions)) : null,
-      !state.isLoaded ? loading(5) : null,
-      state.found ? passages() : list(),
-      usage()));
+/** Return the section of sessions: the recent ones, all on request, or passages that were found. */
+export function recentSessions() {
+  const { isAll, total, sessions, isLoaded } = state;
+  const showAll = () => {
+    state.isAll = true;
+    changed();
+  };
+  return h('section', { class: 'recent', 'aria-label': 'Sessions' },
+    h('div', { class: 'row section-title' }, h('h2', {}, isAll ? 'All sessions' : 'Recent sessions'), total > RECENT && !isAll ? button(`All ${total}`, showAll, { kind: 'link' }) : null,
+      total ? h('input', { type: 'search', class: 'end find-field', placeholder: 'Find in all conversations', 'aria-label': 'Find in all conversations', value: state.query, oninput: search }) : null),
+    state.problem ? failure('The list cannot be read.', `${state.problem} You can ask all the same.`, button('Try again', readSessions)) : null,
+    !isLoaded ? loading(3) : null,
+    isLoaded && !sessions.length && !state.problem ? h('p', { class: 'muted' }, 'Your sessions will be listed here.') : null,
+    state.found ? passages() : list(isAll ? sessions : sessions.slice(0, RECENT)),
+    usage());
 }
 
 function usage() {
@@ -68,13 +67,10 @@ function usage() {
   return h('p', { class: 'muted usage' }, `Used: ${cost}, ${tokens}.`);
 }
 
-function list() {
-  if (state.isLoaded && !state.sessions.length && !state.problem) {
-    return empty('There is no session yet.', h('p', { class: 'muted' }, 'A session is one conversation with its data. Begin one, and drop a file on it.'));
-  }
+function list(shown) {
   return [
-    h('ul', { class: 'session-list' }, state.sessions.map(row)),
-    state.sessions.length < state.total ? button(`Show more of ${state.total}`, more) : null,
+    h('ul', { class: 'session-list' }, shown.map(row)),
+    state.isAll && shown.length < state.total ? button(`Show more of ${state.total}`, more) : null,
   ];
 }
 
@@ -88,23 +84,30 @@ async function more() {
 function row(item) {
   const isBroken = ['damaged', 'locked'].includes(item.state);
   const title = seen(item.title) || 'New session';
-  if (state.renaming === item.session_id) return h('li', { key: item.session_id }, renameForm(item));
-  const setAsking = (id) => () => {
-    state.asking = id;
+  const { session_id: id } = item;
+  if (state.renaming === id) return h('li', { key: id }, renameForm(item));
+  const set = (values) => () => {
+    Object.assign(state, values);
     changed();
   };
-  const rename = () => {
-    state.renaming = item.session_id;
-    changed();
-  };
-  return h('li', { key: item.session_id, class: `session-row${isBroken ? ' broken' : ''}` },
-    isBroken ? h('span', { class: 'session-title' }, title) : h('a', { class: 'session-title', href: `#/s/${encodeURIComponent(item.session_id)}` }, title),
+  const branch = pref(`at.${id}`, '');
+  return h('li', { key: id, class: `session-row${isBroken ? ' broken' : ''}` },
+    smallTree(item.branches),
+    isBroken ? h('span', { class: 'session-title' }, title) : h('a', { class: 'session-title', href: branch ? momentAddress(id, branch) : `#/s/${encodeURIComponent(id)}` }, title),
     isBroken || item.activity === 'idle' ? null : stateTag(item.activity),
-    h('span', { class: 'muted' }, `${count(item.rounds, 'round')} on main, ${item.branches > 1 ? `${count(item.branches, 'branch', 'branches')}, ` : ''}${when(item.changed_at)}`),
     isBroken ? h('span', { class: 'problem' }, stateTag('failed', item.state), seen(item.problem) || 'It is open in another program.') : null,
-    h('span', { class: 'row end' }, state.asking === item.session_id
-      ? [h('span', {}, 'Delete it with its files?'), button('Delete', () => remove(item), { kind: 'small danger' }), button('Keep', setAsking(null), { kind: 'small' })]
-      : [button('Rename', rename, { kind: 'quiet', disabled: isBroken, label: `Rename ${title}` }), button('Delete', setAsking(item.session_id), { kind: 'quiet delete', disabled: isBroken, label: `Delete ${title}` })]));
+    state.asking === id
+      ? h('span', { class: 'row end' }, h('span', {}, 'Delete it with its files?'), button('Delete', () => remove(item), { kind: 'small danger' }), button('Keep', set({ asking: null }), { kind: 'small' }))
+      : [h('span', { class: 'muted facts' }, h('span', {}, count(item.branches, 'branch', 'branches')), h('span', {}, count(item.rounds, 'round')), h('span', {}, when(item.changed_at))),
+        menu('more', `More on ${title}`, [['Rename', set({ renaming: id })], ['Delete', set({ asking: id })]], isBroken)]);
+}
+
+/** A drawing of the number of branches, which stands beside it in words. */
+function smallTree(branches) {
+  const forks = Math.min(3, Math.max(0, branches - 1));
+  return h('svg', { class: 'small-tree', width: 64, height: 24, viewBox: '0 0 64 24', 'aria-hidden': 'true' },
+    h('path', { class: 'c0', d: `M2 4H${forks ? 60 : 30}` }), h('circle', { class: 'c0 full', cx: forks ? 60 : 30, cy: 4, r: 2 }),
+    Array.from({ length: forks }, (_, at) => [h('path', { class: `c${at + 1}`, d: `M${10 + at * 10} 4l${5 + at * 4} ${6 + at * 5}H${40 + at * 8}` }), h('circle', { class: `c${at + 1} full`, cx: 40 + at * 8, cy: 10 + at * 5, r: 2 })]));
 }
 
 function renameForm(item) {
@@ -151,8 +154,7 @@ async function find() {
 
 function passages() {
   if (!state.found.length) return empty('No conversation has these words.');
-  const titles = new Map(state.sessions.map((item) => [item.session_id, item.title]));
   return h('ul', { class: 'session-list' }, state.found.map((one, at) => h('li', { key: at, class: 'passage' },
-    h('a', { href: momentAddress(one.session_id, one.branch || 'main', one.number ?? one.round ?? null) }, seen(titles.get(one.session_id) ?? one.session_id)), h('span', { class: 'muted' }, seen(one.branch), one.number ? `, round ${one.number}` : ''),
+    h('a', { href: momentAddress(one.session_id, one.branch || 'main', one.number) }, seen(one.title) || 'New session'), h('span', { class: 'muted' }, one.branch === 'main' ? '' : seen(one.branch_title), one.number ? ` round ${one.number}` : ''),
     h('p', {}, seen(firstLine(one.text, 240))))));
 }

@@ -58,7 +58,34 @@ export function isNumber(text) {
 
 /** Return whether a cell stands for a missing value. */
 export function isMissing(text) {
-  return ['NaN', 'NaT', 'None', '<NA>', 'nan', 'null', ''].includes(text);
+  return ['NaN', 'NaT', 'None', '<NA>', 'nan', 'null', '', '...'].includes(text);
+}
+
+/** Return the number of a cell; null if it is none. */
+export function numberOf(text) {
+  return isNumber(text) ? Number.parseFloat(text.replace(/[,%]/g, '')) : null;
+}
+
+const PLAIN_NAME = /(?:^|[^a-z])(?:years?|jahr|ids?|zip|plz|code|phone|nr|no|#)(?:[^a-z]|$)|Id$|^$/i;
+
+/** Return the cells of a column as they are read best: separators of thousands, no `.0`, few digits. Others stay. */
+export function shownNumbers(name, cells) {
+  const values = cells.map(numberOf);
+  const numbers = values.filter((value) => value !== null);
+  if (!numbers.length || cells.some((cell, at) => (values[at] === null && !isMissing(cell)) || /[,%e]/i.test(cell))) return cells;
+  const most = Math.max(...numbers.map(Math.abs));
+  if (most < 1 && most > 0) return cells;
+  const written = Math.max(...cells.map((cell) => cell.split('.')[1]?.length ?? 0));
+  const digits = numbers.every(Number.isInteger) ? 0 : Math.min(written, most >= 100 ? 2 : 3);
+  const isPlain = PLAIN_NAME.test(name);
+  const shown = (value) => value.toLocaleString('en-US', { maximumFractionDigits: digits, minimumFractionDigits: digits, useGrouping: !isPlain });
+  return cells.map((cell, at) => (values[at] === null ? cell : shown(values[at])));
+}
+
+/** Return a table as CSV; a value is as it was printed, whole numbers without `.0`. */
+export function asCsv({ head, rows }) {
+  const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  return `${[head, ...rows].map((row) => row.map((cell) => quoted(isNumber(cell) ? cell.replace(/\.0+$/, '') : isMissing(cell) ? '' : cell)).join(',')).join('\n')}\n`;
 }
 
 /** Return the rows in the order of a column; missing values stay last. */

@@ -4,23 +4,27 @@ import { copyText } from '../core/clipboard.js';
 import { h, local } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { seen } from '../core/words.js';
-import { isMissing, isNumber, sortedRows } from './plain_table.js';
+import { isMissing, isNumber, shownNumbers, sortedRows } from './plain_table.js';
 
 /** Return a table of `{head, rows, note}`. */
 export function table({ head, rows, note = '' }) {
   return local({ class: 'table-part' }, null, (order, set) => {
     const shown = order ? sortedRows(rows, order.column, order.isDown) : rows;
     const isNumeric = head.map((_, at) => rows.every((row) => isNumber(row[at]) || isMissing(row[at])));
+    const columns = head.map((name, at) => (isNumeric[at] ? shownNumbers(name, shown.map((row) => row[at])) : null));
     const sort = (column) => set({ column, isDown: order?.column === column ? !order.isDown : isNumeric[column] });
     const title = (name, at) => h('th', { class: isNumeric[at] ? 'right' : '', 'aria-sort': ariaSort(order, at), scope: 'col' },
       h('button', { type: 'button', class: 'bare', onclick: () => sort(at) }, seen(name) || '#', sortSign(order, at)));
-    const cell = (text, at) => h('td', { class: `${isNumeric[at] ? 'right' : ''}${isMissing(text) ? ' missing' : ''}`, 'data-name': seen(head[at]) }, seen(text));
+    const cell = (text, at, row) => {
+      const read = columns[at]?.[row] ?? text;
+      return h('td', { class: `${isNumeric[at] ? 'right' : ''}${isMissing(text) ? ' missing' : ''}`, 'data-name': seen(head[at]), title: read === text ? null : text }, seen(read));
+    };
     return [
       h('div', { class: 'table-box', tabindex: 0, role: 'group', 'aria-label': 'Table' }, h('table', {},
         h('thead', {}, h('tr', {}, head.map(title))),
-        h('tbody', {}, shown.map((row) => h('tr', {}, row.map(cell)))))),
+        h('tbody', {}, shown.map((row, number) => h('tr', {}, row.map((text, at) => cell(text, at, number))))))),
       note ? h('p', { class: 'muted caption' }, note) : null,
-      h('button', { type: 'button', class: 'quiet copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), 'Copy'),
+      h('button', { type: 'button', class: 'button quiet small copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), 'Copy table'),
     ];
   });
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from taskweaver.doors.agent_api import search_views as views
 from taskweaver.doors.agent_api.models import SessionId
 from taskweaver.doors.agent_api.routes import PREFIX, AgentOperations, require_admin
-from taskweaver.doors.agent_api.searches import models, views
-from taskweaver.doors.agent_api.searches.processes import SearchProcesses
-from taskweaver.doors.agent_api.searches.reading import ReadRun, RunReader
+from taskweaver.doors.agent_api.search_processes import SearchProcesses
+from taskweaver.doors.agent_api.search_views import ReadRun, RunReader
 from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
@@ -31,13 +31,13 @@ class SearchOperations(AgentOperations):
         self._reader = RunReader(sessions.app)
 
     @operation("GET", _SEARCHES, "Runs of tree searches, the newest first", problems=(404,))
-    async def _list(self, call: Call) -> models.SearchRuns:
+    async def _list(self, call: Call) -> views.SearchRuns:
         require_admin(call.user, "Searches")
         found = await asyncio.to_thread(lambda: list(self._reader.every()))
-        return models.SearchRuns(runs=[views.run_view(run, self._processes) for run in found])
+        return views.SearchRuns(runs=[views.run_view(run, self._processes) for run in found])
 
     @operation("GET", _RUN, "A run with all its attempts", query=_SEEN, problems=(404,))
-    async def _show(self, call: Call) -> models.SearchTree:
+    async def _show(self, call: Call) -> views.SearchTree:
         run = await self._run(call)
         return await asyncio.to_thread(views.tree_view, run, self._processes, call.query("seen"))
 
@@ -47,7 +47,7 @@ class SearchOperations(AgentOperations):
         "An attempt, with plan, program, changes, output, logs and error",
         problems=(404,),
     )
-    async def _node(self, call: Call) -> models.SearchNode:
+    async def _node(self, call: Call) -> views.SearchNode:
         run, wanted = await self._run(call), call.path("node")
         if wanted not in run.state.journal:
             raise missing("Node", wanted[:64])
@@ -60,18 +60,18 @@ class SearchOperations(AgentOperations):
         status=201,
         problems=(404, 409),
     )
-    async def _start(self, call: Call, wanted: models.NewSearch) -> models.SearchName:
+    async def _start(self, call: Call, wanted: views.NewSearch) -> views.SearchName:
         require_admin(call.user, "Searches")
         name = await self._processes.start(wanted.idea, wanted.files, _options(wanted))
-        return models.SearchName(name=name)
+        return views.SearchName(name=name)
 
     @operation(
         "POST", f"{_RUN}/stop", "Stop a search cleanly; what is being tried is given up", status=202
     )
-    async def _stop(self, call: Call) -> models.SearchName:
+    async def _stop(self, call: Call) -> views.SearchName:
         name = (await self._run(call)).places.folder.name
         self._processes.stop(name)
-        return models.SearchName(name=name)
+        return views.SearchName(name=name)
 
     @operation(
         "POST",
@@ -79,7 +79,7 @@ class SearchOperations(AgentOperations):
         "Go on with a run that was stopped, or with new limits where they were reached",
         status=202,
     )
-    async def _resume(self, call: Call, wanted: models.SearchLimits) -> models.SearchName:
+    async def _resume(self, call: Call, wanted: views.SearchLimits) -> views.SearchName:
         run = await self._run(call)
         name = run.places.folder.name
         if self._processes.is_running(name) or run.is_worked_on:
@@ -87,7 +87,7 @@ class SearchOperations(AgentOperations):
         if run.state.is_over and not (run.state.is_spent or run.state.has_waiting_plots):
             raise conflict(f"The run {name} is over: {run.state.reason}.")
         await self._processes.resume(name, _options(wanted))
-        return models.SearchName(name=name)
+        return views.SearchName(name=name)
 
     @operation(
         "POST",
@@ -112,7 +112,7 @@ class SearchOperations(AgentOperations):
         return await asyncio.to_thread(self._reader.find, call.path("run"))
 
 
-def _options(limits: models.SearchLimits) -> list[str]:
+def _options(limits: views.SearchLimits) -> list[str]:
     """Return limits as options of the command."""
     found = {
         "--steps": limits.steps,

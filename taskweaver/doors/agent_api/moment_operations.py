@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from taskweaver.doors.agent_api.moments import models, views
+from taskweaver.doors.agent_api import moment_views as views
 from taskweaver.doors.agent_api.routes import BRANCH, ONE, AgentOperations
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, missing, number_of, operation, optional_number, view
@@ -30,7 +30,7 @@ class MomentOperations(AgentOperations):
         "Things that a fork would carry, and those that it would not",
         query={"at_round": "The last round that it sees; all if it is left out"},
     )
-    async def _fork(self, call: Call) -> models.ForkPreview:
+    async def _fork(self, call: Call) -> views.ForkPreview:
         moments = (await self._found(call)).session.moments
         at = optional_number(call, "at_round")
         return await asyncio.to_thread(views.fork_preview, moments, call.path("branch"), at)
@@ -38,7 +38,7 @@ class MomentOperations(AgentOperations):
     @operation(
         "GET", f"{ONE}/differences", "Differences of two branches, or of two moments", query=_PAIR
     )
-    async def _compare(self, call: Call) -> models.Differences:
+    async def _compare(self, call: Call) -> views.Differences:
         conversation = await self._found(call)
         if not call.query("first") or not call.query("second"):
             raise RequestRefused(422, "invalid-query", "first and second must name branches.")
@@ -55,13 +55,13 @@ class MomentOperations(AgentOperations):
         "Things that a merge would bring to this branch, and its conflicts",
         query={"source": "Name of the branch to merge"},
     )
-    async def _preview(self, call: Call) -> models.MergeView:
+    async def _preview(self, call: Call) -> views.MergeView:
         branch = (await self._found(call)).branch(call.path("branch"))
         preview = await asyncio.to_thread(branch.merge_preview, call.query("source"))
         return views.merge_view(preview)
 
     @operation("POST", _MERGE, "Merge the core and archival memory of another branch into this one")
-    async def _merge(self, call: Call, wanted: models.NewMerge) -> models.Merged:
+    async def _merge(self, call: Call, wanted: views.NewMerge) -> views.Merged:
         conversation = await self._found(call)
         report = await conversation.change(
             call.path("branch"),
@@ -70,10 +70,10 @@ class MomentOperations(AgentOperations):
         if report.applied:
             facts = {"branch": call.path("branch"), "source": wanted.source}
             await conversation.note("branch_merged", **facts)
-        return view(models.Merged, report, is_applied=report.applied)
+        return view(views.Merged, report, is_applied=report.applied)
 
     @operation("GET", _MOMENT, "A branch at the end of one of its rounds")
-    async def _show(self, call: Call) -> models.MomentView:
+    async def _show(self, call: Call) -> views.MomentView:
         return await asyncio.to_thread(views.moment_view, await self._moment(call))
 
     @operation(
@@ -82,7 +82,7 @@ class MomentOperations(AgentOperations):
         "Files of a branch at the end of one of its rounds: names and sizes",
         query=_FILES,
     )
-    async def _files(self, call: Call) -> models.MomentFiles:
+    async def _files(self, call: Call) -> views.MomentFiles:
         first = number_of(call, "first", 0, 1 << 40)
         limit = number_of(call, "limit", views.FILES_OF_PAGE, _MOST_FILES)
         return await asyncio.to_thread(views.files_view, await self._moment(call), first, limit)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from taskweaver.doors.agent_api.moments import models
+from taskweaver.doors.agent_api import moment_views as views
 from taskweaver.doors.agent_api.routes import BRANCH, AgentOperations
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, number_of, operation
@@ -47,9 +47,9 @@ class VariableOperations(AgentOperations):
         "Variables of a branch with types, shapes and sizes",
         problems=(403, 404, 409, 503),
     )
-    async def _list(self, call: Call) -> models.Variables:
+    async def _list(self, call: Call) -> views.Variables:
         view = await self._view(call, {"view": "variables"})
-        return _checked(models.Variables, view)
+        return _checked(views.Variables, view)
 
     @operation(
         "GET",
@@ -58,8 +58,8 @@ class VariableOperations(AgentOperations):
         query=_PAGE,
         problems=(403, 404, 409, 503),
     )
-    async def _rows(self, call: Call) -> models.TablePage:
-        return _checked(models.TablePage, await self._view(call, _wanted_page(call)))
+    async def _rows(self, call: Call) -> views.TablePage:
+        return _checked(views.TablePage, await self._view(call, _wanted_page(call)))
 
     @operation(
         "GET",
@@ -68,7 +68,7 @@ class VariableOperations(AgentOperations):
         query=_PAGE,
         problems=(403, 404, 409, 503),
     )
-    async def _past_rows(self, call: Call) -> models.TablePage:
+    async def _past_rows(self, call: Call) -> views.TablePage:
         """Return a page of a table as it was.
 
         Raises:
@@ -82,7 +82,7 @@ class VariableOperations(AgentOperations):
         await conversation.in_turn(PAST, lambda: kernel.check_kept(branch, number))
         await (await self._own(call)).check_kernels(call.user, conversation, PAST)
         view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
-        return _checked(models.TablePage, _without_problem(view))
+        return _checked(views.TablePage, _without_problem(view))
 
     async def _view(self, call: Call, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what the kernel of a branch shows.

@@ -1,1 +1,0 @@
-"""Moments of branches over HTTP: as they were, and side by side."""

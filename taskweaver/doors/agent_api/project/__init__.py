@@ -1,1 +1,0 @@
-"""The project of the server: checks of what works, and settings."""

@@ -1,1 +1,0 @@
-"""Runs of tree searches over HTTP: started, watched, and stopped."""

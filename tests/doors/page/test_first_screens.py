@@ -1,0 +1,174 @@
+"""The first screens: start, files that are added, results of answers, the choice of a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from page_axe import check, load_axe
+from page_server import DirectedModel, page_server, start_address
+from page_tab import CTRL, PageTab, drop_file
+from served import Served
+from support import make_project
+
+pytestmark = pytest.mark.usefixtures("no_states")
+
+PRICES = "day,shop,price\n2025-01-01,a,1\n2025-01-02,b,2\n2025-01-03,a,3\n"
+CHART = (
+    "import pandas as pd\\nfrom PIL import Image\\n"
+    "Image.new('L', (90, 60)).save('bar_chart.png')\\n"
+    "pd.DataFrame({'sum of price': [4000.0, 2000.0, 3500.0]},"
+    " index=pd.Index(['a', 'b', 'c'], name='shop'))"
+)
+MODELS = """(() => {
+  const row = (id, is_answering, more) => ({ id, name: id, provider: 'ollama', label: 'Ollama',
+    address: '', size_bytes: 5.2e9, is_local: true, is_free: true, key_from: '', is_answering,
+    ...more });
+  const rows = [row('small:1b', false, {}), row('No model', true, { id: 'offline',
+    provider: 'offline', label: 'Built-in analyst', size_bytes: null })];
+  const now = () => ({ model: rows.find((one) => one.is_answering), answers: true, note: '',
+    may_change: true, why_fixed: '', can_undo: true, problem: '' });
+  const providers = [{ name: 'other', label: 'Other', model: '', needs_key: false,
+    needs_address: true }];
+  const answers = {
+    'GET model': now,
+    'GET models': () => ({ now: now(), models: rows, scopes: ['project', 'user'], providers,
+      may_enter_key: false, local_help: null }),
+    'POST models/test': ({ id }) => ({ id, state: 'works', detail: 'Right answer in 1.9 s.' }),
+    'PUT model': ({ id }) => {
+      for (const one of rows) one.is_answering = one.id === id;
+      return now();
+    },
+  };
+  const ask = window.fetch;
+  window.fetch = async (where, more = {}) => {
+    const path = `${more.method ?? 'GET'} ${String(where).split('/agent/v1/')[1]}`;
+    const json = (data) => new Response(JSON.stringify(data));
+    if (path in answers) return json(answers[path](JSON.parse(more.body ?? 'null')));
+    const reply = await ask(where, more);
+    if (!String(where).endsWith('openapi.json')) return reply;
+    const described = await reply.json();
+    for (const one of ['model', 'models']) described.paths[`/agent/v1/${one}`] = { get: {} };
+    return json(described);
+  };
+})();"""
+"""Operations on the models, as a server answers them."""
+
+
+def test_a_question_a_number_and_a_file_begin_a_session(tab: PageTab, tmp_path: Path) -> None:
+    data = make_project(tmp_path / "project", {"execution.zygote": True}) / "data"
+    data.mkdir(exist_ok=True)
+    (data / "prices.csv").write_text(PRICES, "utf-8")
+    with page_server(tmp_path, DirectedModel()) as server:
+        tab.open(start_address(server))
+        tab.shows("3 rows · 3 columns · 60 B", ".file-card")
+        tab.until("document.activeElement.matches('.start-composer textarea')")
+        load_axe(tab)
+        check(tab, "start")
+        check(tab, "start on a phone", width=400)
+        tab.tab.view(1280)
+        tab.type("say: **hello** end")
+        tab.key("Enter")
+        tab.finished(1)
+        tab.shows("hello", ".answer")
+        tab.value("location.hash = '#/'")
+        tab.press_on(".file-card", "prices.csv")
+        tab.shows("What is in prices.csv?", ".question")
+        tab.value("location.hash = '#/'")
+        tab.shows("say: **hello**", ".session-row")
+        tab.until("document.querySelector('.choices')")
+        tab.value("document.activeElement.blur()")
+        tab.key("1")
+        tab.until("location.hash.startsWith('#/s/')")
+        tab.shows("price", ".question")
+        tab.leave()
+
+
+def test_a_dropped_file_shows_its_rows_and_questions(page: PageTab) -> None:
+    page.value("location.hash = '#/'")
+    page.shows("There are no data files in this folder.")
+    drop_file(page, "prices.csv", PRICES, ".start")
+    page.shows("2025-01-02", ".added-card td")
+    page.shows("2 words", ".added-card th")
+    page.shows("prices.csv", ".session-name")
+    load_axe(page)
+    check(page, "added file", ".cards")
+    page.tab.view(1280)
+    page.type("1", ".composer textarea")
+    page.key("Enter")
+    page.shows("What is in prices.csv?", ".question")
+    page.finished(1)
+    page.hides(".chip")
+
+
+def test_an_answer_has_one_result(page: PageTab) -> None:
+    page.ask(f"cell: {CHART} end")
+    page.finished(1)
+    page.hides("#round-1 .cell-out")
+    page.until("document.querySelector('#round-1 .chart').ariaLabel.includes('highest a 4,000')")
+    page.press_on("#round-1 .switch label", "Table")
+    cells = "[...document.querySelectorAll('#round-1 td')].map((one) => one.innerText).join()"
+    page.until(f"{cells} === 'a,4,000,b,2,000,c,3,500'")
+    page.value(
+        "(() => { URL.createObjectURL = (blob) => {"
+        " blob.text().then((text) => { window.saved = text; }); return '#'; }; })()"
+    )
+    page.button("Save as CSV")
+    page.shows("3 rows", ".notice")
+    page.until("window.saved === 'shop,sum of price\\na,4000\\nb,2000\\nc,3500\\n'")
+    page.press_on("#round-1 .answer-tools button", "Fork here")
+    page.shows("Fork main at round 1", ".fork-panel")
+
+
+def test_words_of_people_find_commands(page: PageTab) -> None:
+    for words, command in {
+        "download": "Export as page",
+        "jupyter": "Export as notebook",
+        "diff": "Compare two branches",
+        "upload": "Add a file",
+        "key": "Settings",
+        "delete": "Delete this session",
+    }.items():
+        page.key("k", CTRL)
+        page.until("document.activeElement.matches('.palette input')")
+        page.type(words)
+        page.shows(command, ".palette [role=option]")
+        page.key("Escape")
+        page.key("Escape")
+        page.hides("dialog")
+
+
+def test_a_notebook_and_a_script_are_exported(page: PageTab, server: Served) -> None:
+    page.ask("/run\nx = 6 * 7\nx")
+    page.finished(1)
+    where = f"/agent/v1/sessions/{page.address().split('/')[2]}/branches/main/export"
+    client = server.client()
+    notebook = client.get(where, params={"kind": "notebook"})
+    assert "x = 6 * 7" in json.dumps(json.loads(notebook.text)["cells"])
+    script = client.get(where, params={"kind": "script"})
+    assert "x = 6 * 7" in script.text
+    assert client.get(where, params={"kind": "film"}).status_code == 422
+
+
+def test_the_model_is_chosen_by_keys_alone(page: PageTab) -> None:
+    script = page.tab.call("Page.addScriptToEvaluateOnNewDocument", source=MODELS)["identifier"]
+    try:
+        page.reopen()
+        page.shows("No model", ".model-chip")
+        page.value("document.querySelector('.model-chip').focus()")
+        page.key("Enter")
+        page.until("document.activeElement.matches('.model-row input')")
+        page.key("ArrowUp")
+        page.shows("small:1b works. Right answer in 1.9 s.", ".test-line")
+        page.shows("Keys can be entered on this machine or over https only.", ".models")
+        load_axe(page)
+        check(page, "models", ".models")
+        page.tab.view(1280)
+        page.button("Use small:1b")
+        page.shows("small:1b answers from now on.", ".notice")
+        page.shows("on this machine", ".model-chip")
+        page.until("document.activeElement.matches('.model-chip')")
+    finally:
+        page.tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+        page.reopen()
