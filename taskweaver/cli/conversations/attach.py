@@ -43,6 +43,6 @@ def attach_command(project: Path | None, *, session: str | None, branch: str | N
 @click.option("--sys-prefix", is_flag=True, help="For this environment, not for the user.")
 def kernelspec_command(*, sys_prefix: bool) -> None:
     """Install a kernel for Jupyter: notebooks then start theirs here, warm and in a sandbox."""
-    from taskweaver.doors.jupyter.kernel_spec import install_spec
+    from taskweaver.doors.jupyter.attaching import install_spec
 
     click.echo(str(install_spec(sys.prefix if sys_prefix else None)))

@@ -25,7 +25,7 @@ def mcp_command(project: Path | None) -> None:
         why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
     with ending_orderly(), open_app(project) as app:
-        from taskweaver.doors.mcp.stdio import serve_stdio
+        from taskweaver.doors.mcp.tool_servers import serve_stdio
 
         for notice in (*app.warnings, app.announcement):
             sys.stderr.write(f"taskweaver: {notice}\n")

@@ -16,8 +16,8 @@ from acp.helpers import ContentBlock
 from acp.schema import SessionInfo
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.doors.acp.cells import made_files, shown
-from taskweaver.doors.acp.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, refused
+from taskweaver.doors.acp.requests import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, refused
+from taskweaver.doors.acp.updates import made_files, shown
 from taskweaver.module.confirmation import AnsweredElsewhere, Confirmation
 from taskweaver.session.branches.answering import AnsweringBranch
 from taskweaver.session.errors import SessionError, SessionInUse

@@ -1,4 +1,4 @@
-"""Events of a round as updates of the protocol.
+"""Rounds as updates of the protocol: thoughts, plans, cells as tool calls, answers.
 
 An answer is sent when its post ends: the protocol cannot take a text back, and a draft may be
 withdrawn. A cell becomes a tool call when it is asked about or runs: the text of a reply in words
@@ -7,31 +7,184 @@ comes as the content of a cell too.
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from acp.helpers import (
     ContentBlock,
     SessionUpdate,
+    image_block,
+    plan_entry,
+    resource_link_block,
     start_tool_call,
     text_block,
     tool_content,
+    update_agent_message_text,
+    update_plan,
     update_tool_call,
 )
 from acp.schema import (
     AgentMessageChunk,
     AgentPlanUpdate,
     AgentThoughtChunk,
+    ContentToolCallContent,
+    PlanEntry,
+    PlanEntryStatus,
     TextContentBlock,
+    ToolCallProgress,
+    ToolCallStart,
     ToolCallStatus,
     ToolCallUpdate,
+    UserMessageChunk,
 )
 
-from taskweaver.doors.acp.cells import CellCall, shown
-from taskweaver.doors.acp.plans import plan_update
+from taskweaver.face.figures import is_picture, read_figures
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.events import PostEventType, RoundEventType, TaskWeaverEvent
-from taskweaver.utils.text import fenced
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
+from taskweaver.module.events import EventScope, PostEventType, RoundEventType, TaskWeaverEvent
+from taskweaver.utils.markup.characters import without_steering
+from taskweaver.utils.redact import redact_known
+from taskweaver.utils.text import fenced, shorten
+
+_TITLE_CHARS = 80
+_LIVE_CHARS = 4_000
+"""Characters of the output that are shown while a cell runs, the newest."""
+_OUTCOME_CHARS = 20_000
+
+
+@dataclass(slots=True)
+class CellCall:
+    """The tool call of a cell.
+
+    Attributes:
+        id: Id of the call.
+        code: The cell.
+        output: The newest output.
+        is_running: Whether it runs; else a person is asked about it.
+    """
+
+    id: str
+    code: str
+    output: str = ""
+    is_running: bool = False
+
+    def begin(self) -> ToolCallStart:
+        """Return the beginning of the call."""
+        return start_tool_call(
+            self.id,
+            _title(self.code),
+            kind="execute",
+            status="in_progress" if self.is_running else "pending",
+            content=[self._code_content()],
+            raw_input={"code": shown(self.code)},
+        )
+
+    def run(self) -> ToolCallProgress:
+        """Return the update that says that it runs."""
+        self.is_running = True
+        return update_tool_call(self.id, status="in_progress")
+
+    def print(self, text: str) -> ToolCallProgress:
+        """Add output, and return the update that shows it."""
+        self.output = (self.output + text)[-_LIVE_CHARS:]
+        printed = text_block(fenced(shown(self.output)))
+        content = [self._code_content(), tool_content(printed)]
+        return update_tool_call(self.id, status="in_progress", content=content)
+
+    def end(
+        self, status: ToolCallStatus, outcome: str, made: Sequence[ContentBlock] = ()
+    ) -> ToolCallProgress:
+        """Return the end of the call.
+
+        Args:
+            status: Whether it succeeded.
+            outcome: Its report, as Markdown.
+            made: The files that it made.
+        """
+        blocks = [
+            *([text_block(shorten(shown(outcome), _OUTCOME_CHARS))] if outcome else []),
+            *made,
+        ]
+        content = [self._code_content(), *map(tool_content, blocks)]
+        return update_tool_call(self.id, status=status, content=content)
+
+    def _code_content(self) -> ContentToolCallContent:
+        return tool_content(text_block(fenced(shown(self.code), "python")))
+
+
+def made_files(names: Sequence[str], folder: Path) -> list[ContentBlock]:
+    """Return the files that a cell made: pictures as images, all others as links."""
+    blocks: list[ContentBlock] = []
+    for name in names:
+        figure = next(read_figures([name], folder), None) if is_picture(name) else None
+        if figure is not None and figure.data:
+            data = base64.b64encode(figure.data).decode()
+            blocks.append(image_block(data, figure.mime, uri=figure.path.as_uri()))
+        else:
+            blocks.append(resource_link_block(name, (folder / name).absolute().as_uri()))
+    return blocks
+
+
+def shown(text: str) -> str:
+    """Return a text as clients see it: without secrets and characters that steer a display."""
+    return without_steering(redact_known(text))
+
+
+def _title(code: str) -> str:
+    lines = [line.strip() for line in code.strip().splitlines() if line.strip()]
+    first = shown(lines[0]) if lines else "code"
+    return first if len(first) <= _TITLE_CHARS else f"{first[: _TITLE_CHARS - 3]}..."
+
+
+_STEP = re.compile(r"(?:(\d+)[.)]|[-*])\s+(\S.*)")
+
+
+def plan_update(plan: str, current: str, *, is_done: bool) -> AgentPlanUpdate:
+    """Return the entries of a plan.
+
+    Args:
+        plan: Its text, a line for each step.
+        current: Text of the step that is under way, as the plan has it.
+        is_done: Whether the request was answered.
+    """
+    steps = _steps(plan)
+    return update_plan(_entries(steps, len(steps) if is_done else _position(steps, current)))
+
+
+def _steps(plan: str) -> list[str]:
+    """Return the steps of a plan; a line that begins none belongs to the step before it."""
+    steps: list[str] = []
+    for line in filter(None, map(str.strip, plan.splitlines())):
+        begun = _STEP.match(line)
+        if begun or not steps:
+            steps.append(begun[2] if begun else line)
+        else:
+            steps[-1] += f"\n{line}"
+    return steps
+
+
+def _position(steps: Sequence[str], current: str) -> int:
+    """Return the position of a step in a plan; the first where that is not said."""
+    begun = _STEP.match(current.strip())
+    if begun and begun[1]:
+        return max(0, min(int(begun[1]) - 1, len(steps) - 1))
+    text = begun[2] if begun else current.strip()
+    return steps.index(text) if text in steps else 0
+
+
+def _entries(steps: Sequence[str], position: int) -> list[PlanEntry]:
+    def status(number: int) -> PlanEntryStatus:
+        if number < position:
+            return "completed"
+        return "in_progress" if number == position else "pending"
+
+    return [plan_entry(shown(step), status=status(number)) for number, step in enumerate(steps)]
+
 
 USER = "User"
 _RUNS = "running code"
@@ -238,3 +391,38 @@ class RoundUpdates:
 
 def _is_of_tools(event: TaskWeaverEvent) -> bool:
     return any(kind.startswith("tool ") for kind in event.extra["kinds"])
+
+
+def round_history(
+    round_: Round, branch: str, files: Callable[[str, Sequence[str]], list[ContentBlock]]
+) -> Iterator[SessionUpdate]:
+    """Yield the updates of a round; `files` is as for `RoundUpdates`."""
+    yield UserMessageChunk(
+        session_update="user_message_chunk",
+        content=text_block(shown(round_.question)),
+        message_id=round_.id,
+    )
+    view = RoundUpdates(files)
+    for post in round_.post_list:
+        if post.send_from != USER:
+            for event in _events(post, branch):
+                yield from view.take(event)
+    if round_.state != "finished":
+        yield update_agent_message_text("This request was not answered.")
+
+
+def _events(post: Post, branch: str) -> Iterator[TaskWeaverEvent]:
+    """Yield the events with which a post could have been written."""
+
+    def event(kind: PostEventType, msg: str = "", **extra: Any) -> TaskWeaverEvent:
+        return TaskWeaverEvent(EventScope.post, kind, None, post.id, msg, extra, branch)
+
+    yield event(PostEventType.post_start, role=post.send_from)
+    for item in post.attachment_list:
+        content = item.content
+        text = content if isinstance(content, str) else "\n".join(map(str, content))
+        facts = {"type": item.type, "id": item.id, "is_end": True}
+        yield event(PostEventType.post_attachment_update, text, **facts)
+    yield event(PostEventType.post_message_update, post.message)
+    yield event(PostEventType.post_send_to_update, role=post.send_to)
+    yield event(PostEventType.post_end)

@@ -24,7 +24,7 @@ class McpMessage(RootModel[dict[str, Any]]):
 
 def _import_user_server() -> Callable[..., Any]:
     """Import the server of a user, and the package of the protocol, which takes a second."""
-    from taskweaver.doors.mcp.remote import UserServer
+    from taskweaver.doors.mcp.tool_servers import UserServer
 
     return UserServer
 

@@ -1,14 +1,17 @@
-"""Prompts of a client: the text for a session, and the files that come with it."""
+"""Requests of a client: the blocks of a prompt, and errors as the protocol words them."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from acp.exceptions import RequestError
 from acp.helpers import ContentBlock
 from acp.schema import (
     EmbeddedResourceContentBlock,
@@ -17,9 +20,44 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from taskweaver.doors.acp.errors import INVALID_PARAMS, refused
+from taskweaver.errors import TaskWeaverError
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.named_files import Finder, numbered
+from taskweaver.utils.redact import redact_known
+
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+NOT_FOUND = -32002
+
+AnyMethod = TypeVar("AnyMethod", bound=Callable[..., Awaitable[Any]])
+
+
+def refused(code: int, sentence: str) -> RequestError:
+    """Return the error of a request that is not carried out."""
+    return RequestError(code, redact_known(sentence))
+
+
+def worded(method: AnyMethod) -> AnyMethod:
+    """Turn the errors of a method into errors of the protocol; its object has a `log`."""
+
+    @functools.wraps(method)
+    async def carry_out(*args: Any, **kwargs: Any) -> Any:
+        log: TelemetryLogger = args[0].log
+        try:
+            return await method(*args, **kwargs)
+        except RequestError:
+            raise
+        except (TaskWeaverError, OSError) as error:
+            raise refused(INTERNAL_ERROR, str(error)) from error
+        except Exception as error:
+            log.exception(f"{method.__name__} failed")
+            name = type(error).__name__
+            raise refused(INTERNAL_ERROR, f"{name}: the log has the details.") from error
+
+    return carry_out  # type: ignore[return-value]
+
 
 _LOCAL = {"", "localhost"}
 
