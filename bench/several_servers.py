@@ -45,7 +45,7 @@ def _address() -> PostgresAddress | None:
 def _indexes(address: PostgresAddress | None) -> AgentIndexes:
     if address is None:
         return FileIndexes()
-    from taskweaver.server.agents.shared_indexes import SharedIndexes
+    from taskweaver.server.agents.indexes import SharedIndexes
 
     return SharedIndexes(address, TelemetryLogger())
 

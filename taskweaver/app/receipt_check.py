@@ -10,7 +10,7 @@ from injector import Injector
 
 from taskweaver.app.replay import ReplayRunner
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
-from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.code_executor import sections
 from taskweaver.memory.reading.cells import ExecutedCell
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.receipts.compare import Outcome, ReceiptDifference, compare

@@ -2,18 +2,129 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import pprint
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
-from taskweaver.code_interpreter.cell_span import cell_span, note_result
 from taskweaver.code_interpreter.code_verification.policy_check import kinds_of
-from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.scope import SCRIPT
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.spans import ARGUMENTS, RESULT, Span, tool
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.redact import MASK_ADVICE, has_mask
+from taskweaver.utils.text import fenced, shorten
+
+RESULT_CHARS = 8_000
+OUTPUT_CHARS = 4_000
+ERROR_CHARS = 3_000
+PREVIEW_CHARS = 700
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+"""Earlier states of a line that a progress bar writes again and again.
+
+Without the anchor each character of a long line would be tried as the first one.
+"""
+
+
+def render_value(value: Any) -> str:
+    """Return the value of a cell as text; plain data is laid out over lines."""
+    return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
+
+
+def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:
+    """Describe a run in sections: code, execution, result, output, error, artifacts.
+
+    Without `code` that section is left out.
+    """
+    output, warned = (_OVERWRITTEN.sub("", "".join(one)) for one in (result.stdout, result.stderr))
+    error = "\n".join(filter(None, [result.error or "", warned]))
+    logs = "\n".join(f"{level_}: {tag}: {message}" for level_, tag, message in result.log)
+    parts = [
+        ("Code", fenced(code, "python") if code else ""),
+        ("Execution", _verdict(result)),
+        ("Result", _bounded(render_value(result.output), RESULT_CHARS)),
+        ("Output", _bounded(output, OUTPUT_CHARS)),
+        ("Plugin log", _bounded(logs, OUTPUT_CHARS)),
+        ("Warnings" if result.is_success else "Error", _bounded(error, ERROR_CHARS)),
+        ("Artifacts", "\n".join(_artifact_lines(result))),
+    ]
+    heading = "#" * level
+    return "\n\n".join(f"{heading} {title}\n{text}" for title, text in parts if text)
+
+
+def _verdict(result: ExecutionResult) -> str:
+    text = "The code ran to its end." if result.is_success else "The code failed."
+    shown = (render_value(result.output), *result.stdout, *result.artifact, *result.log)
+    if result.is_success and not any(shown):
+        text += " It has no value and printed nothing."
+    if result.is_state_lost:
+        text += " The Python session was restarted."
+    if result.is_truncated:
+        text += " Some of its output was left out because there was too much."
+    return text
+
+
+def _bounded(text: str, limit_chars: int) -> str:
+    return fenced(shorten(text, limit_chars)) if text.strip() else ""
+
+
+def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
+    for artifact in result.artifact:
+        place = artifact.file_name or artifact.original_name or artifact.name
+        note = f" ({shorten(artifact.preview, PREVIEW_CHARS)})" if artifact.preview else ""
+        yield f"- {indented(f'{artifact.type}: {place}{note}')}"
+
+
+_EXCEPTION = re.compile(r"(?:\w+\.)*([A-Z]\w{2,60})(?::|$)")
+
+
+@contextmanager
+def cell_span(tracing: Tracing, exec_id: str, code: str) -> Iterator[Span]:
+    """Record the block as the run of a cell."""
+    language = "bash" if code.startswith(SCRIPT) else "python"
+    operation = tool(language, "extension", {"gen_ai.tool.call.id": exec_id})
+    with tracing.running(operation) as span:
+        span.content(ARGUMENTS, lambda: json.dumps({"code": code}, ensure_ascii=False))
+        yield span
+
+
+def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) -> None:
+    """Record how a cell ended, and the plugins it called.
+
+    Calls of others than `plugins` are tools, which have spans of their own.
+    """
+    span.set("taskweaver.cell.status", result.status)
+    span.content(RESULT, lambda: _outcome(result))
+    for call in result.calls:
+        if call.name in plugins:
+            span.child(tool(call.name, "function"), call.began_s, call.duration_s, call.error)
+    if not result.is_success:
+        # Not with its text, which may quote data: that is a content.
+        span.fail(result.status if result.status != "error" else _error_name(result))
+
+
+def _error_name(result: ExecutionResult) -> str:
+    """Return the name of the exception in the last line of a traceback."""
+    found = _EXCEPTION.match(result.reason)
+    return found[1] if found else "error"
+
+
+def _outcome(result: ExecutionResult) -> str:
+    outcome = {
+        "output": result.output,
+        "stdout": "".join(result.stdout),
+        "stderr": "".join(result.stderr),
+        "error": result.error or "",
+    }
+    return json.dumps(outcome, ensure_ascii=False, default=str)
+
 
 _Tried = dict[str, tuple[PluginEntry, PluginCode | None]]
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.code_interpreter.kernel_facts import KernelFacts
-from taskweaver.code_interpreter.orders.progress import OrderProgress
-from taskweaver.code_interpreter.orders.prompt import OrderPrompt
-from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn, PromptInput
+from taskweaver.code_interpreter.orders import OrderProgress, OrderPrompt
+from taskweaver.code_interpreter.prompt import CodePrompt, KernelFacts, NewestTurn, PromptInput
 from taskweaver.code_interpreter.scope import Scope
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import ChatMessage, Chunk, Form

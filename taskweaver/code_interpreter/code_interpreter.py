@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import ClassVar
 
 from injector import inject
 
 from taskweaver.ces.common import Client
-from taskweaver.code_interpreter.cell_run import CellEnd, CellRun, Consent, attach_outcome
-from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.code_interpreter.cells import CellEnd, CellRun, Consent, OrderStep, attach_outcome
+from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
 from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
-from taskweaver.code_interpreter.order_step import OrderStep
-from taskweaver.code_interpreter.orders.progress import OrderProgress, progress_of, text_of
+from taskweaver.code_interpreter.orders import OrderProgress, progress_of, text_of
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
-from taskweaver.code_interpreter.report import sections
-from taskweaver.code_interpreter.scope import AnyCode, Scope
+from taskweaver.code_interpreter.scope import AnyCode, PluginCalls, Scope, ShellScripts
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import embedding_model
 from taskweaver.llm.types import ChatMessage
@@ -330,3 +330,39 @@ class CodeInterpreter(Role, Interpreter):
         self.generator.close()
         self.selection.close()
         self.executor.stop()
+
+
+class _NarrowConfig(CodeInterpreterConfig):
+    """Configuration of a code interpreter whose scope has a prompt file."""
+
+    scope_type: ClassVar[type[PluginCalls] | type[ShellScripts]]
+
+    def _read_scope(self) -> Scope:
+        file = self._get_path("prompt_file_path")
+        return self.scope_type(Path(file) if file else None)
+
+
+class PluginOrchestratorConfig(_NarrowConfig):
+    """Keys under ``code_interpreter_plugin_only.``."""
+
+    role = "code_interpreter_plugin_only"
+    scope_type = PluginCalls
+
+
+class PluginOrchestrator(CodeInterpreter):
+    """Answers tasks by calling plugins; its code is calls of them and nothing else."""
+
+    config_type = PluginOrchestratorConfig
+
+
+class CLIAgentConfig(_NarrowConfig):
+    """Keys under ``code_interpreter_cli_only.``."""
+
+    role = "code_interpreter_cli_only"
+    scope_type = ShellScripts
+
+
+class CLIAgent(CodeInterpreter):
+    """Answers tasks with shell commands, in the session's kernel and its sandbox."""
+
+    config_type = CLIAgentConfig

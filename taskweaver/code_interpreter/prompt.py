@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.compaction import CompactedMessage
@@ -28,6 +30,27 @@ from taskweaver.role.situation import Surroundings, variables_text
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
+
+_LIBRARIES = (
+    "scipy", "sklearn", "statsmodels", "seaborn", "plotly", "polars", "pyarrow", "duckdb",
+    "openpyxl", "sqlalchemy", "networkx", "sympy", "xgboost", "lightgbm", "torch", "tensorflow",
+    "jax", "transformers", "requests", "bs4",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """Facts on the kernel in words; an empty text for a kernel of which none are known."""
+
+    text: str = ""
+
+
+def local_kernel_facts(policy: SandboxPolicy | None) -> KernelFacts:
+    """Return the facts on kernels of this installation; None for no sandbox."""
+    found = [name for name in _LIBRARIES if find_spec(name) is not None]
+    network = policy.network if policy else "the network of this machine"
+    return KernelFacts(f"Installed too: {', '.join(found) or 'nothing'}. Code has {network}.")
+
 
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt_version_1.yaml")
 _TEXTS = (

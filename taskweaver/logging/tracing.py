@@ -16,8 +16,7 @@ from typing import Any, Literal
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import AGENT, CONVERSATION, Operation, Span, Value, agent
-from taskweaver.logging.telemetry import Telemetry, attached
-from taskweaver.logging.tracing_settings import TracingSettings
+from taskweaver.logging.telemetry import Telemetry, TracingSettings, attached
 from taskweaver.utils.redact import redact
 from taskweaver.utils.system.requirements import install_command
 from taskweaver.utils.text import estimate_tokens

@@ -1,15 +1,20 @@
-"""The MCP servers of an application, in one thread with an event loop."""
+"""The MCP servers of an application, in one thread with an event loop.
+
+Tools are remembered as they were when they were first offered: a server may describe a tool as
+harmless until it is allowed, and otherwise afterwards. A tool that changed is asked about again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +25,75 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.connection import Connection
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
-from taskweaver.mcp.known_tools import KnownTools
-from taskweaver.mcp.results import parts_of
-from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
+from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools, parts_of
+from taskweaver.utils.files import PRIVATE, read_json, write_text
 from taskweaver.utils.system.requirements import install_command
+
+_MOST_BYTES = 4 << 20
+
+
+class KnownTools:
+    """Fingerprints of tools: those that were allowed, and those that are offered now."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read the file; without one the fingerprints are kept as long as this object."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._allowed = _read(path)
+        self._offered: dict[str, tuple[str, str]] = {}
+
+    def offer(self, server: str, tools: Iterable[RawTool]) -> None:
+        """Take the list of a server; a tool that was never listed counts as allowed."""
+        with self._lock:
+            for tool in tools:
+                key = _key(server, tool.name)
+                self._offered[key] = (_fingerprint(tool), tool.description)
+                self._allowed.setdefault(key, self._offered[key][0])
+            self._save()
+
+    def change(self, server: str, tool: str) -> str | None:
+        """Return the new description of a tool that changed since it was allowed; else None."""
+        key = _key(server, tool)
+        with self._lock:
+            found = self._offered.get(key)
+            if found is None or self._allowed.get(key) == found[0]:
+                return None
+            return found[1]
+
+    def allow(self, server: str, tool: str) -> None:
+        """Take a tool as it is offered now for allowed."""
+        key = _key(server, tool)
+        with self._lock:
+            self._allowed[key] = self._offered[key][0]
+            self._save()
+
+    def _save(self) -> None:
+        if self._path is not None:
+            text = json.dumps(self._allowed, indent=1, sort_keys=True)
+            write_text(self._path, text + "\n", mode=PRIVATE)
+
+
+def _key(server: str, tool: str) -> str:
+    return f"{server}: {tool}"
+
+
+def _read(path: Path | None) -> dict[str, str]:
+    if path is None or not path.is_file():
+        return {}
+    try:
+        data = read_json(path, _MOST_BYTES)
+    except (OSError, ValueError):
+        data = None
+    if not isinstance(data, dict):
+        return {}
+    return {str(name): str(value) for name, value in data.items()}
+
+
+def _fingerprint(tool: RawTool) -> str:
+    values = [getattr(tool, field.name) for field in fields(tool)]
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
 
 _END_WAIT_S = 2.0
 _KNOWN_FILE = "mcp_tools.json"

@@ -20,8 +20,12 @@ from taskweaver.memory.reading.cells import has_failed, has_run, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.planner.examples import cell_examples, has_order_in_words, led_examples
-from taskweaver.planner.leader_prompt import LeaderPrompt
+from taskweaver.planner.leader_prompt import (
+    LeaderPrompt,
+    cell_examples,
+    has_order_in_words,
+    led_examples,
+)
 from taskweaver.planner.prompt import PlannerPrompt
 from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel
 from taskweaver.role.cells import CellRunner

@@ -25,8 +25,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.errors import ServerError
 from taskweaver.server.gate import Gate
 from taskweaver.server.guard import LOOPBACK_NAMES, Guard
-from taskweaver.server.openapi import openapi_document
-from taskweaver.server.operations import PATH_OF_PROXY, ApiOperation, Call, Door
+from taskweaver.server.operations import PATH_OF_PROXY, ApiOperation, Call, Door, openapi_document
 from taskweaver.server.problems import problem_response
 
 FINISH_S = 10.0

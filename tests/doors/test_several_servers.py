@@ -33,12 +33,11 @@ from taskweaver.server.accounts import Accounts, Quota, User
 from taskweaver.server.agents import sessions as agent_sessions
 from taskweaver.server.agents import user_sessions
 from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.indexes import SharedIndexes
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.agents.shared_indexes import SharedIndexes
 from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import Connection
-from taskweaver.server.databases.postgresql import PostgresDatabase
+from taskweaver.server.databases.postgresql import Connection, PostgresDatabase
 from taskweaver.server.operations import Door
 
 _PATIENT = "options=-c%20lock_timeout%3D100s"

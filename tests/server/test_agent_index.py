@@ -18,8 +18,7 @@ from shared_database import end_connections, no_new_connections
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
-from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
-from taskweaver.server.agents.shared_indexes import SharedIndexes
+from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes, SharedIndexes
 from taskweaver.server.databases import presence
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase

@@ -13,8 +13,7 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.console.terminal.text import safe
 from taskweaver.trust.answers import Answer, answer_for, remember
 from taskweaver.trust.errors import ProjectNotTrusted
-from taskweaver.trust.inspection import Inspection
-from taskweaver.trust.opening import inspect_folder, read_project
+from taskweaver.trust.opening import Inspection, inspect_folder, read_project
 from taskweaver.utils.redact import redact
 from taskweaver.utils.system.platform import require_supported
 

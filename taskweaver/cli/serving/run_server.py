@@ -119,12 +119,11 @@ def serve_doors(
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
     from taskweaver.doors.kernel_api.door import KernelApi
-    from taskweaver.server.accounts import LOCAL_USER, open_accounts, server_folder
+    from taskweaver.server.accounts import LOCAL_USER, new_token, open_accounts, server_folder
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
-    from taskweaver.server.tokens import new_token
 
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")

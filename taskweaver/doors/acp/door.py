@@ -68,24 +68,19 @@ class AcpAgent:
 
     Attributes:
         log: The log of failures.
+        client: The client, from its connection on.
     """
+
+    client: Client
 
     def __init__(self, app: TaskWeaverApp) -> None:
         self.log = app.log
         self._sessions = AcpSessions(app)
-        self._client: Client | None = None
         self._questions: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Client) -> None:
         """Take the connection to the client."""
-        self._client = conn
-
-    @property
-    def client(self) -> Client:
-        """The client."""
-        if self._client is None:
-            raise RuntimeError("no client is connected")
-        return self._client
+        self.client = conn
 
     @worded
     async def initialize(self, protocol_version: int, **_: Any) -> InitializeResponse:

@@ -52,6 +52,7 @@ class OpenSession:
         session: The session that it is a branch of.
         branch: The branch.
         folder: Folder that the client works in.
+        confirmations: The requests for confirmation of the whole session.
         running: The prompt that is being answered.
     """
 
@@ -59,15 +60,8 @@ class OpenSession:
     session: Session
     branch: AnsweringBranch
     folder: Path
+    confirmations: AnsweredElsewhere
     running: RunningPrompt | None = None
-
-    @property
-    def confirmations(self) -> AnsweredElsewhere:
-        """The requests for confirmation of the whole session."""
-        handler = self.session.event_emitter.confirmation_handler
-        if not isinstance(handler, AnsweredElsewhere):
-            raise TypeError("the session was opened by another program")
-        return handler
 
     def files(self, branch: str, names: Sequence[str]) -> list[ContentBlock]:
         """Return files of a branch of the session, as blocks; an empty name means its own."""
@@ -188,10 +182,11 @@ class AcpSessions:
         return found[start:end], end if end < len(found) else None
 
     def _added(self, session_id: str, session: Session, name: str, folder: Path) -> OpenSession:
-        branch = session.at(name)
-        if not isinstance(session.event_emitter.confirmation_handler, AnsweredElsewhere):
-            session.event_emitter.confirmation_handler = AnsweredElsewhere()
-        self._open[session_id] = OpenSession(session_id, session, branch, folder)
+        branch, emitter = session.at(name), session.event_emitter
+        handler = emitter.confirmation_handler
+        if not isinstance(handler, AnsweredElsewhere):
+            handler = emitter.confirmation_handler = AnsweredElsewhere()
+        self._open[session_id] = OpenSession(session_id, session, branch, folder, handler)
         return self._open[session_id]
 
 

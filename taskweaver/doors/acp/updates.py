@@ -32,7 +32,6 @@ from acp.schema import (
     AgentPlanUpdate,
     AgentThoughtChunk,
     ContentToolCallContent,
-    PlanEntry,
     PlanEntryStatus,
     TextContentBlock,
     ToolCallProgress,
@@ -64,14 +63,20 @@ class CellCall:
     Attributes:
         id: Id of the call.
         code: The cell.
+        is_running: Whether the cell runs; else a person is asked about it.
         output: The newest output.
-        is_running: Whether it runs; else a person is asked about it.
+        status: Status of the outcome; empty while there is none.
+        report: The outcome, as Markdown.
+        files: Files that the cell made.
     """
 
     id: str
     code: str
-    output: str = ""
     is_running: bool = False
+    output: str = ""
+    status: str = ""
+    report: str = ""
+    files: list[ContentBlock] = field(default_factory=list)
 
     def begin(self) -> ToolCallStart:
         """Return the beginning of the call."""
@@ -96,20 +101,10 @@ class CellCall:
         content = [self._code_content(), tool_content(printed)]
         return update_tool_call(self.id, status="in_progress", content=content)
 
-    def end(
-        self, status: ToolCallStatus, outcome: str, made: Sequence[ContentBlock] = ()
-    ) -> ToolCallProgress:
-        """Return the end of the call.
-
-        Args:
-            status: Whether it succeeded.
-            outcome: Its report, as Markdown.
-            made: The files that it made.
-        """
-        blocks = [
-            *([text_block(shorten(shown(outcome), _OUTCOME_CHARS))] if outcome else []),
-            *made,
-        ]
+    def end(self, status: ToolCallStatus, outcome: str) -> ToolCallProgress:
+        """Return the end of the call; `outcome` is its report."""
+        report = [text_block(shorten(shown(outcome), _OUTCOME_CHARS))] if outcome else []
+        blocks = [*report, *self.files]
         content = [self._code_content(), *map(tool_content, blocks)]
         return update_tool_call(self.id, status=status, content=content)
 
@@ -153,7 +148,12 @@ def plan_update(plan: str, current: str, *, is_done: bool) -> AgentPlanUpdate:
         is_done: Whether the request was answered.
     """
     steps = _steps(plan)
-    return update_plan(_entries(steps, len(steps) if is_done else _position(steps, current)))
+    done = len(steps) if is_done else _position(steps, current)
+    statuses: list[PlanEntryStatus] = ["completed"] * done
+    statuses += ["in_progress"] + ["pending"] * len(steps)
+    return update_plan(
+        [plan_entry(shown(step), status=status) for step, status in zip(steps, statuses)]  # noqa: B905
+    )
 
 
 def _steps(plan: str) -> list[str]:
@@ -177,15 +177,6 @@ def _position(steps: Sequence[str], current: str) -> int:
     return steps.index(text) if text in steps else 0
 
 
-def _entries(steps: Sequence[str], position: int) -> list[PlanEntry]:
-    def status(number: int) -> PlanEntryStatus:
-        if number < position:
-            return "completed"
-        return "in_progress" if number == position else "pending"
-
-    return [plan_entry(shown(step), status=status(number)) for number, step in enumerate(steps)]
-
-
 USER = "User"
 _RUNS = "running code"
 _SILENT = frozenset({"thinking", "writing code", _RUNS, "waiting for you"})
@@ -206,15 +197,6 @@ class _Draft:
     texts: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Outcome:
-    """Outcome of the open cell, as far as it is known."""
-
-    status: str = ""
-    report: str = ""
-    files: list[ContentBlock] = field(default_factory=list)
-
-
 class RoundUpdates:
     """Turns the events of one round into updates.
 
@@ -231,8 +213,7 @@ class RoundUpdates:
         self._sent_plan: AgentPlanUpdate | None = None
         self._calls = 0
         self._cell: CellCall | None = None
-        self._outcome = _Outcome()
-        self._asked: dict[str, str] = {}
+        self._asked: dict[str, str] = {}  # calls by the requests about them
 
     def take(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
         """Yield the updates of an event."""
@@ -316,12 +297,13 @@ class RoundUpdates:
                 self._code = text.strip("\n")
             case AttachmentType.execution_status if text in {"SUCCESS", "FAILURE"}:
                 yield from self._begin_cell()
-                self._outcome.status = text
-            case AttachmentType.execution_result:
-                self._outcome.report = text
-            case AttachmentType.artifact_paths:
+                if self._cell is not None:
+                    self._cell.status = text
+            case AttachmentType.execution_result if self._cell is not None:
+                self._cell.report = text
+            case AttachmentType.artifact_paths if self._cell is not None:
                 names = [line for line in text.splitlines() if line.strip()]
-                self._outcome.files = self._files(event.branch, names)
+                self._cell.files = self._files(event.branch, names)
             case _ if kind in _REMARKS and text.strip():
                 yield self._thought(f"{text.strip()}\n")
 
@@ -339,24 +321,22 @@ class RoundUpdates:
             self._calls += 1
             call_id = f"{self._draft.id}-{self._calls}"
             self._cell = CellCall(call_id, self._code, is_running=is_running)
-            self._outcome = _Outcome()
             yield self._cell.begin()
         elif is_running and not self._cell.is_running:
             yield self._cell.run()
 
     def _end_cell(self, status: ToolCallStatus, outcome: str = "") -> Iterator[SessionUpdate]:
         if self._cell is not None:
-            yield self._cell.end(status, outcome, self._outcome.files)
+            yield self._cell.end(status, outcome)
         self._cell = None
 
     def _ask(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
         """Begin the call that a person is asked about: the cell, or a tool that it calls."""
         if _is_of_tools(event):
-            call_id = f"{event.extra['id']}"
+            call_id = self._asked[event.extra["id"]] = event.extra["id"]
             content = [tool_content(text_block(fenced(shown(event.msg))))]
             title = ", ".join(event.extra["kinds"])
             yield start_tool_call(call_id, title, kind="other", status="pending", content=content)
-            self._asked[event.extra["id"]] = call_id
             return
         self._code = event.msg
         yield from self._begin_cell(is_running=False)
@@ -374,10 +354,10 @@ class RoundUpdates:
             yield update_tool_call(call_id, status=status)
 
     def _end_post(self) -> Iterator[SessionUpdate]:
-        draft, outcome = self._draft, self._outcome
-        if self._cell is not None and draft.sender != USER:
-            is_ok = outcome.status == "SUCCESS"
-            report = outcome.report if outcome.status else draft.message
+        draft, cell = self._draft, self._cell
+        if cell is not None and draft.sender != USER:
+            is_ok = cell.status == "SUCCESS"
+            report = cell.report if cell.status else draft.message
             yield from self._end_cell("completed" if is_ok else "failed", report)
         if draft.receiver != USER:
             return

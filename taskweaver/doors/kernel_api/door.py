@@ -16,7 +16,7 @@ from taskweaver.ces.common import Client, ExecutionResult, Manager, PluginCode
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, PluginLoadFailed
 from taskweaver.doors.kernel_api import models
 from taskweaver.doors.kernel_api.registry import KernelSessions
-from taskweaver.doors.kernel_api.sessions import Ending, KernelSession
+from taskweaver.doors.kernel_api.sessions import KernelSession, LastEvents
 from taskweaver.server.agents.following import event_stream
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import (
@@ -113,15 +113,15 @@ class KernelApi(Door):
         await self._sessions.check_quotas(call.user)
         address = f"{call.base_url}{SESSIONS}/{session.id}"
 
-        def ending(ended: ExecutionResult | str) -> Ending:
+        def last_events(ended: ExecutionResult | str) -> LastEvents:
             if isinstance(ended, str):
                 failed = models.ExecutionAnswer(execution_id=name, is_success=False, error=ended)
-                return Ending(failed.model_dump_json())
+                return [("result", failed.model_dump_json())]
             answer = models.execution_answer(ended, f"{address}/artifacts")
             details = models.execution_details(ended)
-            return Ending(answer.model_dump_json(), details.model_dump_json())
+            return [("details", details.model_dump_json()), ("result", answer.model_dump_json())]
 
-        execution = session.execute(name, wanted.code, ending)
+        execution = session.execute(name, wanted.code, last_events)
         if wanted.stream:
             stream_url = f"{address}/execute/{name}/stream"
             return JSONResponse({"execution_id": name, "stream_url": stream_url})
@@ -161,7 +161,7 @@ class KernelApi(Door):
 
         await session.run(load)
         plugin = PluginCode(wanted.name, wanted.code, wanted.config)
-        session.loaded.plugins[wanted.name] = plugin
+        session.plugins[wanted.name] = plugin
         return models.LoadedPlugin(name=wanted.name)
 
     @operation(
@@ -172,7 +172,7 @@ class KernelApi(Door):
     ) -> models.UpdatedVariables:
         session = self._found(call)
         await session.run(lambda kernel: kernel.update_session_var(wanted.variables))
-        session.loaded.variables |= wanted.variables
+        session.variables |= wanted.variables
         return models.UpdatedVariables(variables=wanted.variables)
 
     @operation(

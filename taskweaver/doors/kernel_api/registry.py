@@ -98,8 +98,7 @@ class KernelSessions:
 
             kernel = await source.run(work)
             fork = await self._add(user, session_id, place, kernel)
-            fork.loaded.plugins = dict(source.loaded.plugins)
-            fork.loaded.variables = dict(source.loaded.variables)
+            fork.plugins, fork.variables = dict(source.plugins), dict(source.variables)
             return fork
 
     def _client(self, user: User, session_id: str, place: Place) -> Client:
@@ -149,8 +148,8 @@ class KernelSessions:
         await session.replace_kernel(lambda: self._client(user, session.id, session.place))
 
         def prepare(kernel: Client) -> None:
-            kernel.update_session_var(session.loaded.variables)
-            kernel.load_plugins(session.loaded.plugins.values())
+            kernel.update_session_var(session.variables)
+            kernel.load_plugins(session.plugins.values())
 
         await session.run(prepare)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,30 +22,15 @@ from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _KEPT = 100
-_KEPT_CHARS = 8 << 20
+_KEPT_BYTES = 8 << 20
 _PROMPT_EVENTS, _GATHERED_S = 1000, 0.5
 """Number of events up to which output is passed on at once, and the pause between later ones."""
+_MOST_WAITING = 32
+T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class ExecutionEvent:
-    """An event of an execution, with its data as JSON."""
-
-    number: int
-    kind: str
-    data: str
-
-    def encoded(self) -> bytes:
-        """Return it as a server-sent event."""
-        return f"id: {self.number}\nevent: {self.kind}\ndata: {self.data}\n\n".encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The last events of an execution, as JSON; `details` is empty if there are none."""
-
-    answer: str
-    details: str = ""
+LastEvents = list[tuple[str, str]]
+"""Kinds and data, as JSON, of the last events of an execution."""
+Describe = Callable[[ExecutionResult | str], LastEvents]
 
 
 class Execution:
@@ -54,7 +41,7 @@ class Execution:
     Attributes:
         id: Id that the client gave.
         code: The code.
-        events: Its events so far.
+        events: Its events so far, as server-sent events whose ids are their numbers.
         result: Its result; None until it ended by itself.
         error: The error that it ended with; None for none.
         is_interrupted: Whether it is to end, also before its code runs.
@@ -63,7 +50,7 @@ class Execution:
     def __init__(self, execution_id: str, code: str) -> None:
         self.id = execution_id
         self.code = code
-        self.events: list[ExecutionEvent] = []
+        self.events: list[bytes] = []
         self.result: ExecutionResult | None = None
         self.error: Exception | None = None
         self._loop = asyncio.get_running_loop()
@@ -72,11 +59,6 @@ class Execution:
         self._news = asyncio.Event()
         self._is_done = asyncio.Event()
         self.is_interrupted = False
-
-    @property
-    def size_chars(self) -> int:
-        """Size of its events."""
-        return sum(len(event.data) for event in self.events)
 
     @property
     def is_done(self) -> bool:
@@ -99,30 +81,27 @@ class Execution:
     def _flush(self) -> None:
         """Add the pending output as events, one for each change of the stream."""
         self._is_scheduled = False
-        joined: list[tuple[Stream, list[str]]] = []
-        for _ in range(len(self._pending)):
-            stream, text = self._pending.popleft()
-            if not joined or joined[-1][0] != stream:
-                joined.append((stream, []))
-            joined[-1][1].append(text)
-        for stream, texts in joined:
-            self._add("output", json.dumps({"type": stream, "text": "".join(texts)}))
+        taken = [self._pending.popleft() for _ in range(len(self._pending))]
+        for stream, pieces in groupby(taken, itemgetter(0)):
+            text = "".join(text for _, text in pieces)
+            self._add("output", json.dumps({"type": stream, "text": text}))
 
     def _add(self, kind: str, data: str) -> None:
         if self.is_done:
             return
-        self.events.append(ExecutionEvent(len(self.events) + 1, kind, data))
+        number = len(self.events) + 1
+        self.events.append(f"id: {number}\nevent: {kind}\ndata: {data}\n\n".encode())
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def end(self, ending: Ending, result: ExecutionResult | None, error: Exception | None) -> None:
+    def end(
+        self, last: LastEvents, result: ExecutionResult | None, error: Exception | None
+    ) -> None:
         """End it with the last events for its readers."""
         self._flush()
         self.result, self.error = result, error
-        if ending.details:
-            self._add("details", ending.details)
-        self._add("result", ending.answer)
-        self._add("done", "{}")
+        for kind, data in (*last, ("done", "{}")):
+            self._add(kind, data)
         self._is_done.set()
 
     async def outcome(self) -> ExecutionResult:
@@ -157,57 +136,11 @@ class Execution:
         while True:
             news = self._news
             for event in self.events[position:]:
-                position = event.number
-                yield event.encoded()
+                position += 1
+                yield event
             if self.is_done and position == len(self.events):
                 return
             await news.wait()
-
-
-class Executions:
-    """The executions of a session: those that run, and the last that ended."""
-
-    def __init__(self) -> None:
-        self._all: OrderedDict[str, Execution] = OrderedDict()
-        self.count = 0
-
-    def get(self, execution_id: str) -> Execution | None:
-        """Return an execution; None if there is none of this id any more."""
-        return self._all.get(execution_id)
-
-    def begin(self, execution_id: str, code: str) -> tuple[Execution, bool]:
-        """Return an execution, and whether it is new.
-
-        Raises:
-            RequestRefused: If the id is that of other code.
-        """
-        found = self._all.get(execution_id)
-        if found is not None:
-            if found.code != code:
-                raise conflict(f"Execution {execution_id} has other code already.")
-            return found, False
-        self._forget()
-        execution = self._all[execution_id] = Execution(execution_id, code)
-        self.count += 1
-        return execution, True
-
-    def first(self) -> Execution | None:
-        """Return the execution that runs, or is the next to run."""
-        return next((item for item in self._all.values() if not item.is_done), None)
-
-    def _forget(self) -> None:
-        """Forget the oldest that ended, beyond a number and a size."""
-        ended = [item for item in self._all.values() if item.is_done]
-        size = sum(item.size_chars for item in ended)
-        for number, item in enumerate(ended):
-            if len(ended) - number < _KEPT and size <= _KEPT_CHARS:
-                return
-            size -= item.size_chars
-            del self._all[item.id]
-
-
-T = TypeVar("T")
-_MOST_WAITING = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +169,6 @@ class Workers:
     threads: ThreadPoolExecutor
 
 
-@dataclass(slots=True)
-class _Loaded:
-    """Parts of a kernel that a restart brings back."""
-
-    plugins: dict[str, PluginCode] = field(default_factory=dict)
-    variables: dict[str, str] = field(default_factory=dict)
-
-
 class KernelSession:
     """A kernel of a user. Stop it.
 
@@ -255,9 +180,10 @@ class KernelSession:
         user: Name of the user.
         place: Its folders.
         files: Its working directory, open since before code ran in it.
-        executions: Its executions.
+        executions: Executions by id: those that run, and the last that ended.
         kernel: The kernel.
-        loaded: Plugins and session variables, which a restart brings back.
+        plugins: Plugins in it by name, which a restart brings back.
+        variables: Session variables, which a restart brings back.
     """
 
     def __init__(
@@ -267,9 +193,11 @@ class KernelSession:
         self.user = user
         self.place = place
         self.files = Folder.at(place.cwd)
-        self.executions = Executions()
+        self.executions: dict[str, Execution] = {}
+        self._begun = 0
         self.kernel = kernel
-        self.loaded = _Loaded()
+        self.plugins: dict[str, PluginCode] = {}
+        self.variables: dict[str, str] = {}
         self._created_at = self._last_activity = datetime.now(UTC)
         self._workers = workers
         self._turn = asyncio.Lock()
@@ -284,8 +212,8 @@ class KernelSession:
             session_id=self.id,
             created_at=self._created_at,
             last_activity=self._last_activity,
-            loaded_plugins=sorted(self.loaded.plugins),
-            execution_count=self.executions.count,
+            loaded_plugins=sorted(self.plugins),
+            execution_count=self._begun,
             cwd=str(self.place.cwd),
         )
 
@@ -303,16 +231,21 @@ class KernelSession:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._workers.threads, work, self.kernel)
 
-    @asynccontextmanager
-    async def _own_turn(self) -> AsyncIterator[None]:
+    def _check_queue(self) -> None:
         if self._waiting >= _MOST_WAITING:
             detail = f"{self._waiting} operations of session {self.id} wait already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=1)
+
+    @asynccontextmanager
+    async def _own_turn(self) -> AsyncIterator[None]:
+        self._check_queue()
         self._waiting += 1
         try:
             async with self._turn, self._workers.admission.place(self.user):
                 if self._is_stopped:
-                    raise stopping() if self._workers.admission.is_stopping else gone(self.id)
+                    if self._workers.admission.is_stopping:
+                        raise stopping()
+                    raise RequestRefused(410, "stopped", f"Session {self.id} was stopped.")
                 yield
         finally:
             self._waiting -= 1
@@ -330,15 +263,28 @@ class KernelSession:
             RequestRefused: If the id is that of other code, or too many operations wait.
         """
         self.touch()
-        if self._waiting >= _MOST_WAITING and self.executions.get(execution_id) is None:
-            detail = f"{self._waiting} operations of session {self.id} wait already."
-            raise RequestRefused(429, "queue-full", detail, retry_after_s=1)
-        execution, is_new = self.executions.begin(execution_id, code)
-        if is_new:
-            task = asyncio.ensure_future(self._execute(execution, describe))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        return execution
+        found = self.executions.get(execution_id)
+        if found is not None:
+            if found.code != code:
+                raise conflict(f"Execution {execution_id} has other code already.")
+            return found
+        self._check_queue()
+        self._forget()
+        made = self.executions[execution_id] = Execution(execution_id, code)
+        self._begun += 1
+        task = asyncio.ensure_future(self._execute(made, describe))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return made
+
+    def _forget(self) -> None:
+        """Forget the oldest executions that ended, beyond a number and a size."""
+        ended = [item for item in self.executions.values() if item.is_done]
+        sizes = [sum(map(len, item.events)) for item in ended]
+        for number, item in enumerate(ended):
+            if len(ended) - number < _KEPT and sum(sizes[number:]) <= _KEPT_BYTES:
+                return
+            del self.executions[item.id]
 
     async def _execute(self, execution: Execution, describe: Describe) -> None:
         def work(kernel: Client) -> ExecutionResult:
@@ -356,7 +302,7 @@ class KernelSession:
 
     async def interrupt(self) -> None:
         """Interrupt the execution that runs, or is the next to run."""
-        first = self.executions.first()
+        first = next((item for item in self.executions.values() if not item.is_done), None)
         if first is not None:
             first.is_interrupted = True
         await asyncio.to_thread(self.kernel.interrupt)
@@ -383,14 +329,6 @@ class KernelSession:
         self.files.close()
 
 
-Describe = Callable[[ExecutionResult | str], Ending]
-
-
 def _not_begun(execution: Execution) -> ExecutionResult:
     reason = "The cell was interrupted before it began."
     return ExecutionResult(execution.id, execution.code, error=reason, status="interrupted")
-
-
-def gone(session_id: str) -> RequestRefused:
-    """Return the refusal of an operation whose session was stopped meanwhile."""
-    return RequestRefused(410, "stopped", f"Session {session_id} was stopped.")

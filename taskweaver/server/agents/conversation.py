@@ -16,8 +16,7 @@ from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.open_messages import OpenMessages, RoundEnds, WaitingMessages
-from taskweaver.server.agents.quotas import check_spending
-from taskweaver.server.agents.workers import RoundWorkers
+from taskweaver.server.agents.workers import RoundWorkers, check_spending
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
 from taskweaver.session.branches.answering import AnsweringBranch

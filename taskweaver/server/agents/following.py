@@ -12,8 +12,7 @@ from typing import Protocol
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from taskweaver.server.databases.loop_calls import LoopCalls
-from taskweaver.server.databases.statements import DatabaseLost
+from taskweaver.server.databases.statements import DatabaseLost, LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError

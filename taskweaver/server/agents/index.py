@@ -10,8 +10,13 @@ from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from taskweaver.server.databases.loop_calls import LoopCalls
-from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
+from taskweaver.server.databases.statements import (
+    LoopCalls,
+    Row,
+    RunStatement,
+    ServerDatabase,
+    insert_row,
+)
 from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
 from taskweaver.session.errors import EventsGone, EventsToCome

@@ -9,9 +9,8 @@ from typing import Protocol
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.agents.index import AgentIndex
-from taskweaver.server.databases.address import SharedDatabaseConfig
-from taskweaver.server.databases.schemas import SQLITE_INDEX
-from taskweaver.server.databases.sqlite import SqliteDatabase
+from taskweaver.server.databases.address import PostgresAddress, SharedDatabaseConfig
+from taskweaver.server.databases.sqlite import SQLITE_INDEX, SqliteDatabase
 from taskweaver.server.databases.statements import ServerDatabase
 
 
@@ -80,6 +79,35 @@ class FileIndexes:
             database.close()
 
 
+class SharedIndexes:
+    """Indexes of all users in one set of tables."""
+
+    def __init__(self, address: PostgresAddress, log: TelemetryLogger) -> None:
+        """Connect, and show other servers that this one lives.
+
+        Raises:
+            ServerError: If the database cannot be used.
+        """
+        from taskweaver.server.databases.postgresql import PostgresDatabase
+        from taskweaver.server.databases.presence import ServerPresence
+
+        self._presence = ServerPresence(address, log)
+        try:
+            self._database = PostgresDatabase(address, self._presence.id)
+        except BaseException:
+            self._presence.close()
+            raise
+
+    def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - it is in no folder
+        """Return the index of a user."""
+        return AgentIndex(self._database, self._presence, user)
+
+    def close(self) -> None:
+        """Close the connections; the open messages of this server count as cut from now on."""
+        self._presence.close()
+        self._database.close()
+
+
 def open_indexes(config: SharedDatabaseConfig, log: TelemetryLogger) -> AgentIndexes:
     """Return the indexes of a project: in the database that it names, else in files.
 
@@ -88,6 +116,4 @@ def open_indexes(config: SharedDatabaseConfig, log: TelemetryLogger) -> AgentInd
     """
     if config.address is None:
         return FileIndexes()
-    from taskweaver.server.agents.shared_indexes import SharedIndexes
-
     return SharedIndexes(config.address, log)

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver.app.session_manager import SessionManager
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.finding import find_in_sessions
 from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage, IndexedSession
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
@@ -26,13 +27,58 @@ from taskweaver.server.transfer import disk_room
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
+from taskweaver.session.storage.damage import MEMORY_FILE
 from taskweaver.session.storage.lock import is_locked
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,
     remove_session,
     session_folders,
+    stored_sessions,
 )
+from taskweaver.utils.redact import redact_secrets_in
 from taskweaver.utils.text import title_line
+
+_MOST_FOUND = 20
+
+
+def find_in_sessions(folder: Path, query: str, session_id: str = "") -> list[dict[str, Any]]:
+    """Return messages and stored memory of the sessions in a folder that contain a word of a query.
+
+    An empty id searches all sessions, the newest first. Secrets are masked.
+
+    Raises:
+        SessionError: If the session does not exist.
+    """
+    stored = stored_sessions(folder)
+    if session_id:
+        stored = [item for item in stored if item.session_id == session_id]
+        if not stored:
+            raise SessionError(f"There is no session {session_id!r}, or nothing was said in it.")
+    found: list[dict[str, Any]] = []
+    for item in stored:
+        if item.problem:
+            continue
+        config = MemoryConfig(memory_log_enabled=False)
+        with BranchedMemory(item.folder / MEMORY_FILE, config) as store:
+            found += _found(store, item.session_id, query)
+        if len(found) >= _MOST_FOUND:
+            break
+    masked: list[dict[str, Any]] = redact_secrets_in(found[:_MOST_FOUND])
+    return masked
+
+
+def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
+    """Return the matches in a session's branches, once each: a branch inherits its parent's."""
+    found: dict[str, str] = {}
+    for name in store:
+        events = store[name].find_events(query, _MOST_FOUND)
+        records = store[name].search(query, _MOST_FOUND)
+        texts = [event.text for event in events]
+        texts += [record.text for record in records if record.match != "recency"]
+        for text in texts:
+            found.setdefault(text, name)
+    return [{"session": session_id, "branch": name, "text": text} for text, name in found.items()]
+
 
 _LEFT_S = 10.0
 """Time for which a message whose acknowledgement was lost may be sent again before it is marked."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
+from typing import Any
 
 import psycopg
 from psycopg import errors
@@ -16,14 +17,6 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import (
-    SCHEMA,
-    Connection,
-    connect,
-    refuse_pooler,
-    settings_of,
-)
-from taskweaver.server.databases.schemas import POSTGRESQL
 from taskweaver.server.databases.statements import (
     AlreadyThere,
     DatabaseLost,
@@ -32,6 +25,126 @@ from taskweaver.server.databases.statements import (
     StatementOutcome,
 )
 from taskweaver.server.errors import RequestRefused, ServerError
+
+_SCHEMAS = (
+    """
+    CREATE TABLE users (
+      name TEXT COLLATE "C" PRIMARY KEY, role TEXT NOT NULL, quota TEXT NOT NULL,
+      created_at TEXT NOT NULL, token_id TEXT NOT NULL UNIQUE, token_hash BYTEA NOT NULL
+    );
+    CREATE TABLE spending (
+      "user" TEXT COLLATE "C" PRIMARY KEY REFERENCES users ON DELETE CASCADE,
+      cost DOUBLE PRECISION NOT NULL, tokens BIGINT NOT NULL
+    );
+    CREATE TABLE audit (
+      id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at TEXT COLLATE "C" NOT NULL,
+      "user" TEXT NOT NULL, address TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL,
+      outcome TEXT NOT NULL, request_id TEXT NOT NULL
+    );
+    CREATE INDEX audit_by_time ON audit (at);
+    CREATE TABLE sessions (
+      "user" TEXT NOT NULL, session TEXT NOT NULL, title TEXT NOT NULL,
+      created_at TEXT COLLATE "C" NOT NULL, PRIMARY KEY ("user", session)
+    );
+    CREATE TABLE messages (
+      rowid BIGINT GENERATED ALWAYS AS IDENTITY, "user" TEXT NOT NULL, id TEXT NOT NULL,
+      session TEXT NOT NULL, branch TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL,
+      state TEXT NOT NULL, round_id TEXT NOT NULL, answer TEXT NOT NULL, tokens BIGINT NOT NULL,
+      cost DOUBLE PRECISION, created_at TEXT COLLATE "C" NOT NULL, server TEXT NOT NULL,
+      PRIMARY KEY ("user", id)
+    );
+    CREATE INDEX messages_of_sessions ON messages ("user", session);
+    CREATE INDEX open_messages ON messages ("user") WHERE state IN ('queued', 'running');
+    CREATE TABLE changes (
+      "user" TEXT NOT NULL, number BIGINT NOT NULL, kind TEXT NOT NULL, data TEXT NOT NULL,
+      PRIMARY KEY ("user", number)
+    )
+    """,
+)
+"""For each version the statements that lead to it: accounts, and the indexes of all users."""
+
+SCHEMA = "taskweaver"
+"""Name of the tables' schema, of the channel of notifications, and of the program."""
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+# A lock that another server keeps holds up a change, and those of the same user behind it, for two
+# seconds at most each; a server that stands still in a transaction keeps it for twenty.
+_LIMITS_OF_TIME = {
+    "statement_timeout": 30_000,
+    "lock_timeout": 2_000,
+    "idle_in_transaction_session_timeout": 20_000,
+}
+"""In milliseconds, as in `pg_settings`."""
+
+# The database frees the locks of a lost host after 25 s, instead of the system's two hours.
+_KEEPALIVES = {"tcp_keepalives_idle": 10, "tcp_keepalives_interval": 5, "tcp_keepalives_count": 3}
+_OPTIONS = " ".join(f"-c {name}={value}" for name, value in (_LIMITS_OF_TIME | _KEEPALIVES).items())
+_REFUSED_BY_POOLER = "unsupported startup parameter"
+_POOLED = (
+    "It is reached by a pooler of connections, such as PgBouncer, which loses settings, locks or"
+    " notifications: name PostgreSQL itself in server.database."
+)
+# Requests wait for the database: a host that gives no answer is given up soon.
+_LIMITS: dict[str, Any] = {
+    "connect_timeout": 3,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 5_000,
+    "application_name": SCHEMA,
+    "client_encoding": "UTF8",
+}
+
+
+def settings_of(address: PostgresAddress) -> dict[str, Any]:
+    """Return the settings of connections.
+
+    Each statement outside of a transaction is a transaction of its own (`autocommit`).
+    """
+    own = address.parts()
+    options = f"{_OPTIONS} {own.get('options', '')} -c search_path={SCHEMA}"
+    settings = {**_LIMITS, **own, "options": options, "autocommit": True}
+    return settings | ({"password": address.password} if address.password else {})
+
+
+def connect(address: PostgresAddress) -> Connection:
+    """Connect to a database.
+
+    Raises:
+        DatabaseLost: If the database does not answer, or refuses the login, or as `refuse_pooler`.
+    """
+    try:
+        connection = psycopg.connect(**settings_of(address))
+        refuse_pooler(address, connection)
+    except psycopg.Error as error:
+        problem = " ".join(str(error).split()).rstrip(".?")
+        detail = f"{address.name} cannot be reached: {problem}."
+        if _REFUSED_BY_POOLER in problem:
+            detail += f" {_POOLED}"
+        raise DatabaseLost(detail, is_undone=True) from error
+    return connection
+
+
+def refuse_pooler(address: PostgresAddress, connection: Connection) -> None:
+    """Close a new connection of a pooler, which may lose settings, locks and notifications.
+
+    PostgreSQL itself tells the number of the process that serves the connection. Poolers have
+    numbers of their own, and may leave out the options of a connection: the tables would be made
+    in another schema, and statements have no limits.
+
+    Raises:
+        DatabaseLost: If it is one, or if the database does not answer.
+    """
+    sql = "SELECT pg_backend_pid(), current_setting('search_path')"
+    try:
+        found = connection.execute(sql).fetchone()
+        if found != (connection.info.backend_pid, SCHEMA):
+            detail = f"{address.name} cannot be used. {_POOLED}"
+            raise DatabaseLost(detail, is_undone=True)
+    except BaseException:
+        connection.close()
+        raise
+
 
 _AWAY = (
     "The database of the server does not answer, or takes no further connection (max_connections,"
@@ -104,12 +217,12 @@ class PostgresDatabase:
                 connection.execute("CREATE TABLE version (number INTEGER NOT NULL)")
                 connection.execute("INSERT INTO version VALUES (0)")
             ((version,),) = connection.execute("SELECT number FROM version").fetchall()
-            if version > len(POSTGRESQL):
+            if version > len(_SCHEMAS):
                 detail = f"{self._address.name} is of a newer version."
                 raise ServerError(detail, "Use that version of TaskWeaver.")
-            for script in POSTGRESQL[version:]:
+            for script in _SCHEMAS[version:]:
                 connection.execute(script)
-            connection.execute("UPDATE version SET number = %s", [len(POSTGRESQL)])
+            connection.execute("UPDATE version SET number = %s", [len(_SCHEMAS)])
 
     def close(self) -> None:
         """Close the connections; safe to call again."""

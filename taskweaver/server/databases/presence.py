@@ -19,7 +19,7 @@ import psycopg
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import SCHEMA, Connection, connect
+from taskweaver.server.databases.postgresql import SCHEMA, Connection, connect
 from taskweaver.server.databases.statements import DatabaseLost, ServerDatabase
 
 _AGAIN_S = 0.5
