@@ -22,6 +22,7 @@ from taskweaver.role.forms.offer import USER
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.utils.redact import MASK, MASK_ADVICE, has_mask
 
+EarlierCells = Callable[[], Sequence[RecordedCell]]
 _EDITED = "The user changed this code before it ran."
 
 
@@ -87,7 +88,7 @@ class CellRun:
         proxy: PostEventProxy,
         written: str,
         functions: Sequence[str],
-        earlier: Callable[[], Sequence[RecordedCell]],
+        earlier: EarlierCells,
         bring: Callable[[str], None],
     ) -> CellEnd:
         """Run a cell into its post, unless something forbids it.
@@ -99,7 +100,9 @@ class CellRun:
             earlier: Returns the cells that succeeded before it, of all roles.
             bring: Makes the files that a cell names available.
         """
-        code = self._kept(proxy, written)
+        code = self._scope.cell(written)
+        if code != written:  # kept as it runs, so that it can run again
+            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = code
         forbidden = self._forbidden(proxy, code, functions, earlier)
         if forbidden is not None:
             return forbidden
@@ -118,9 +121,8 @@ class CellRun:
         with self._client.operation():
             self._check()
             self._client.load_plugins([])  # waits until the kernel has started
-            result = self._executor.execute_code(
-                proxy.post.id, allowed, proxy.emit_execution_output
-            )
+            emit = proxy.emit_execution_output
+            result = self._executor.execute_code(proxy.post.id, allowed, emit)
         if is_edited:
             result.log.insert(0, ("info", "user", _EDITED))
         return CellEnd(allowed, result, is_edited=is_edited)
@@ -130,44 +132,27 @@ class CellRun:
         proxy: PostEventProxy,
         code: str,
         functions: Sequence[str],
-        earlier: Callable[[], Sequence[RecordedCell]],
+        earlier: EarlierCells,
     ) -> CellEnd | None:
         """Return the end of a cell that is not run, whatever a person says; None if it may be."""
         if has_mask(code):
             problem = f"Cell {len(earlier()) + 1} holds {MASK}. {MASK_ADVICE}"
             return CellEnd(code, None, problem, "revise_masked", "The code did not run. ")
-        refused = self._refused(proxy, code, functions, earlier)
-        if refused:
-            beginning = "No code came back that the policy allows:\n"
-            return CellEnd(code, None, "\n".join(refused), "revise_refused", beginning)
-        return None
-
-    def _kept(self, proxy: PostEventProxy, written: str) -> str:
-        """Return the cell that runs code of its author, and keep it so that it can run again."""
-        cell = self._scope.cell(written)
-        if cell != written:
-            proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = cell
-        return cell
-
-    def _refused(
-        self,
-        proxy: PostEventProxy,
-        code: str,
-        functions: Sequence[str],
-        earlier: Callable[[], Sequence[RecordedCell]],
-    ) -> list[str]:
         if not self._scope.is_checked:
-            return []
+            return None
         found = self._scope.problems(code, functions, [cell.code for cell in earlier()])
         proxy.update_attachment("INCORRECT" if found else "CORRECT", AttachmentType.verification)
-        return found
+        if not found:
+            return None
+        beginning = "No code came back that the policy allows:\n"
+        return CellEnd(code, None, "\n".join(found), "revise_refused", beginning)
 
     def _allowed(
         self,
         proxy: PostEventProxy,
         code: str,
         functions: Sequence[str],
-        earlier: Callable[[], Sequence[RecordedCell]],
+        earlier: EarlierCells,
     ) -> tuple[str, str]:
         """Return the cell that may run, where a person has to be asked as that person changed it.
 
@@ -235,11 +220,6 @@ class OrderStep:
     writer: ReplyWriter
     most_tries: int
 
-    @property
-    def alias(self) -> str:
-        """Alias of the role."""
-        return self.generator.alias
-
     def carry_out(self, reply: ModelReply, review: AnswerReview | None) -> list[Post]:
         """Run the cells of a reply, or send its answer."""
         reading = self.generator.read(reply, self.progress)
@@ -253,7 +233,7 @@ class OrderStep:
                 self.writer.fill(self.proxy, cell, reading)
                 posts.append(self._run_own(self.proxy, cell.code, posts, is_last=is_last))
             else:
-                with self.emitter.post(self.alias) as proxy:
+                with self.emitter.post(self.generator.alias) as proxy:
                     self.writer.fill(proxy, cell, ReplyReading())
                     posts.append(self._run_own(proxy, cell.code, posts, is_last=is_last))
             if not _goes_on(posts[-1]):
@@ -299,11 +279,11 @@ class OrderStep:
         goes_on = may_retry if failed else end.result.is_success and not is_last
         task = self.progress.task
         code_shown = None if goes_on and not end.is_edited else end.code
-        proxy.update_message(CodeExecutor.format_code_output(end.result, code_shown))
+        proxy.update_message(sections(end.result, code=code_shown))
         cells = [*self.progress.cells, *before]
         if not goes_on and cells and task.send_from != USER:
             proxy.update_message(f"\n\n# Cells before it\n\n{earlier_outcomes(cells)}")
-        proxy.update_send_to(self.alias if goes_on else task.send_from)
+        proxy.update_send_to(self.generator.alias if goes_on else task.send_from)
         return proxy.end()
 
     def _not_run(self, proxy: PostEventProxy, end: CellEnd) -> Post:
@@ -318,7 +298,7 @@ class OrderStep:
         revise = self.generator.prompt.text(end.revise, PROBLEMS=end.problem)
         proxy.update_attachment(revise, AttachmentType.revise_message)
         proxy.update_message(f"The code did not run.\n{end.problem}")
-        proxy.update_send_to(self.alias)
+        proxy.update_send_to(self.generator.alias)
         return proxy.end()
 
     def give_up_reply(self, problem: str) -> Post:

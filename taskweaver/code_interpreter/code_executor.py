@@ -22,20 +22,15 @@ from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.redact import MASK_ADVICE, has_mask
 from taskweaver.utils.text import fenced, shorten
 
-RESULT_CHARS = 8_000
-OUTPUT_CHARS = 4_000
-ERROR_CHARS = 3_000
-PREVIEW_CHARS = 700
+_RESULT_CHARS = 8_000
+_OUTPUT_CHARS = 4_000
+_ERROR_CHARS = 3_000
+_PREVIEW_CHARS = 700
 _OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
 """Earlier states of a line that a progress bar writes again and again.
 
 Without the anchor each character of a long line would be tried as the first one.
 """
-
-
-def render_value(value: Any) -> str:
-    """Return the value of a cell as text; plain data is laid out over lines."""
-    return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
 
 
 def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:
@@ -49,10 +44,10 @@ def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None
     parts = [
         ("Code", fenced(code, "python") if code else ""),
         ("Execution", _verdict(result)),
-        ("Result", _bounded(render_value(result.output), RESULT_CHARS)),
-        ("Output", _bounded(output, OUTPUT_CHARS)),
-        ("Plugin log", _bounded(logs, OUTPUT_CHARS)),
-        ("Warnings" if result.is_success else "Error", _bounded(error, ERROR_CHARS)),
+        ("Result", _bounded(_value_text(result.output), _RESULT_CHARS)),
+        ("Output", _bounded(output, _OUTPUT_CHARS)),
+        ("Plugin log", _bounded(logs, _OUTPUT_CHARS)),
+        ("Warnings" if result.is_success else "Error", _bounded(error, _ERROR_CHARS)),
         ("Artifacts", "\n".join(_artifact_lines(result))),
     ]
     heading = "#" * level
@@ -61,7 +56,7 @@ def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None
 
 def _verdict(result: ExecutionResult) -> str:
     text = "The code ran to its end." if result.is_success else "The code failed."
-    shown = (render_value(result.output), *result.stdout, *result.artifact, *result.log)
+    shown = (_value_text(result.output), *result.stdout, *result.artifact, *result.log)
     if result.is_success and not any(shown):
         text += " It has no value and printed nothing."
     if result.is_state_lost:
@@ -71,6 +66,11 @@ def _verdict(result: ExecutionResult) -> str:
     return text
 
 
+def _value_text(value: Any) -> str:
+    """Return the value of a cell as text; plain data is laid out over lines."""
+    return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
+
+
 def _bounded(text: str, limit_chars: int) -> str:
     return fenced(shorten(text, limit_chars)) if text.strip() else ""
 
@@ -78,7 +78,7 @@ def _bounded(text: str, limit_chars: int) -> str:
 def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
     for artifact in result.artifact:
         place = artifact.file_name or artifact.original_name or artifact.name
-        note = f" ({shorten(artifact.preview, PREVIEW_CHARS)})" if artifact.preview else ""
+        note = f" ({shorten(artifact.preview, _PREVIEW_CHARS)})" if artifact.preview else ""
         yield f"- {indented(f'{artifact.type}: {place}{note}')}"
 
 
@@ -174,8 +174,7 @@ class CodeExecutor:
     @property
     def tools(self) -> list[PluginEntry]:
         """Functions outside the kernel; waits for servers that are still starting."""
-        found = [] if self._tools is None else self._tools.entries(self._entries)
-        return [entry for entry in found if entry.name not in self.broken]
+        return [entry for entry in self.wait_for_tools() if entry.name not in self.broken]
 
     @property
     def _entries(self) -> Mapping[str, PluginEntry]:
@@ -191,10 +190,9 @@ class CodeExecutor:
             self._tools.begin()
         self._client.start()
 
-    def wait_for_tools(self) -> None:
-        """Wait for the servers of the tools that are still starting."""
-        if self._tools is not None:
-            self._tools.entries(self._entries)
+    def wait_for_tools(self) -> list[PluginEntry]:
+        """Return all tools, once their servers have started."""
+        return [] if self._tools is None else self._tools.entries(self._entries)
 
     def load_plugins(self) -> list[str]:
         """Load the current plugin files into the kernel, and the tools beside them.
@@ -209,8 +207,7 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        tools = [] if self._tools is None else self._tools.entries(self._entries)
-        entries = {**self._entries, **{entry.name: entry for entry in tools}}
+        entries = {**self._entries, **{entry.name: entry for entry in self.wait_for_tools()}}
         changed, problems = self._changed(entries)
         codes = [code for _, code in changed.values() if code is not None]
         gone = sorted(self._tried.keys() - entries.keys())
@@ -304,15 +301,6 @@ class CodeExecutor:
             for kind in sorted(kinds & entries.keys())
         ]
         return f"Plugins in this cell: {', '.join(called)}." if called else ""
-
-    def update_session_var(self, session_var: Mapping[str, str]) -> None:
-        """Set variables plugins read."""
-        self._client.update_session_var(session_var)
-
-    @staticmethod
-    def format_code_output(result: ExecutionResult, code: str | None = None) -> str:
-        """Describe a run as the Planner reads it."""
-        return sections(result, code=code)
 
     def stop(self) -> None:
         """Stop the kernel."""

@@ -8,19 +8,17 @@ from pathlib import Path
 from injector import inject
 
 from taskweaver.code_interpreter.orders import OrderProgress, OrderPrompt
-from taskweaver.code_interpreter.prompt import CodePrompt, KernelFacts, NewestTurn, PromptInput
+from taskweaver.code_interpreter.prompt import CodePrompt, KernelFacts, PromptInput
 from taskweaver.code_interpreter.scope import Scope
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import ChatMessage, Chunk, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.memory import Memory
-from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.asking import ComposePrompt, RefusedReply, RoleModel, View
 from taskweaver.role.compacting import CompactingRoleConfig
-from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.forms.actions import ModelReply, ReplyReading
 from taskweaver.role.forms.fences import Asked, told
@@ -118,18 +116,19 @@ class CodeGenerator:
     ) -> list[ChatMessage]:
         """Return the prompt for the next reply to an order; `around` is the situation."""
         self.load_examples(memory)
-        offer = self.offer(progress)
+        is_users_own = progress.task.send_from == USER
         given = PromptInput(
             view.rounds,
             view.summary,
             self.examples,
             plugins,
-            self._newest(memory, view.rounds),
+            "" if is_users_own else view.rounds[-1].user_query,
+            [entry.content for entry in memory.get_shared_memory_entries("plan")],
             around,
             progress.task,
             self.form,
-            offer,
-            offer.without_cells() if progress.must_answer else offer,
+            self.offer(progress),
+            progress.must_answer,
         )
         return self.model.with_experiences(self.prompt.compose(given), memory)
 
@@ -167,13 +166,6 @@ class CodeGenerator:
             kept = refused_reply(reply.calls, reply.record, revise)
             raise RefusedReply(problem, revise, reply=kept)
         return reading
-
-    def _newest(self, memory: Memory, rounds: Sequence[Round]) -> NewestTurn:
-        task = task_of(rounds, self.alias)
-        plans = tuple(entry.content for entry in memory.get_shared_memory_entries("plan"))
-        is_users_own = task is None or task.send_from == "User"
-        request = "" if is_users_own or not rounds else rounds[-1].user_query
-        return NewestTurn(request, plans)
 
     def close(self) -> None:
         """Stop the summaries."""

@@ -15,8 +15,9 @@ from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
 from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
-from taskweaver.code_interpreter.orders import OrderProgress, progress_of, text_of
+from taskweaver.code_interpreter.orders import OrderProgress, progress_of
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
+from taskweaver.code_interpreter.prompt import text_of
 from taskweaver.code_interpreter.scope import AnyCode, PluginCalls, Scope, ShellScripts
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import embedding_model
@@ -173,7 +174,7 @@ class CodeInterpreter(Role, Interpreter):
 
     def update_session_variables(self, session_variables: dict[str, str]) -> None:
         """Set variables that plugins read."""
-        self.executor.update_session_var(session_variables)
+        self._client.update_session_var(session_variables)
 
     def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]:
         """Return a function that runs this role's recorded cells again in another kernel.
@@ -284,7 +285,7 @@ class CodeInterpreter(Role, Interpreter):
             else:
                 is_known = order and not end.is_edited  # to the author of a carried cell
                 shown = None if is_known else end.code
-                proxy.update_message(self.executor.format_code_output(end.result, shown))
+                proxy.update_message(sections(end.result, code=shown))
             proxy.update_send_to(task.send_from)
             return proxy.end()
 

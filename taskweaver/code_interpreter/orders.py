@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
-from taskweaver.code_interpreter.prompt import PromptInput, cell_guide, plugins_text
+from taskweaver.code_interpreter.prompt import FURTHER_TEXTS, CodeTexts, PromptInput, text_of
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import has_run, variables_after
 from taskweaver.memory.round import Round
-from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.correction import task_of, tries_so_far
 from taskweaver.role.files import PicturesOf, no_pictures
 from taskweaver.role.forms.history import (
@@ -38,7 +37,7 @@ from taskweaver.role.prompt import (
 )
 from taskweaver.role.situation import variables_text
 from taskweaver.utils.markup.quoting import quoted_section
-from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters, shorten
+from taskweaver.utils.text import fenced, shorten
 
 MOST_CELLS = 8
 """Most cells that run for one order, those that failed included."""
@@ -120,11 +119,6 @@ def earlier_outcomes(cells: Sequence[Post], *, level: int = 2) -> str:
     return "\n\n".join(parts)
 
 
-def text_of(post: Post, kind: AttachmentType) -> str:
-    """Return the attachments of a type as one text."""
-    return "\n".join(str(item.content) for item in post.get_attachment(kind))
-
-
 def _is_success(post: Post) -> bool:
     return text_of(post, AttachmentType.execution_status) == "SUCCESS"
 
@@ -146,34 +140,23 @@ _TEXTS = (
     "correction", "go_on", "repeated", "answer_now", "revise_tools", "revise_json",
     "revise_fences", "revise_failure",
 )  # fmt: skip
-_FURTHER_TEXTS = (
-    "policy", "revise_refused", "revise_masked", "declined", "revise_answer", "cells",
-)  # fmt: skip
 _VARIABLES_CHARS = 2_000
 
 
-class OrderPrompt:
-    """Composes prompts of version 2.
-
-    Attributes:
-        limits: Facts on the kernel and limits of code, in words; empty for none.
-    """
+class OrderPrompt(CodeTexts):
+    """Composes prompts of version 2."""
 
     def __init__(
         self, alias: str, role_name: str, path: Path | None, variants: Sequence[Path] = ()
     ) -> None:
-        """Load the texts; those of `variants` go before those of the prompt file.
+        """Load the texts; see `CodeTexts`.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
         """
-        packaged = load_prompt(PROMPT_FILE, _FURTHER_TEXTS)
-        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
-        for variant in variants:
-            self._texts = load_prompt(variant, ("instruction",), self._texts)
-        self.limits = ""
-        self._alias = alias
-        self._role_name = role_name
+        packaged = load_prompt(PROMPT_FILE, FURTHER_TEXTS)
+        texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
+        super().__init__(alias, role_name, texts, variants)
         self._past: dict[Form, ComposedRounds] = {}
 
     def form(self, form: Form) -> Form:
@@ -202,29 +185,16 @@ class OrderPrompt:
             *example_messages(given.examples, past),
             *with_start(live, compaction=given.compaction),
         ]
-        if not given.offer.language:
+        if given.must_answer:
             messages[-1] = with_tail(messages[-1], self._texts["answer_now"])
         return numbered(messages)
-
-    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
-        """Return what the author of a cell has to know."""
-        return cell_guide(self._texts, self.limits, plugins)
-
-    def text(self, name: str, **values: str) -> str:
-        """Return one of the prompt file's texts, filled."""
-        return fill(self._texts[name], **values)
 
     def revise(self, form: Form, problem: str) -> str:
         """Return the request to correct an unusable reply."""
         return self.text(f"revise_{form}", PROBLEM=problem)
 
-    def revise_answer(self, numbers: str) -> str:
-        """Return the request to correct numbers of an answer that stand in no outcome."""
-        return self.text("revise_answer", NUMBERS=numbers)
-
     def _instructions(self, given: PromptInput) -> str:
-        plugins = plugins_text(self._texts, given.plugins)
-        offer, form = given.full_offer, given.form
+        offer, form = given.offer, given.form
         is_users = offer.asker == USER
         last = self.text(f"last_{form}", ASKER=offer.asker, LANGUAGE=offer.language)
         rules = self.text(
@@ -235,19 +205,19 @@ class OrderPrompt:
             FIELDS=", ".join(f'"{name}": "..."' for name in offer.fields),
             LAST=last if offer.has_last else "",
         )
-        text = fill(
-            self._texts["instruction"],
+        text = self.text(
+            "instruction",
             ROLE_NAME=self._role_name,
             SERVES=self._texts["for_user" if is_users else "for_role"],
             REPLY=rules.replace("\n\n", "\n"),
         )
-        return "\n\n".join(filter(None, [text, self.limits, plugins]))
+        return "\n\n".join(filter(None, [text, self.limits, self.plugins_text(given.plugins)]))
 
     def _messages(self, form: Form, texts: _RoundTexts) -> list[ChatMessage]:
         """Return the messages of a round."""
         round_, previous, given = texts.round, texts.previous, texts.given
         if form == "tools":
-            language = given.full_offer.language if given else self._language(round_)
+            language = given.offer.language if given else self._language(round_)
             history = History(
                 self._alias, form, "", language, texts.pictures, texts.news, orders=texts
             )
@@ -311,21 +281,10 @@ class _RoundTexts:
 
     def order(self, post: Post) -> str:
         """Return the text of an order; the newest stands behind the request and the plan."""
-        text = self.prompt.text(
-            "task", TASK=quoted_section(remove_temporal_delimiters(post.message))
-        )
-        newest = self.given.newest if self.given else None
-        if newest is None or post.id != self._newest_order:
+        text = self.prompt.task(post)
+        if self.given is None or post.id != self.given.task.id:
             return text
-        request = quoted_section(newest.request)
-        parts = [self.prompt.text("request", REQUEST=request)] if request else []
-        parts += [self.prompt.text("plan", PLAN=quoted_section(plan)) for plan in newest.plans]
-        return "\n\n".join([*parts, text])
-
-    @property
-    def _newest_order(self) -> str:
-        task = self.given.task if self.given else None
-        return task.id if task is not None else ""
+        return "\n\n".join([*self.prompt.context(self.given), text])
 
     def note(self, post: Post) -> str:
         """Return the request that a post of the role to itself stands for."""

@@ -10,7 +10,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import partial
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -202,7 +201,7 @@ class Gate:
     async def _owner(self, token: str) -> User | None:
         if self._local is not None and id_of(token) == self._local.id:
             return self._local_user if is_valid(token, self._local.hash) else None
-        return await self._accounts.calls.in_thread(partial(self._accounts.find, token))
+        return await self._accounts.calls.in_thread(self._accounts.find, token)
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
         """Count a failure, and wait before it is answered."""
@@ -224,7 +223,7 @@ class Gate:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
-            await self._accounts.calls.in_thread(partial(self._accounts.record, entry))
+            await self._accounts.calls.in_thread(self._accounts.record, entry)
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
 

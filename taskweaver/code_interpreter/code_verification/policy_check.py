@@ -262,14 +262,10 @@ class _Check:
                 yield from self._name_problems(name, ctx)
             case ast.Attribute(attr=attr):
                 yield from self._attribute_problems(node, attr)
-            case ast.Subscript() | ast.MatchClass():
-                yield from _named_problems(node)
-            case ast.Constant(str(text)):
-                yield from _text_problems(text)
+            case ast.MatchClass() | ast.Subscript() | ast.Constant():
+                yield from _inside_problems(node)
             case ast.Call():
                 yield from self._call_problems(node)
-            case _:
-                return
 
     def _annotation_problems(self, node: ast.AST) -> Iterator[str]:
         """Check an annotation that is a text: libraries evaluate it."""
@@ -385,19 +381,17 @@ class _Check:
         return root, [*([] if root else [value.id]), *parts]
 
 
-def _text_problems(text: str) -> Iterator[str]:
-    if text in _INSIDES:
-        yield _inside(text)
-    elif _FORMAT_INSIDES.search(text):
-        yield "a format text that reaches into objects is not allowed"
-
-
-def _named_problems(node: ast.Subscript | ast.MatchClass) -> Iterator[str]:
-    """Check the names that a subscript or a pattern reaches for."""
-    if isinstance(node, ast.MatchClass):
-        yield from (_inside(attr) for attr in node.kwd_attrs if _is_inside(attr))
-    elif isinstance(node.slice, ast.Constant) and str(node.slice.value).startswith("__"):
-        yield _inside(str(node.slice.value))
+def _inside_problems(node: ast.AST) -> Iterator[str]:
+    """Check the names that a pattern, a subscript or a text reaches for."""
+    match node:
+        case ast.MatchClass(kwd_attrs=attrs):
+            yield from (_inside(attr) for attr in attrs if _is_inside(attr))
+        case ast.Subscript(slice=ast.Constant(name)) if str(name).startswith("__"):
+            yield _inside(str(name))
+        case ast.Constant(str(text)) if text in _INSIDES:
+            yield _inside(text)
+        case ast.Constant(str(text)) if _FORMAT_INSIDES.search(text):
+            yield "a format text that reaches into objects is not allowed"
 
 
 def _is_inside(name: str) -> bool:
@@ -418,13 +412,8 @@ def _inside(name: str) -> str:
 
 
 def _name_of(function: ast.expr) -> str | None:
-    match function:
-        case ast.Name(name):
-            return name
-        case ast.Attribute(attr=name):
-            return name
-        case _:
-            return None
+    name: str | None = getattr(function, "id", None) or getattr(function, "attr", None)
+    return name
 
 
 def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:

@@ -150,7 +150,8 @@ def plan_update(plan: str, current: str, *, is_done: bool) -> AgentPlanUpdate:
     steps = _steps(plan)
     done = len(steps) if is_done else _position(steps, current)
     statuses: list[PlanEntryStatus] = ["completed"] * done
-    statuses += ["in_progress"] + ["pending"] * len(steps)
+    statuses.append("in_progress")
+    statuses.extend(["pending"] * len(steps))
     return update_plan(
         [plan_entry(shown(step), status=status) for step, status in zip(steps, statuses)]  # noqa: B905
     )

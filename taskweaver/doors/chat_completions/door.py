@@ -7,8 +7,6 @@ import json
 import secrets
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -25,130 +23,15 @@ from taskweaver.doors.chat_completions.chats import (
     require_text_form,
 )
 from taskweaver.doors.chat_completions.picture_links import PictureLinks
-from taskweaver.llm.types import Usage
-from taskweaver.server.accounts import User
-from taskweaver.server.agents.confirming import progress_line
 from taskweaver.server.agents.following import event_stream, until_left
 from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import Call, Door, missing, operation
+from taskweaver.server.operations import Call, Door, missing, operation, view
 from taskweaver.utils.redact import redact_known
 
 _PIECE_CHARS = 400
 _UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project bound an answer.\n"
-
-
-class ChatAnswer:
-    """The answer to a message.
-
-    Attributes:
-        place: The place of the message.
-    """
-
-    def __init__(
-        self,
-        links: PictureLinks,
-        call: Call,
-        place: ChatPlace,
-        message_id: str,
-        limit: int | None = None,
-    ) -> None:
-        """Prepare for the answer to a message that `submit` sends to a place.
-
-        Args:
-            links: Addresses of its pictures.
-            call: The request.
-            place: The place.
-            message_id: Id of the message.
-            limit: Limit of its tokens; one that is set is said to be unused.
-        """
-        self._links = links
-        self._sessions = links.sessions
-        self._call = call
-        self.place = place
-        self._id = message_id
-        self._note = "" if limit is None else _UNBOUND
-        self._after = place.conversation.session.events.last
-
-    async def submit(self) -> None:
-        """Send the message.
-
-        Raises:
-            RequestRefused: If the user may have no further kernel, money or message.
-        """
-        place, user = self.place, self._call.user
-        own = await self._sessions.of(user)
-        await own.check_kernels(user, place.conversation, place.branch)
-        session_id = place.conversation.session.session_id
-        message = IndexedMessage(self._id, session_id, place.branch, "ask", place.text)
-        await place.conversation.submit(user, message)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether it has ended."""
-        return self._id not in self.place.conversation.open_messages
-
-    async def progress(self) -> AsyncIterator[str]:
-        """Yield what is under way, a line each."""
-        if self._note:
-            yield self._note
-        conversation = self.place.conversation
-        session_id = conversation.session.session_id
-        log, end = conversation.session.events, conversation.open_messages.end_of(self._id)
-        async for events in self._sessions.readers.follow({"": log}, {"": self._after}, end):
-            for _, event in events:
-                fields = json.loads(event.data)
-                if fields["branch"] == self.place.branch and fields["msg"]:
-                    line = progress_line(event.kind, fields["msg"], session_id)
-                    if line:
-                        yield f"{redact_known(line)}\n"
-
-    @asynccontextmanager
-    async def stopped_without_client(self) -> AsyncIterator[None]:
-        """Stop the answer if the client leaves before the end of the block."""
-        leaving = asyncio.ensure_future(self._stop_without_client())
-        try:
-            yield
-        finally:
-            leaving.cancel()
-            await asyncio.wait({leaving})
-
-    async def _stop_without_client(self) -> None:
-        await until_left(self._call.request.receive)
-        await self.give_up()
-
-    async def text(self) -> str:
-        """Return its text once it is there, with the addresses of its pictures.
-
-        Raises:
-            RequestRefused: If it was not answered; its text is the reason.
-        """
-        conversation = self.place.conversation
-        ended = await conversation.index.calls.in_thread(partial(conversation.message, self._id))
-        if ended.state != "finished":
-            raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
-        return await self._links.answer(self._call, ended)
-
-    @property
-    def usage(self) -> Usage:
-        """Consumption of its round."""
-        return self.place.conversation.branch(self.place.branch).round_usage
-
-    async def give_up(self) -> None:
-        """Stop it unless it has ended."""
-        if not self.is_done:
-            await self.place.conversation.give_up(self._id)
-
-
-def pieces(text: str) -> list[str]:
-    """Return a text in the pieces in which it is streamed."""
-    return [text[start : start + _PIECE_CHARS] for start in range(0, len(text), _PIECE_CHARS)]
-
-
-def data_event(content: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a server-sent event with JSON."""
-    return f"data: {json.dumps(content)}\n\n".encode()
 
 
 class ChatCompletions(Door):
@@ -186,10 +69,11 @@ class ChatCompletions(Door):
         await own.check_disk(call.user)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
-            limit = wanted.max_completion_tokens or wanted.max_tokens
-            answer = ChatAnswer(self._links, call, place, completion_id, limit)
-            await answer.submit()
-        completion = _Completion(self._turns, call.user, wanted, answer, completion_id)
+            session_id = place.conversation.session.session_id
+            message = IndexedMessage(completion_id, session_id, place.branch, "ask", place.text)
+            sent = SilentMessage(self._sessions, call.user, place.conversation, message)
+            await sent.submit()
+        completion = _Completion(self._turns, self._links, call, wanted, place, sent)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 
 
@@ -199,77 +83,100 @@ class _Completion:
     def __init__(
         self,
         turns: ChatTurns,
-        user: User,
+        links: PictureLinks,
+        call: Call,
         wanted: CompletionRequest,
-        answer: ChatAnswer,
-        completion_id: str,
+        place: ChatPlace,
+        message: SilentMessage,
     ) -> None:
         self._turns = turns
-        self._user = user
+        self._links = links
+        self._call = call
         self._wanted = wanted
-        self._answer = answer
-        self._id = completion_id
+        self._place = place
+        self._message = message
         self._created = int(time.time())
 
+    async def _steps(self) -> AsyncIterator[str]:
+        """Yield what is under way, a line each."""
+        limit = self._wanted.max_completion_tokens or self._wanted.max_tokens
+        if limit is not None:
+            yield _UNBOUND
+        async for kind, text in self._message.events():
+            if kind in PROGRESS:
+                yield f"{redact_known(text)}\n"
+
     async def _outcome(self) -> str:
-        """Return the answer, and remember where its chat goes on; raises as `ChatAnswer`."""
-        text = await self._answer.text()
-        self._turns.keep(self._user, self._wanted.messages, self._answer.place, text)
+        """Return the answer with its pictures, and remember where its chat goes on.
+
+        Raises:
+            RequestRefused: If there is none; its text is the reason.
+        """
+        conversation = self._place.conversation
+        ended = await conversation.index.calls.in_thread(conversation.message, self._message.id)
+        if ended.state != "finished":
+            raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
+        text = await self._links.answer(self._call, ended)
+        self._turns.keep(self._call.user, self._wanted.messages, self._place, text)
         return text
 
     async def whole(self) -> CompletionAnswer:
         """Return the answer when it is there; a client that leaves before stops it."""
-        async with self._answer.stopped_without_client():
-            steps = "".join([step async for step in self._answer.progress()])
+        leaving = asyncio.ensure_future(self._give_up_without_client())
+        try:
+            steps = "".join([step async for step in self._steps()])
+        finally:
+            leaving.cancel()
+            await asyncio.wait({leaving})
         message = {"role": "assistant", "content": await self._outcome()}
         if steps:
             message["reasoning_content"] = steps
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return CompletionAnswer(
-            id=self._id,
+            id=self._message.id,
             created=self._created,
             model=self._wanted.model,
             choices=[choice],
             usage=self._usage(),
         )
 
+    async def _give_up_without_client(self) -> None:
+        await until_left(self._call.request.receive)
+        await self._message.give_up()
+
     def _usage(self) -> CompletionUsage:
-        usage = self._answer.usage
-        return CompletionUsage(
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            total_tokens=usage.total_tokens,
-        )
+        branch = self._place.conversation.branch(self._place.branch)
+        return view(CompletionUsage, branch.round_usage)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the answer as server-sent events; a reader that leaves before its end stops it."""
         try:
             yield self._chunk({"role": "assistant", "content": ""})
-            async for line in self._answer.progress():
+            async for line in self._steps():
                 yield self._chunk({"reasoning_content": line})
             try:
                 answer = await self._outcome()
             except RequestRefused as error:
                 problem = {"message": str(error), "type": error.kind, "code": error.kind}
-                yield data_event({"error": problem})
+                yield _data_event({"error": problem})
                 return
-            for piece in pieces(answer):
-                yield self._chunk({"content": piece})
+            for start in range(0, len(answer), _PIECE_CHARS):
+                yield self._chunk({"content": answer[start : start + _PIECE_CHARS]})
             yield self._chunk({}, finish_reason="stop")
             options = self._wanted.stream_options
             if options is not None and options.include_usage:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            await self._answer.give_up()
+            await self._message.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return data_event(
+        return _data_event(
             {
-                "id": self._id,
+                "id": self._message.id,
                 "object": "chat.completion.chunk",
                 "created": self._created,
                 "model": self._wanted.model,
@@ -277,3 +184,8 @@ class _Completion:
                 **more,
             }
         )
+
+
+def _data_event(content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a server-sent event with JSON."""
+    return f"data: {json.dumps(content)}\n\n".encode()

@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import hmac
 import re
-from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -112,7 +111,7 @@ class PictureLinks:
         if name == LOCAL_USER:
             return User(name)
         accounts = self.sessions.accounts
-        return await accounts.calls.in_thread(partial(accounts.user, name))
+        return await accounts.calls.in_thread(accounts.user, name)
 
 
 def without_pictures(text: str) -> str:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.accounts import User
-from taskweaver.server.agents.confirming import progress_line
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.session.branches.answering import AnsweringBranch, require_text
@@ -92,34 +89,20 @@ class ToolSessions:
         conversation = await (own.conversation(session) if session else own.create(title))
         branch = branch or conversation.session.branch
         await own.check_disk(self.user)
-        await own.check_kernels(self.user, conversation, branch)
-        session_id, after = conversation.session.session_id, conversation.session.events.last
-        message = IndexedMessage(f"mcp-{secrets.token_hex(12)}", session_id, branch, kind, text)
+        session_id, message_id = conversation.session.session_id, f"mcp-{secrets.token_hex(12)}"
+        message = IndexedMessage(message_id, session_id, branch, kind, text)
+        sent, warnings = SilentMessage(self._sessions, self.user, conversation, message), []
         try:
-            await conversation.submit(self.user, message)
-            warnings = await self._follow(conversation, message, after, report)
-        finally:
-            if message.id in conversation.open_messages:
-                await conversation.give_up(message.id)
-        played = partial(self._played, conversation, message, warnings)
-        return await conversation.index.calls.in_thread(played)
-
-    async def _follow(
-        self, conversation: UserConversation, message: IndexedMessage, after: int, report: Progress
-    ) -> list[str]:
-        """Report the statuses of a message's branch until it is done; return its warnings."""
-        warnings = []
-        log, end = conversation.session.events, conversation.open_messages.end_of(message.id)
-        async for events in self._sessions.readers.follow({"": log}, {"": after}, end):
-            for _, event in events:
-                fields = json.loads(event.data)
-                if fields["branch"] != message.branch or not fields["msg"]:
-                    continue
-                if line := progress_line(event.kind, fields["msg"], message.session):
+            await sent.submit()
+            async for event, line in sent.events():
+                if event in PROGRESS:
                     await report(redact_secrets(line))
-                elif event.kind == "round_warning":
-                    warnings.append(redact_secrets(fields["msg"]))
-        return warnings
+                elif event == "round_warning":
+                    warnings.append(redact_secrets(line))
+        finally:
+            await sent.give_up()
+        in_thread = conversation.index.calls.in_thread
+        return await in_thread(self._played, conversation, message, warnings)
 
     def _played(
         self, conversation: UserConversation, message: IndexedMessage, warnings: list[str]

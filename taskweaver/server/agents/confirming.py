@@ -18,15 +18,6 @@ from taskweaver.utils.text import shorten
 _SHOWN_CHARS = 300
 
 
-def progress_line(kind: str, message: str, session_id: str) -> str:
-    """Return the line by which a client that cannot confirm hears of an event; empty for none."""
-    if kind == "post_confirmation_request":
-        return (
-            f"waits for a yes in session {session_id}, on the page or by the agent API: {message}"
-        )
-    return message if kind == "post_status_update" else ""
-
-
 class ClientConfirmations(AnsweredElsewhere):
     """Requests for confirmation that wait for a client's answer.
 

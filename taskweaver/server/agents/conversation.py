@@ -175,11 +175,11 @@ class UserConversation:
         self.branch(message.branch)
         self._changes += 1  # until `_accept` ends, the session is not closed as unused
         # In turn: the same message, sent twice at once, is found the second time.
-        return await self.index.calls.in_turn(partial(self._accept, user, message))
+        return await self.index.calls.in_turn(self._accept, user, message)
 
     async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         try:
-            known = await self.index.calls.in_thread(partial(self.index.message, message.id))
+            known = await self.index.calls.in_thread(self.index.message, message.id)
             if known is not None:
                 known.require_same(message)
                 is_open = known.id in self.open_messages
@@ -188,8 +188,8 @@ class UserConversation:
             await self._check_room(user, message.branch)
             self.open_messages.add(message.id)
             try:
-                add = partial(self.index.add_message, message)
-                accepted = known if known else await self.index.calls.in_thread(add)
+                add = self.index.add_message
+                accepted = known if known else await self.index.calls.in_thread(add, message)
             except BaseException:
                 self.open_messages.discard(message.id)
                 raise
@@ -211,7 +211,7 @@ class UserConversation:
             detail = f"{_MOST_WAITING} messages wait on the branch {branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         accounts = self.workers.accounts
-        await accounts.calls.in_thread(partial(check_spending, accounts, user))
+        await accounts.calls.in_thread(check_spending, accounts, user)
 
     async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -220,8 +220,8 @@ class UserConversation:
             RequestRefused: If there is none, or it is being answered or was.
         """
         calls = self.index.calls
-        is_withdrawn = await calls.in_turn(partial(self._waiting.withdraw, message_id))
-        found = await calls.in_thread(partial(self.message, message_id))
+        is_withdrawn = await calls.in_turn(self._waiting.withdraw, message_id)
+        found = await calls.in_thread(self.message, message_id)
         if is_withdrawn:
             return found
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
@@ -229,7 +229,7 @@ class UserConversation:
     async def give_up(self, message_id: str) -> None:
         """Withdraw a message that waits or is being accepted, or stop its answer."""
         if not self._stop_answer(message_id):
-            await self.index.calls.in_turn(partial(self._give_up, message_id))
+            await self.index.calls.in_turn(self._give_up, message_id)
 
     async def _give_up(self, message_id: str) -> None:
         if not await self._waiting.withdraw(message_id):
@@ -323,8 +323,7 @@ class UserConversation:
 
     async def note(self, kind: str, **facts: object) -> None:
         """Note a change in the index."""
-        note = partial(self.index.note, kind, self.session.session_id, **facts)
-        await self.index.calls.change(note)
+        await self.index.calls.change(self.index.note, kind, self.session.session_id, **facts)
 
     async def release(self) -> None:
         """End the processes of the session; messages that come meanwhile wait.

@@ -229,7 +229,7 @@ async def _read_all(
 ) -> NamedEvents:
     """Return the new events of all sources, of which the last is a database that may be away."""
     try:
-        return await calls.in_thread(partial(read, names))
+        return await calls.in_thread(read, names)
     except DatabaseLost:  # it rings when it is there again, and is read after a silence
         return read(names[:-1])
 

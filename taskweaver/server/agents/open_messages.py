@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.events import RoundEventType, TaskWeaverEvent
@@ -112,8 +111,7 @@ class WaitingMessages:
             found = next((one for one in waiting if one.id == message_id), None)
             if found is None:
                 return False
-            change = partial(self._index.update, message_id, state="withdrawn")
-            await self._index.calls.in_thread(change)
+            await self._index.calls.in_thread(self._index.update, message_id, state="withdrawn")
             if found in self._queues[found.branch]:  # else it was cut meanwhile
                 self._queues[found.branch].remove(found)
             self._open.end(message_id)
@@ -133,9 +131,11 @@ class WaitingMessages:
         while self._cut:
             message_id, answer = self._cut.popleft()
             if message_id in self._open:  # else it was withdrawn meanwhile
-                change = partial(self._index.update, message_id, state="stopped", answer=answer)
+                update = self._index.update
                 try:
-                    await self._index.calls.in_thread(change)
+                    await self._index.calls.in_thread(
+                        update, message_id, state="stopped", answer=answer
+                    )
                 except ServerError:  # its server has ended for others
                     self._log.exception(f"the outcome of message {message_id} is not written")
                 self._open.end(message_id)

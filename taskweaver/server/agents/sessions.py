@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,12 +13,16 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.server.accounts import LOCAL_USER, Accounts, User
 from taskweaver.server.admission import Admission
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import StreamReaders
+from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.indexes import AgentIndexes
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping
 
+PROGRESS = ("post_status_update", "post_confirmation_request")
+"""Kinds of the events by which a client hears what is under way."""
 _IDLE_S = 600.0
 _LOOK_S = 15.0
 _MOST_OPEN = 200
@@ -129,3 +135,57 @@ class AgentSessions:
         self._workers.log_failures("the sessions of a user are not closed", outcomes)
         self._workers.threads.shutdown()
         await asyncio.to_thread(self._indexes.close)
+
+
+class SilentMessage:
+    """A message whose client is shown no requests for confirmation, and follows its answer.
+
+    Attributes:
+        id: Its id.
+        conversation: The session that it is for.
+        branch: The branch.
+    """
+
+    def __init__(
+        self,
+        sessions: AgentSessions,
+        user: User,
+        conversation: UserConversation,
+        message: IndexedMessage,
+    ) -> None:
+        """Prepare for the answer; `submit` sends the message."""
+        self.id, self.branch = message.id, message.branch
+        self.conversation = conversation
+        self._sessions = sessions
+        self._user = user
+        self._message = message
+        self._after = conversation.session.events.last
+
+    async def submit(self) -> None:
+        """Send the message.
+
+        Raises:
+            RequestRefused: If the user may have no further kernel, money or message.
+        """
+        own = await self._sessions.of(self._user)
+        await own.check_kernels(self._user, self.conversation, self.branch)
+        await self.conversation.submit(self._user, self._message)
+
+    async def events(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield kind and text of its branch's events, until the outcome is written."""
+        session, open_messages = self.conversation.session, self.conversation.open_messages
+        sources, end = {"": session.events}, open_messages.end_of(self.id)
+        async for events in self._sessions.readers.follow(sources, {"": self._after}, end):
+            for _, event in events:
+                fields = json.loads(event.data)
+                text = fields["msg"]
+                if fields["branch"] == self.branch and text:
+                    if event.kind == "post_confirmation_request":
+                        where = "on the page or by the agent API"
+                        text = f"waits for a yes in session {session.session_id}, {where}: {text}"
+                    yield event.kind, text
+
+    async def give_up(self) -> None:
+        """Withdraw it, or stop its answer, unless it has ended."""
+        if self.id in self.conversation.open_messages:
+            await self.conversation.give_up(self.id)

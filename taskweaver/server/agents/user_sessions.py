@@ -151,8 +151,7 @@ class UserSessions:
             session = await asyncio.to_thread(self.manager.get_session)
             made = self._added(session)  # first: who hears of it finds it open
         try:
-            add = partial(self.index.add_session, session.session_id, title)
-            await self.index.calls.change(add)
+            await self.index.calls.change(self.index.add_session, session.session_id, title)
         except BaseException:
             self._open.pop(session.session_id, None)
             await asyncio.to_thread(session.stop)
@@ -176,7 +175,7 @@ class UserSessions:
                 raise stopping()
             found = self._open.get(session_id)
             if found is None or found.session.is_closed:
-                await self.index.calls.in_thread(partial(self._require, session_id))
+                await self.index.calls.in_thread(self._require, session_id)
                 found = self._added(await asyncio.to_thread(self._opened, session_id))
         return found
 
@@ -277,12 +276,12 @@ class UserSessions:
             await conversation.close()
             folder = self.manager.sessions_folder
             await asyncio.to_thread(remove_session, folder, session_id)
-            await self.index.calls.change(partial(self.index.remove_session, session_id))
+            await self.index.calls.change(self.index.remove_session, session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; raises as `conversation`."""
         await self.conversation(session_id)
-        await self.index.calls.change(partial(self.index.rename_session, session_id, title))
+        await self.index.calls.change(self.index.rename_session, session_id, title)
 
     async def release_idle(self, idle_s: float) -> None:
         """End the processes of sessions that nobody used for a while."""
@@ -338,16 +337,15 @@ class UserSessions:
         These are the open ones of servers that have ended, and those that wait nowhere at this one,
         since the database was lost as they were written, unless they are sent again soon.
         """
-        read = partial(self.index.messages, states=OPEN_STATES)
+        index = self.index
         try:
-            left = [
-                one for one in await self.index.calls.in_thread(read) if self._waits_nowhere(one)
-            ]
+            open_ = await index.calls.in_thread(index.messages, states=OPEN_STATES)
+            left = [one for one in open_ if self._waits_nowhere(one)]
             now = time.monotonic()
             self._left_since = {one.id: self._left_since.get(one.id, now) for one in left}
             for one in left:
                 if now - self._left_since[one.id] >= _LEFT_S:
-                    await self.index.calls.in_turn(partial(self._mark_left, one))
+                    await self.index.calls.in_turn(self._mark_left, one)
         except DatabaseLost:  # the presence of the server logs that
             return
         except ServerError:
@@ -359,7 +357,7 @@ class UserSessions:
 
     async def _mark_left(self, message: IndexedMessage) -> None:
         if self._waits_nowhere(message):  # in turn: it is not being sent again
-            await self.index.calls.in_thread(partial(self.index.mark_stopped, message, _LEFT))
+            await self.index.calls.in_thread(self.index.mark_stopped, message, _LEFT)
 
     async def _close_if_unused(self, conversation: UserConversation, used_at: float) -> None:
         """Close a session that is idle, and was not used after a time."""

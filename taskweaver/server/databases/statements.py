@@ -11,11 +11,13 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from taskweaver.server.errors import RequestRefused, ServerError
 
 Row = tuple[Any, ...]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _AGAIN_S = 0.5
@@ -121,23 +123,25 @@ class LoopCalls:
         self._threads = database.threads
         self._turn = asyncio.Lock()
 
-    async def in_thread(self, work: Callable[[], T]) -> T:
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Read or change the database in one of its threads."""
-        loop = asyncio.get_running_loop()
-        return await asyncio.shield(loop.run_in_executor(self._threads, work))
+        loop, call = asyncio.get_running_loop(), partial(work, *args, **kwargs)
+        return await asyncio.shield(loop.run_in_executor(self._threads, call))
 
-    async def in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def in_turn(
+        self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         """Work after other work in turn: no two threads wait for the database's lock of a user."""
 
         async def work_in_turn() -> T:
             async with self._turn:
-                return await work()
+                return await work(*args, **kwargs)
 
         return await asyncio.shield(asyncio.ensure_future(work_in_turn()))
 
-    async def change(self, work: Callable[[], T]) -> T:
+    async def change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Change the database in a thread, in turn."""
-        return await self.in_turn(lambda: self.in_thread(work))
+        return await self.in_turn(lambda: self.in_thread(work, *args, **kwargs))
 
     async def settle(self) -> None:
         """Wait for the work whose turn it is, and for that which waits for its turn now."""
