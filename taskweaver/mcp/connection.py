@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -33,12 +32,6 @@ _TAIL_BYTES = 4096
 _READ_S = 300.0
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Started:
-    client: Any
-    tools: list[RawTool]
 
 
 class Connection:
@@ -85,33 +78,33 @@ class Connection:
             ServerFailed: If it does not come up in time.
         """
         self._stopping = asyncio.Event()
-        started: asyncio.Future[_Started] = asyncio.get_running_loop().create_future()
+        started: asyncio.Future[list[RawTool]] = asyncio.get_running_loop().create_future()
         log_size = self._log_path.stat().st_size if self._log_path.is_file() else 0
 
         def give_up(_: object) -> None:
             if not started.done():
-                started.set_exception(ServerFailed(self._config.name, "it was closed."))
+                started.set_exception(self._failure("it was closed."))
 
         self._task = asyncio.create_task(self._live(started))
         self._task.add_done_callback(give_up)
         try:
-            found = await started
+            tools = await started
         except TimeoutError:
             late = f"it did not answer within {self._config.timeout_s:g} s"
             printed = f"; it printed what is no message: {self._garbage}" if self._garbage else ""
-            raise ServerFailed(self._config.name, f"{late}{printed}.") from None
+            raise self._failure(f"{late}{printed}.") from None
         except ServerFailed:
             raise
         except FileNotFoundError as error:
-            raise ServerFailed(
-                self._config.name, f"{str(error.filename)!r} is not there."
-            ) from error
+            raise self._failure(f"{str(error.filename)!r} is not there.") from error
         except Exception as error:
             said = self._last_line(log_size) or _reason(error)
-            raise ServerFailed(self._config.name, f"it does not start: {said}") from error
-        self._client = found.client
-        self._listed(found.tools)
-        return found.tools
+            raise self._failure(f"it does not start: {said}") from error
+        self._listed(tools)
+        return tools
+
+    def _failure(self, problem: str) -> ServerFailed:
+        return ServerFailed(self._config.name, problem)
 
     async def list_again(self) -> None:
         """List the tools once more if the server reported a change of them."""
@@ -119,14 +112,15 @@ class Connection:
             self._is_list_stale = False
             self._listed(await self._answer(_tools_of(self._client), "the list of its tools"))
 
-    async def _live(self, started: asyncio.Future[_Started]) -> None:
+    async def _live(self, started: asyncio.Future[list[RawTool]]) -> None:
         """Hold the connection open, in a task of its own, until it is closed."""
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._config.timeout_s):
                     client = await stack.enter_async_context(self._made())
                     tools = await _tools_of(client)
-                started.set_result(_Started(client, tools))
+                started.set_result(tools)
+                self._client = client
                 await self._stopping.wait()
         except Exception as error:  # noqa: BLE001 - whatever it is, `start` tells it
             if not started.done():
@@ -209,8 +203,7 @@ class Connection:
             ServerFailed: If it does not answer in time, dies, or its answer is not a result.
         """
         if self._client is None:
-            problem = "it has ended; the next session starts it again."
-            raise ServerFailed(self._config.name, problem)
+            raise self._failure("it has ended; the next session starts it again.")
         return await self._answer(self._client.call_tool(tool, dict(arguments)), tool)
 
     async def _answer(self, request: Awaitable[T], asked: str) -> T:
@@ -221,21 +214,21 @@ class Connection:
         """
         from mcp import MCPError
 
-        client, name = self._client, self._config.name
+        client = self._client
         try:
             async with asyncio.timeout(self._config.timeout_s):
                 return await request
         except TimeoutError:
             late = f"{asked} did not answer within {self._config.timeout_s:g} s (timeout_s)."
-            raise ServerFailed(name, late) from None
+            raise self._failure(late) from None
         except MCPError as error:
             if _is_gone(error):
-                raise ServerFailed(name, await self._revived(client, asked)) from error
+                raise self._failure(await self._revived(client, asked)) from error
             said = shorten(without_steering(str(error)), _MAX_REASON_CHARS)
-            raise ServerFailed(name, f"{asked}: {said}") from error
+            raise self._failure(f"{asked}: {said}") from error
         except Exception as error:
             said = shorten(_reason(error), _MAX_REASON_CHARS)
-            raise ServerFailed(name, f"{asked} gave no usable result: {said}") from error
+            raise self._failure(f"{asked} gave no usable result: {said}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
         """Restart a server that has died; return a sentence about the outcome."""

@@ -9,11 +9,11 @@ import hmac
 import json
 import re
 import secrets
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 from taskweaver.server.databases.address import SharedDatabaseConfig
 from taskweaver.server.databases.sqlite import SQLITE_ACCOUNTS, SqliteDatabase
@@ -294,13 +294,10 @@ class Accounts:
 
     def audit(self, count: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the oldest first."""
-        names = _AUDIT_COLUMNS
-        columns = ", ".join(f'"{name}"' for name in names)
+        columns = ", ".join(f'"{name}"' for name in _AUDIT_COLUMNS)
         sql = f"SELECT {columns} FROM audit ORDER BY id DESC LIMIT ?"
-        rows = [dict(zip(names, row, strict=True)) for row in self._database.rows(sql, count)]
-        return [
-            AuditEntry(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in reversed(rows)
-        ]
+        rows = reversed(self._database.rows(sql, count))
+        return [replace(AuditEntry(*row), at=datetime.fromisoformat(row[-1])) for row in rows]
 
 
 def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
@@ -331,8 +328,6 @@ def accounts_file(workspace: Path) -> Path:
 
 
 def _user(name: str, role: str, quota: str, created_at: str, token_id: str) -> User:
-    if role not in get_args(Role):
-        raise ServerError(f"The account {name} has the unknown role {role!r}.")
     checked: Role = "admin" if role == "admin" else "user"
     limits = Quota(**json.loads(quota))
     return User(name, checked, limits, datetime.fromisoformat(created_at), token_id)

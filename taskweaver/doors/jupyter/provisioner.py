@@ -46,12 +46,11 @@ class NotebookKernel:
     Attributes:
         client: The kernel.
         file: Its connection file.
-        sandbox: The sandbox it runs in, in a few words.
+        family: The kernel and its forks.
     """
 
     client: Kernel
     file: Path
-    sandbox: str
     family: _Family
 
 
@@ -89,7 +88,7 @@ class NotebookKernels:
             self._leave(family)
             raise
         file = connection_file(family.folder, kernel_id)
-        kernel = NotebookKernel(client, file, family.app.sandbox, family)
+        kernel = NotebookKernel(client, file, family)
         with self._lock:
             self._kernels[kernel_id] = kernel
         return kernel

@@ -245,26 +245,25 @@ class UserSessions:
         self, indexed: Sequence[IndexedSession], work: Mapping[str, Activity]
     ) -> list[ListedSession]:
         titles = {item.session: item for item in indexed}
-        found = {}
+        found = []
         for item in self._stored.read():
-            known = titles.get(item.session_id)
+            id_, known = item.session_id, titles.pop(item.session_id, None)
             title = (known.title if known else "") or title_line(item.first_query)
-            state = "open" if item.session_id in self._open else "stored"
-            state = "damaged" if item.problem else state
-            state = "locked" if item.is_open and state == "stored" else state
+            state = "damaged" if item.problem else self._state(id_, is_locked=item.is_open)
             facts = (item.rounds, item.changed_at, state, item.problem, item.branches)
-            activity = work.get(item.session_id, "failed" if item.has_failed else "idle")
-            found[item.session_id] = ListedSession(item.session_id, title, *facts, activity)
-        for session_id, known in titles.items():  # those in which nothing was asked yet
-            if session_id not in found:
-                at = datetime.fromisoformat(known.created_at)
-                state = "open" if session_id in self._open else "stored"
-                if state == "stored" and is_locked(self.manager.sessions_folder / session_id):
-                    state = "locked"
-                activity = work.get(session_id, "idle")
-                fresh = (0, at, state, "", 1, activity)
-                found[session_id] = ListedSession(session_id, known.title, *fresh)
-        return sorted(found.values(), key=lambda item: (item.changed_at, item.id), reverse=True)
+            activity = work.get(id_, "failed" if item.has_failed else "idle")
+            found.append(ListedSession(id_, title, *facts, activity))
+        for id_, known in titles.items():  # those in which nothing was asked yet
+            at, folder = datetime.fromisoformat(known.created_at), self.manager.sessions_folder
+            state = self._state(id_, is_locked=id_ not in self._open and is_locked(folder / id_))
+            activity = work.get(id_, "idle")
+            found.append(ListedSession(id_, known.title, 0, at, state, activity=activity))
+        return sorted(found, key=lambda item: (item.changed_at, item.id), reverse=True)
+
+    def _state(self, session_id: str, *, is_locked: bool) -> str:
+        if session_id in self._open:
+            return "open"
+        return "locked" if is_locked else "stored"
 
     async def remove(self, session_id: str) -> None:
         """Stop a session, and delete it with all its files; raises as `conversation`."""
