@@ -83,6 +83,7 @@ def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
 
 
 _EXCEPTION = re.compile(r"(?:\w+\.)*([A-Z]\w{2,60})(?::|$)")
+"""Name of the exception in the last line of a traceback."""
 
 
 @contextmanager
@@ -107,13 +108,8 @@ def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) ->
             span.child(tool(call.name, "function"), call.began_s, call.duration_s, call.error)
     if not result.is_success:
         # Not with its text, which may quote data: that is a content.
-        span.fail(result.status if result.status != "error" else _error_name(result))
-
-
-def _error_name(result: ExecutionResult) -> str:
-    """Return the name of the exception in the last line of a traceback."""
-    found = _EXCEPTION.match(result.reason)
-    return found[1] if found else "error"
+        name = _EXCEPTION.match(result.reason) if result.status == "error" else None
+        span.fail(name[1] if name else result.status)
 
 
 def _outcome(result: ExecutionResult) -> str:

@@ -102,25 +102,24 @@ def repeats(cells: Sequence[Post]) -> int:
     return sum(1 for _ in takewhile(lambda post: _gist(post) == newest, reversed(cells)))
 
 
-def earlier_outcomes(cells: Sequence[Post], *, level: int = 2) -> str:
+def earlier_outcomes(cells: Sequence[Post]) -> str:
     """Return the cells of an order with their outcomes, bounded, for the report on it.
 
     Failed ones are left out where a later one succeeded.
     """
-    shown = [post for at, post in enumerate(cells) if _is_success(post) or at == len(cells) - 1]
+    shown = [
+        post
+        for at, post in enumerate(cells)
+        if text_of(post, AttachmentType.execution_status) == "SUCCESS" or at == len(cells) - 1
+    ]
     limit_chars = _EARLIER_CHARS // max(len(shown), 1)
-    heading = "#" * level
     parts = []
     for number, post in enumerate(shown, start=1):
         code = fenced(text_of(post, AttachmentType.reply_content), "python")
         result = text_of(post, AttachmentType.execution_result)
         text = shorten(f"{code}\n\n{result}", limit_chars)
-        parts.append(f"{heading} Cell {number}\n{text}")
+        parts.append(f"## Cell {number}\n{text}")
     return "\n\n".join(parts)
-
-
-def _is_success(post: Post) -> bool:
-    return text_of(post, AttachmentType.execution_status) == "SUCCESS"
 
 
 def _gist(post: Post) -> tuple[str, str]:
@@ -217,7 +216,9 @@ class OrderPrompt(CodeTexts):
         """Return the messages of a round."""
         round_, previous, given = texts.round, texts.previous, texts.given
         if form == "tools":
-            language = given.offer.language if given else self._language(round_)
+            kinds = [text_of(post, AttachmentType.reply_type) for post in round_.post_list]
+            past = "bash" if "bash" in kinds else "python"
+            language = given.offer.language if given else past
             history = History(
                 self._alias, form, "", language, texts.pictures, texts.news, orders=texts
             )
@@ -235,10 +236,6 @@ class OrderPrompt(CodeTexts):
                 messages.append(with_images(message, image_parts(post, texts.pictures)))
                 feedback = ""
         return messages
-
-    def _language(self, round_: Round) -> str:
-        kinds = [text_of(post, AttachmentType.reply_type) for post in round_.post_list]
-        return "bash" if "bash" in kinds else "python"
 
     def _own(self, form: Form, post: Post) -> ChatMessage:
         """Return a past reply of the role, in JSON or with fences."""

@@ -50,7 +50,8 @@ class PluginSelection:
         if self._most is None or self._most >= len(plugins):
             return list(plugins)
         request = "\n".join(dict.fromkeys([rounds[-1].user_query if rounds else "", task]))
-        names = {entry.name for entry in self.select(plugins, request)} | _used(rounds)
+        names = {entry.name for entry in self.select(plugins, request)}
+        names.update(*(_WORD.findall(cell.code) for cell in successful_cells(rounds)))
         return [entry for entry in plugins if entry.name in names]
 
     def select(self, plugins: Sequence[PluginEntry], request: str) -> list[PluginEntry]:
@@ -87,8 +88,3 @@ class PluginSelection:
         index, self._index = self._index, None
         if index is not None:
             index.close()
-
-
-def _used(rounds: Sequence[Round]) -> set[str]:
-    """Return the names in the cells that succeeded."""
-    return {name for cell in successful_cells(rounds) for name in _WORD.findall(cell.code)}

@@ -210,8 +210,8 @@ class PluginCalls(Scope):
     is_checked = True
 
     def __init__(self, prompt_file: Path | None = None) -> None:
-        own = [prompt_file] if prompt_file else []
-        self.prompt_files = [_HERE / "plugin_only_prompt.yaml", *own]
+        files = (_HERE / "plugin_only_prompt.yaml", prompt_file)
+        self.prompt_files = [*filter(None, files)]
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         """Return those marked ``plugin_only``; all of them where none is."""
@@ -232,8 +232,8 @@ class ShellScripts(Scope):
     language = "bash"
 
     def __init__(self, prompt_file: Path | None = None) -> None:
-        own = [prompt_file] if prompt_file else []
-        self.prompt_files = [_HERE / "cli_only_prompt.yaml", *own]
+        files = (_HERE / "cli_only_prompt.yaml", prompt_file)
+        self.prompt_files = [*filter(None, files)]
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:  # noqa: ARG002 - a shell calls none
         """Return none."""

@@ -158,12 +158,6 @@ class Telemetry:
         known = {key: item for key, item in attributes.items() if key in keys}
         self._histograms[histogram].record(value, known)
 
-    def inject(self, carrier: Any) -> None:
-        """Write the current context into headers."""
-        from opentelemetry.propagate import inject
-
-        inject(carrier)
-
     def status(self, message: str) -> Any:
         """Return the status of an operation that failed."""
         return self._trace.Status(self._trace.StatusCode.ERROR, redact(message) or None)

@@ -129,7 +129,9 @@ class Tracing:
     def inject(self, carrier: Any) -> None:
         """Write the context of the current span into headers (W3C ``traceparent``)."""
         if self._telemetry is not None:
-            self._telemetry.inject(carrier)
+            from opentelemetry.propagate import inject
+
+            inject(carrier)
 
     def tracer(self) -> Any:
         """Return the OpenTelemetry tracer; one that records nothing while tracing is off."""

@@ -213,6 +213,7 @@ class Connection:
             ServerFailed: If there is none in time, or it is none.
         """
         from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
 
         client = self._client
         try:
@@ -222,7 +223,7 @@ class Connection:
             late = f"{asked} did not answer within {self._config.timeout_s:g} s (timeout_s)."
             raise self._failure(late) from None
         except MCPError as error:
-            if _is_gone(error):
+            if error.code == CONNECTION_CLOSED:
                 raise self._failure(await self._revived(client, asked)) from error
             said = shorten(without_steering(str(error)), _MAX_REASON_CHARS)
             raise self._failure(f"{asked}: {said}") from error
@@ -274,12 +275,6 @@ async def _tools_of(client: Any) -> list[RawTool]:
         if not cursor or not page.tools:
             break
     return found[:_MAX_TOOLS]
-
-
-def _is_gone(error: Any) -> bool:
-    from mcp_types import CONNECTION_CLOSED
-
-    return bool(error.code == CONNECTION_CLOSED)
 
 
 def _leaf(error: BaseException) -> BaseException:

@@ -51,18 +51,18 @@ class KnownTools:
                 self._allowed.setdefault(key, self._offered[key][0])
             self._save()
 
-    def change(self, server: str, tool: str) -> str | None:
+    def change(self, tool: Tool) -> str | None:
         """Return the new description of a tool that changed since it was allowed; else None."""
-        key = _key(server, tool)
+        key = _key(tool.server, tool.name)
         with self._lock:
             found = self._offered.get(key)
             if found is None or self._allowed.get(key) == found[0]:
                 return None
             return found[1]
 
-    def allow(self, server: str, tool: str) -> None:
+    def allow(self, tool: Tool) -> None:
         """Take a tool as it is offered now for allowed."""
-        key = _key(server, tool)
+        key = _key(tool.server, tool.name)
         with self._lock:
             self._allowed[key] = self._offered[key][0]
             self._save()
@@ -113,7 +113,11 @@ class Offer:
 
 
 class MCPServers:
-    """The servers an application has. They start when `begin` is called first. Close it."""
+    """The servers an application has. They start when `begin` is called first. Close it.
+
+    Attributes:
+        known: The tools that were allowed, and those that are offered now.
+    """
 
     def __init__(
         self,
@@ -125,7 +129,7 @@ class MCPServers:
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder
-        self._known = KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
+        self.known = KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
         self._lock = threading.Lock()
         self._offer: Future[Offer] | None = None
         self._connections: dict[str, Connection] = {}
@@ -176,37 +180,28 @@ class MCPServers:
                 config,
                 self._log_path(config),
                 self._tracing,
-                partial(self._known.offer, config.name),
+                partial(self.known.offer, config.name),
             )
         starts = (connection.start() for connection in self._connections.values())
         answers = await asyncio.gather(*starts, return_exceptions=True)
         offer, taken = Offer(), set[str]()
         for config, answer in zip(self._configs, answers, strict=True):
-            if isinstance(answer, BaseException):
-                offer.problems.append(_failure(config, answer))
-                continue
-            self._add(offer, config, answer, taken)
+            if isinstance(answer, ServerFailed):
+                offer.problems.append(answer)
+            elif isinstance(answer, BaseException):
+                why = f"it does not start: {type(answer).__name__}: {answer}"
+                offer.problems.append(ServerFailed(config.name, why))
+            else:
+                tools, problems = make_tools(config, answer, taken)
+                offer.tools |= {tool.function: tool for tool in tools}
+                offer.problems += problems
         return offer
-
-    @staticmethod
-    def _add(offer: Offer, config: ServerConfig, raw: list[RawTool], taken: set[str]) -> None:
-        tools, problems = make_tools(config, raw, taken)
-        offer.tools |= {tool.function: tool for tool in tools}
-        offer.problems += problems
 
     def _log_path(self, config: ServerConfig) -> Path | None:
         if self._log_folder is None:
             return None
         self._log_folder.mkdir(parents=True, exist_ok=True)
         return self._log_folder / f"{function_name('mcp', config.name)}.log"
-
-    def change(self, tool: Tool) -> str | None:
-        """Return the new description of a tool that changed since it was allowed; else None."""
-        return self._known.change(tool.server, tool.name)
-
-    def allow(self, tool: Tool) -> None:
-        """Take a tool as it is now for allowed: a person was asked."""
-        self._known.allow(tool.server, tool.name)
 
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Future[Any]:
         """Begin a call; its result are the parts of `results.parts_of`.
@@ -224,7 +219,7 @@ class MCPServers:
         with self._tracing.running(mcp_call(tool.name, connection.attributes)) as span:
             span.content(ARGUMENTS, lambda: json.dumps(dict(arguments), default=str))
             await connection.list_again()
-            if self.change(tool) is not None:
+            if self.known.change(tool) is not None:
                 raise ToolFailed("it changed since it was allowed; call it again to ask for it.")
             check_arguments(tool, arguments)
             parts = parts_of(await connection.call(tool.name, arguments), tool)
@@ -270,9 +265,3 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
         if unknown:
             takes = ", ".join(known) or "none"
             raise ToolFailed(f"it has no argument {', '.join(unknown)}; it takes {takes}.")
-
-
-def _failure(config: ServerConfig, error: BaseException) -> ServerFailed:
-    if isinstance(error, ServerFailed):
-        return error
-    return ServerFailed(config.name, f"it does not start: {type(error).__name__}: {error}")

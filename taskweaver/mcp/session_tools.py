@@ -73,7 +73,7 @@ class SessionTools:
         if tool is None:
             return "the tool does not exist."
         is_repeated = self.is_rebuilding and not tool.is_read_only
-        change = self._servers.change(tool)
+        change = self._servers.known.change(tool)
         if not tool.is_confirmed and not is_repeated and change is None:
             return ""
         given = ", ".join(
@@ -89,7 +89,7 @@ class SessionTools:
         try:
             if self._confirmations.ask(request, self._timeout_s):
                 if change is not None:
-                    self._servers.allow(tool)
+                    self._servers.known.allow(tool)
                 return ""
         except NotConfirmed as error:
             return str(error)

@@ -17,7 +17,6 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import has_failed, has_run, ran_code
-from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.planner.leader_prompt import (
@@ -154,7 +153,7 @@ class Planner(Role):
             newest = view.rounds[-1]
             is_answer = ran_code(newest) or (form == "tools" and self.model.takes("tools"))
             asked = Asked(form, newest.user_query, is_answer, told(newest.post_list))
-            report = _last_report(newest)
+            report = next(filter(has_run, reversed(newest.post_list)), None)
             outcome = "" if report is None else report.message
             is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
@@ -255,8 +254,3 @@ class Planner(Role):
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
-
-
-def _last_report(round_: Round) -> Post | None:
-    """Return the report on the newest cell of a round."""
-    return next(filter(has_run, reversed(round_.post_list)), None)

@@ -29,6 +29,7 @@ from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body
 
 _MOST_KEYS = 4096
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.05, 2.0
 
 
 @dataclass(slots=True)
@@ -96,21 +97,14 @@ class FailedTokens:
     A right token is never slowed, so that a stranger behind the same proxy locks out no user.
     """
 
-    def __init__(
-        self,
-        first_delay_s: float = 0.05,
-        longest_delay_s: float = 2.0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._first_delay_s = first_delay_s
-        self._longest_delay_s = longest_delay_s
-        self._counts = _FallingCounts(1 / 30, clock)
+    def __init__(self) -> None:
+        self._counts = _FallingCounts(1 / 30, time.monotonic)
 
     def count(self, address: str) -> tuple[int, float]:
         """Count a failure; return the recent ones, and the delay of the answer in seconds."""
         number = round(self._counts.add_one(address))
-        delay_s = self._first_delay_s * 2.0 ** min(number - 1, 20)
-        return number, min(delay_s, self._longest_delay_s)
+        delay_s = _FIRST_DELAY_S * 2.0 ** min(number - 1, 20)
+        return number, min(delay_s, _LONGEST_DELAY_S)
 
 
 _MOST_DELAYED = 64

@@ -56,7 +56,8 @@ class Guard:
         if scope["type"] != "http":
             raise RuntimeError(f"there is no handler for {scope['type']}")
         headers = Headers(scope=scope)
-        request_id = _request_id(headers)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
         has_begun = False
 
@@ -115,8 +116,3 @@ def _hostname(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def _request_id(headers: Headers) -> str:
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

@@ -137,7 +137,8 @@ def risky_values(src: AppConfigSource) -> Iterator[TrustEffect]:
             for entry, part in value.items() if isinstance(value, Mapping) else ():
                 fields = part if isinstance(part, Mapping) else {}
                 if risk == "programs" or any(
-                    _is_risky_model(k, v, base) for k, v in fields.items()
+                    k.startswith("llm.") and _is_risky(k, v, risk_of(k), base)
+                    for k, v in fields.items()
                 ):
                     yield _shown(f"{name}.{entry}", part, _files_of_program(fields, base), name)
         elif risk != "path" and _is_risky(name, value, risk, base):
@@ -156,11 +157,6 @@ def _is_usual(src: AppConfigSource, name: str, value: Any) -> bool:
     is_default = chosen is None or chosen.value in ("auto", "openai")
     is_usual = (name, str(value).rstrip("/")) in _USUAL
     return is_default and is_usual and not os.environ.get("OPENAI_BASE_URL")
-
-
-def _is_risky_model(name: str, value: Any, base: Path) -> bool:
-    """Return whether a field of a further model needs consent; others than ``llm.`` do nothing."""
-    return name.startswith("llm.") and _is_risky(name, value, risk_of(name), base)
 
 
 def _is_risky(name: str, value: Any, risk: Risk, base: Path) -> bool:

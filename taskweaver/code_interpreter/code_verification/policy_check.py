@@ -341,7 +341,7 @@ class _Check:
 
     def _call_problems(self, node: ast.Call) -> Iterator[str]:
         allowed = self.policy.allowed_functions
-        name = _name_of(node.func)
+        name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
         if allowed is not None and name not in allowed:
             yield f"calling {name or 'this'!r} is not allowed; allowed are {', '.join(allowed)}"
         if isinstance(node.func, ast.Subscript):
@@ -409,11 +409,6 @@ def _is_for_writing(call: ast.Call) -> bool:
 
 def _inside(name: str) -> str:
     return f"{name!r} reaches into the interpreter, and is not allowed"
-
-
-def _name_of(function: ast.expr) -> str | None:
-    name: str | None = getattr(function, "id", None) or getattr(function, "attr", None)
-    return name
 
 
 def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:

@@ -131,11 +131,11 @@ class AskInNotebook:
 
 def _plain_questions(lines: list[str]) -> list[str]:
     """Return a cell's lines with `%ask` as a call: a question mark at the end asks for help."""
-    return [_ASKED.sub(_as_call, line) for line in lines]
-
-
-def _as_call(match: re.Match[str]) -> str:
-    return f"{match['target']}get_ipython().run_line_magic('ask', {match['question']!r})"
+    magic = r"get_ipython().run_line_magic('ask', "
+    return [
+        _ASKED.sub(lambda match: f"{match['target']}{magic}{match['question']!r})", line)
+        for line in lines
+    ]
 
 
 def load_ipython_extension(shell: Any) -> None:

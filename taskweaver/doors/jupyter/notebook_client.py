@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import io
 import math
-import os
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,7 @@ class NotebookCells:
         self.session.lines = []
         self.session.calls.begin()
         table_reads(begin=True)
-        with _inside(cwd), _usual_options(), _captured(shell) as captured:
+        with chdir(cwd), _usual_options(), _captured(shell) as captured:
             outcome = shell.run_cell(code, store_history=False)
             error = outcome.error_before_exec or outcome.error_in_exec
             if isinstance(error, KeyboardInterrupt):
@@ -175,16 +174,6 @@ def _captured(shell: Any) -> Iterator[_Captured]:
 
 
 @contextmanager
-def _inside(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-@contextmanager
 def _usual_options() -> Iterator[None]:
     """Show tables in the width that roles expect; the notebook's own options come back."""
     pandas: Any = sys.modules.get("pandas")
@@ -208,6 +197,7 @@ class NotebookClient:
     state = "ready"
     footprint = Footprint()
     bounds: tuple[ResourceBound, ...] = ()
+    last_foreign_request = -math.inf  # unknown
 
     def __init__(self, cells: NotebookCells, cwd: Path, tables: CellTables) -> None:
         self._cells = cells
@@ -319,11 +309,6 @@ class NotebookClient:
 
     def offer(self, functions: HostFunctions) -> None:
         """Do nothing: tools of MCP servers are not offered in notebooks."""
-
-    @property
-    def last_foreign_request(self) -> float:
-        """None that is known."""
-        return -math.inf
 
     def left_behind(self) -> str:
         """Return nothing: processes are the notebook's."""

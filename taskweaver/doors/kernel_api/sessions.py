@@ -289,9 +289,11 @@ class KernelSession:
     async def _execute(self, execution: Execution, describe: Describe) -> None:
         def work(kernel: Client) -> ExecutionResult:
             with kernel.operation():
+                id_, code = execution.id, execution.code
                 if execution.is_interrupted:
-                    return _not_begun(execution)
-                return kernel.execute_code(execution.id, execution.code, execution.on_output)
+                    reason = "The cell was interrupted before it began."
+                    return ExecutionResult(id_, code, error=reason, status="interrupted")
+                return kernel.execute_code(id_, code, execution.on_output)
 
         try:
             result = await self.run(work)
@@ -327,8 +329,3 @@ class KernelSession:
         async with self._turn:  # an operation of another kind may hold the kernel
             pass
         self.files.close()
-
-
-def _not_begun(execution: Execution) -> ExecutionResult:
-    reason = "The cell was interrupted before it began."
-    return ExecutionResult(execution.id, execution.code, error=reason, status="interrupted")

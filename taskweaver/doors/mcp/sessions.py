@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
+from taskweaver.face.figures import AnswerFigure, is_picture, read_figures
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.accounts import User
@@ -47,21 +47,6 @@ class RoundResult:
     warnings: list[str]
 
 
-@dataclass(frozen=True)
-class PlayedRound:
-    """A round that a tool has played.
-
-    Attributes:
-        result: Its result.
-        folder: Working directory of its branch.
-        artifacts: Files that it made there.
-    """
-
-    result: RoundResult
-    folder: Path
-    artifacts: tuple[str, ...]
-
-
 class ToolSessions:
     """The sessions of a user, within the user's quotas. All methods raise TaskWeaverError.
 
@@ -81,8 +66,11 @@ class ToolSessions:
 
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
-    ) -> PlayedRound:
-        """Play a round as a message of the session; withdraw or stop it when the caller cancels."""
+    ) -> tuple[RoundResult, list[AnswerFigure]]:
+        """Play a round as a message of the session; return its result and its figures.
+
+        It is withdrawn or stopped when the caller cancels.
+        """
         require_text(text)  # before a session is made for it
         own = await self._own()
         title = (text.strip().splitlines() or [""])[0][:_TITLE_CHARS]
@@ -106,8 +94,8 @@ class ToolSessions:
 
     def _played(
         self, conversation: UserConversation, message: IndexedMessage, warnings: list[str]
-    ) -> PlayedRound:
-        """Return the round that answered a message.
+    ) -> tuple[RoundResult, list[AnswerFigure]]:
+        """Return result and figures of the round that answered a message.
 
         Raises:
             RequestRefused: If no round began; its text is the reason.
@@ -127,7 +115,7 @@ class ToolSessions:
             files=[str(folder / name) if self._is_local else name for name in files],
             warnings=warnings,
         )
-        return PlayedRound(result, folder, round_.artifacts)
+        return result, [*read_figures(filter(is_picture, round_.artifacts), folder)]
 
     async def fork(self, session: str, name: str) -> str:
         """Fork a session; return the name of the branch."""

@@ -23,7 +23,6 @@ from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.mcp.sessions import RoundKind, RoundResult, ToolSessions
 from taskweaver.errors import TaskWeaverError
-from taskweaver.face.figures import is_picture, read_figures
 from taskweaver.server.accounts import LOCAL_USER, Accounts, User
 from taskweaver.server.agents.indexes import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
@@ -145,16 +144,15 @@ async def _play(
         steps += 1
         await ctx.report_progress(float(steps), None, status)
 
-    played = await _worded(sessions.play(kind, text, *place, report))
-    pictures = filter(is_picture, played.artifacts)
+    result, figures = await _worded(sessions.play(kind, text, *place, report))
     images = [
         ImageContent(data=base64.b64encode(figure.data).decode(), mime_type=figure.mime)
-        for figure in read_figures(pictures, played.folder)
+        for figure in figures
         if figure.data
     ]
     return CallToolResult(
-        content=[TextContent(text=played.result.answer), *images],
-        structured_content=asdict(played.result),
+        content=[TextContent(text=result.answer), *images],
+        structured_content=asdict(result),
     )
 
 
