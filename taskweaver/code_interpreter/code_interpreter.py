@@ -117,7 +117,6 @@ class CodeInterpreter(Role, Interpreter):
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
-        self._interpreters = {self.alias: self}
 
     @property
     def plugins(self) -> list[PluginEntry]:
@@ -166,10 +165,8 @@ class CodeInterpreter(Role, Interpreter):
         intro = fill(self.intro, plugin_description="\n".join(lines) or "- none")
         return "\n".join(filter(None, [intro, intro_of(self.tools)]))
 
-    def bind_peers(self, peers: Mapping[str, Role]) -> None:
-        """Start the kernel in the background, and learn the other roles that run code in it."""
-        found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
-        self._interpreters = found or self._interpreters
+    def bind_peers(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - as roles have it
+        """Start the kernel in the background."""
         self.executor.start()
 
     def update_session_variables(self, session_variables: dict[str, str]) -> None:

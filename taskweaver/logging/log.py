@@ -9,7 +9,6 @@ import logging
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from taskweaver.config.config_mgt import AppConfigSource
@@ -124,12 +123,7 @@ class TelemetryLogger:
         """Return the log itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         """Close the file."""
         self.close()
 

@@ -183,11 +183,6 @@ def _is_raised(key: Key, value: Any) -> bool:
     return bool(default) and not 0 < value <= default
 
 
-def _is_other_place(_key: Key, value: str, _base: Path) -> bool:
-    # What holds more than a name is a path below a folder that is not known here.
-    return bool(value) and (value != Path(value).name or "\0" in value)
-
-
 _LOOSENS: dict[Risk, Callable[[Key, Any, Path], bool]] = {
     "sandbox": lambda _key, value, _: bool(value) and value != "bwrap",
     "limit": lambda key, value, _: _is_raised(key, value),
@@ -196,7 +191,8 @@ _LOOSENS: dict[Risk, Callable[[Key, Any, Path], bool]] = {
     "roles": lambda _key, value, _: not _WEB_ROLES.isdisjoint(value),
     "sent": lambda _key, value, _: value in (True, "otlp"),
     "path": lambda _key, value, base: bool(value) and not is_inside(Path(value), base),
-    "name": _is_other_place,
+    # What holds more than a name is a path below a folder that is not known here.
+    "name": lambda _key, value, _: bool(value) and (value != Path(value).name or "\0" in value),
     "unknown": lambda _key, _value, _: True,
 }
 """Whether a value that is no default loosens something; of other risks each that is not empty."""

@@ -162,7 +162,7 @@ def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack, shared: Any
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.page.door import PageDoor
     from taskweaver.server.accounts import server_folder
-    from taskweaver.server.agents.indexes import open_indexes
+    from taskweaver.server.agents.index import open_indexes
     from taskweaver.server.agents.sessions import AgentSessions
 
     indexes = open_indexes(shared, app.log)

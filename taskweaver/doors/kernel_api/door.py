@@ -90,15 +90,15 @@ class KernelApi(Door):
         return self._sessions.get(call.user, call.path("session_id")).facts
 
     @operation("DELETE", ONE, "Stop a session and delete its files", problems=(404,))
-    async def _remove(self, call: Call) -> models.StoppedSession:
+    async def _remove(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await self._sessions.remove(session)
-        return models.StoppedSession(session_id=session.id)
+        return models.SessionStatus(session_id=session.id, status="stopped")
 
     @operation(
         "POST", f"{ONE}/fork", "Make a session with the variables and files of this one", status=201
     )
-    async def _fork(self, call: Call, wanted: models.NewFork) -> models.CreatedSession:
+    async def _fork(self, call: Call, wanted: models.NewSession) -> models.CreatedSession:
         source = self._found(call)
         await self._sessions.check_quotas(call.user)
         session = await self._sessions.fork(call.user, source, wanted.session_id)
@@ -141,16 +141,16 @@ class KernelApi(Door):
         return event_stream(execution.follow(position))
 
     @operation("POST", f"{ONE}/interrupt", "Interrupt the running cell", problems=(404,))
-    async def _interrupt(self, call: Call) -> models.Interrupted:
+    async def _interrupt(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await session.interrupt()
-        return models.Interrupted(session_id=session.id)
+        return models.SessionStatus(session_id=session.id, status="interrupted")
 
     @operation("POST", f"{ONE}/restart", "Replace the kernel by a fresh one", problems=(404,))
-    async def _restart(self, call: Call) -> models.Restarted:
+    async def _restart(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await self._sessions.restart(call.user, session)
-        return models.Restarted(session_id=session.id)
+        return models.SessionStatus(session_id=session.id, status="restarted")
 
     @operation("POST", f"{ONE}/plugins", "Load a plugin", problems=(404,))
     async def _load_plugin(self, call: Call, wanted: models.NewPlugin) -> models.LoadedPlugin:

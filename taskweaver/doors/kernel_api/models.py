@@ -36,12 +36,6 @@ class CreatedSession(BaseModel):
     cwd: str
 
 
-class NewFork(BaseModel):
-    """The id of a session to make from another, as that is now."""
-
-    session_id: str
-
-
 class SessionFacts(BaseModel):
     """A session."""
 
@@ -60,11 +54,11 @@ class SessionList(BaseModel):
     sessions: list[SessionFacts]
 
 
-class StoppedSession(BaseModel):
-    """A session that was stopped."""
+class SessionStatus(BaseModel):
+    """A session after an operation, with the end of the operation."""
 
     session_id: str
-    status: Literal["stopped"] = "stopped"
+    status: Literal["stopped", "interrupted", "restarted"]
 
 
 class NewPlugin(BaseModel):
@@ -177,20 +171,6 @@ class FileList(BaseModel):
     """The files of a working directory."""
 
     files: list[FileFacts]
-
-
-class Interrupted(BaseModel):
-    """A session whose running cell, if there was one, was interrupted."""
-
-    session_id: str
-    status: Literal["interrupted"] = "interrupted"
-
-
-class Restarted(BaseModel):
-    """A session with a fresh kernel: its plugins and session variables are there again."""
-
-    session_id: str
-    status: Literal["restarted"] = "restarted"
 
 
 def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAnswer:

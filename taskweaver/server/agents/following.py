@@ -12,10 +12,12 @@ from typing import Protocol
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from taskweaver.server.agents.index import IndexChange
 from taskweaver.server.databases.statements import DatabaseLost, LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
+from taskweaver.session.storage.event_log import NumberedEvent
 from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
@@ -23,22 +25,6 @@ _KEEP_ALIVE_S = 15.0
 _AT_ONCE = 200
 _GATHERED_S = 0.016  # a frame of a screen
 _KEEP_ALIVE = b": keepalive\n\n"
-
-
-class SourceEvent(Protocol):
-    """An event with a number, a kind, and its fields as JSON."""
-
-    @property
-    def number(self) -> int:
-        """Its number."""
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-
-    @property
-    def data(self) -> str:
-        """Its fields, as JSON."""
 
 
 class Listenable(Protocol):
@@ -51,6 +37,7 @@ class Listenable(Protocol):
         """Call a function no longer."""
 
 
+SourceEvent = NumberedEvent | IndexChange
 NamedEvents = list[tuple[str, SourceEvent]]
 
 

@@ -15,8 +15,7 @@ from taskweaver.server.accounts import LOCAL_USER, Accounts, User
 from taskweaver.server.admission import Admission
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import StreamReaders
-from taskweaver.server.agents.index import IndexedMessage
-from taskweaver.server.agents.indexes import AgentIndexes
+from taskweaver.server.agents.index import AgentIndexes, IndexedMessage
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping

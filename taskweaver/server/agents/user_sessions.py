@@ -41,32 +41,6 @@ from taskweaver.utils.text import title_line
 _MOST_FOUND = 20
 
 
-def find_in_sessions(folder: Path, query: str, session_id: str = "") -> list[dict[str, Any]]:
-    """Return messages and stored memory of the sessions in a folder that contain a word of a query.
-
-    An empty id searches all sessions, the newest first. Secrets are masked.
-
-    Raises:
-        SessionError: If the session does not exist.
-    """
-    stored = stored_sessions(folder)
-    if session_id:
-        stored = [item for item in stored if item.session_id == session_id]
-        if not stored:
-            raise SessionError(f"There is no session {session_id!r}, or nothing was said in it.")
-    found: list[dict[str, Any]] = []
-    for item in stored:
-        if item.problem:
-            continue
-        config = MemoryConfig(memory_log_enabled=False)
-        with BranchedMemory(item.folder / MEMORY_FILE, config) as store:
-            found += _found(store, item.session_id, query)
-        if len(found) >= _MOST_FOUND:
-            break
-    masked: list[dict[str, Any]] = redact_secrets_in(found[:_MOST_FOUND])
-    return masked
-
-
 def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
     """Return the matches in a session's branches, once each: a branch inherits its parent's."""
     found: dict[str, str] = {}
@@ -237,9 +211,29 @@ class UserSessions:
         """
         if session_id:
             await self.conversation(session_id)
-        folder = self.manager.sessions_folder
         async with self._opening:
-            return await asyncio.to_thread(find_in_sessions, folder, query, session_id)
+            return await asyncio.to_thread(self._find, query, session_id)
+
+    def _find(self, query: str, session_id: str) -> list[dict[str, Any]]:
+        """Return the passages, from the newest sessions first. Secrets are masked."""
+        stored = stored_sessions(self.manager.sessions_folder)
+        if session_id:
+            stored = [item for item in stored if item.session_id == session_id]
+            if not stored:
+                raise SessionError(
+                    f"There is no session {session_id!r}, or nothing was said in it."
+                )
+        found: list[dict[str, Any]] = []
+        for item in stored:
+            if item.problem:
+                continue
+            config = MemoryConfig(memory_log_enabled=False)
+            with BranchedMemory(item.folder / MEMORY_FILE, config) as store:
+                found += _found(store, item.session_id, query)
+            if len(found) >= _MOST_FOUND:
+                break
+        masked: list[dict[str, Any]] = redact_secrets_in(found[:_MOST_FOUND])
+        return masked
 
     def _list(
         self, indexed: Sequence[IndexedSession], work: Mapping[str, Activity]
