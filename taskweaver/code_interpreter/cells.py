@@ -267,7 +267,7 @@ class OrderStep:
         *,
         is_last: bool,
     ) -> Post:
-        """Run a cell; report to the role itself, or at the end of the order to its giver."""
+        """Run a cell. Report to the role itself, or at the end of the order to its giver."""
         end = self.run(proxy, code, before)
         if end.result is None:
             return self._not_run(proxy, end)

@@ -67,7 +67,7 @@ def _verdict(result: ExecutionResult) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """Return the value of a cell as text; plain data is laid out over lines."""
+    """Return the value of a cell as text. Plain data is laid out over lines."""
     return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
 
 
@@ -169,7 +169,7 @@ class CodeExecutor:
 
     @property
     def tools(self) -> list[PluginEntry]:
-        """Functions outside the kernel; waits for servers that are still starting."""
+        """Functions outside the kernel. Waits for servers that are still starting."""
         return [entry for entry in self.wait_for_tools() if entry.name not in self.broken]
 
     @property
@@ -265,7 +265,7 @@ class CodeExecutor:
         *,
         is_repeated: bool = False,
     ) -> ExecutionResult:
-        """Run a cell; an error of one that calls plugins names their files.
+        """Run a cell. An error of one that calls plugins names their files.
 
         A cell that holds a mask is a copy for readers: it is refused, whoever brings it.
 

@@ -41,7 +41,7 @@ class CodeGeneratorConfig(CompactingRoleConfig):
 
 
 class CodeGenerator:
-    """The model side of the CodeInterpreter; call `set_alias` before all else."""
+    """The model side of the CodeInterpreter. Call `set_alias` before all else."""
 
     @inject
     def __init__(
@@ -62,7 +62,7 @@ class CodeGenerator:
         )
 
     def set_alias(self, alias: str, scope: Scope) -> None:
-        """Write for the role called `alias`; load the examples it takes part in."""
+        """Write for the role called `alias`. Load the examples it takes part in."""
         self.alias = alias
         self.language = scope.language
         self.prompt = self._prompt(scope)
@@ -71,7 +71,7 @@ class CodeGenerator:
         self.load_examples()
 
     def load_examples(self, memory: Memory | None = None) -> None:
-        """Load the examples its role takes part in; see `Role.role_load_example`."""
+        """Load the examples its role takes part in. See `Role.role_load_example`."""
         roles = {self.alias, "Planner"}
         use = self.config.use_example
         self.examples = self._example_folder.examples(roles, memory) if use else []
@@ -114,7 +114,7 @@ class CodeGenerator:
         around: Surroundings,
         progress: OrderProgress,
     ) -> list[ChatMessage]:
-        """Return the prompt for the next reply to an order; `around` is the situation."""
+        """Return the prompt for the next reply to an order. `around` is the situation."""
         self.load_examples(memory)
         is_users_own = progress.task.send_from == USER
         given = PromptInput(
@@ -135,7 +135,7 @@ class CodeGenerator:
     def chunks(
         self, compose: ComposePrompt, progress: OrderProgress, proxy: PostEventProxy
     ) -> Iterator[Chunk]:
-        """Yield the model's next reply to an order, piece by piece; `compose` returns its prompt.
+        """Yield the model's next reply to an order, piece by piece. `compose` returns its prompt.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.

@@ -47,7 +47,7 @@ from taskweaver.utils.text import fill
 
 
 class CodeInterpreterConfig(RoleConfig):
-    """Keys under ``code_interpreter.``; a subclass has another name and another scope."""
+    """Keys under ``code_interpreter.``. A subclass has another name and another scope."""
 
     role = "code_interpreter"
     code_prefix = ""
@@ -126,7 +126,7 @@ class CodeInterpreter(Role, Interpreter):
 
     @property
     def tools(self) -> list[PluginEntry]:
-        """The tools outside the kernel its code may call; waits for servers that are starting."""
+        """The tools outside the kernel its code may call. Waits for servers that are starting."""
         tools = self.executor.tools
         allowed = self.scope.plugins([*self._entries, *tools])
         return [entry for entry in tools if entry in allowed]
@@ -142,7 +142,7 @@ class CodeInterpreter(Role, Interpreter):
         return bool(own_texts(self.config.src, self.name))
 
     def cell_guide(self, memory: Memory) -> str:
-        """Return what another author of its cells has to know; see `CellRunner`."""
+        """Return what another author of its cells has to know. See `CellRunner`."""
         functions = [*self.plugins, *self.tools]
         shown = self.selection.pool(functions, memory.conversation.rounds, "")
         return self.generator.prompt.cell_guide(shown)
@@ -264,7 +264,7 @@ class CodeInterpreter(Role, Interpreter):
         return self._run_given(memory, task, task.message)
 
     def _run_given(self, memory: Memory, task: Post, code: str) -> Post:
-        """Run code that another wrote, and report; its author corrects it."""
+        """Run code that another wrote, and report. Its author corrects it."""
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
@@ -348,7 +348,7 @@ class PluginOrchestratorConfig(_NarrowConfig):
 
 
 class PluginOrchestrator(CodeInterpreter):
-    """Answers tasks by calling plugins; its code is calls of them and nothing else."""
+    """Answers tasks by calling plugins. Its code is calls of them and nothing else."""
 
     config_type = PluginOrchestratorConfig
 

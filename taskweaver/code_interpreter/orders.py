@@ -87,7 +87,7 @@ class OrderProgress:
 
 
 def progress_of(rounds: Sequence[Round], alias: str) -> OrderProgress | None:
-    """Return the state of the newest order of a role; None if there is no order."""
+    """Return the state of the newest order of a role, or None if there is no order."""
     task = task_of(rounds, alias)
     if task is None:
         return None
@@ -148,7 +148,7 @@ class OrderPrompt(CodeTexts):
     def __init__(
         self, alias: str, role_name: str, path: Path | None, variants: Sequence[Path] = ()
     ) -> None:
-        """Load the texts; see `CodeTexts`.
+        """Load the texts. See `CodeTexts`.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
@@ -277,7 +277,7 @@ class _RoundTexts:
             seen = now or seen
 
     def order(self, post: Post) -> str:
-        """Return the text of an order; the newest stands behind the request and the plan."""
+        """Return the text of an order. The newest stands behind the request and the plan."""
         text = self.prompt.task(post)
         if self.given is None or post.id != self.given.task.id:
             return text
@@ -300,7 +300,7 @@ class _RoundTexts:
         return with_news("\n\n".join(filter(None, parts)), post, self.news)
 
     def outcome(self, post: Post) -> str:
-        """Return the result of the call that a post of the role stands for; empty for none."""
+        """Return the result of the call that a post of the role stands for, or an empty text."""
         if not cell_in(post):
             return ""
         revise = text_of(post, AttachmentType.revise_message)

@@ -40,13 +40,13 @@ _LIBRARIES = (
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """Facts on the kernel in words; an empty text for a kernel of which none are known."""
+    """Facts on the kernel in words. An empty text for a kernel of which none are known."""
 
     text: str = ""
 
 
 def local_kernel_facts(policy: SandboxPolicy | None) -> KernelFacts:
-    """Return the facts on kernels of this installation; None for no sandbox."""
+    """Return the facts on kernels of this installation. None for no sandbox."""
     found = [name for name in _LIBRARIES if find_spec(name) is not None]
     network = policy.network if policy else "the network of this machine"
     return KernelFacts(f"Installed too: {', '.join(found) or 'nothing'}. Code has {network}.")
@@ -119,7 +119,7 @@ class CodeTexts:
     def __init__(
         self, alias: str, role_name: str, texts: dict[str, str], variants: Sequence[Path]
     ) -> None:
-        """Take texts; those of `variants` go before them, the last before all.
+        """Take texts. Those of `variants` go before them, the last before all.
 
         Raises:
             ConfigError: If a file cannot be read or lacks instructions.
@@ -137,7 +137,7 @@ class CodeTexts:
         return "\n\n".join(filter(None, parts))
 
     def plugins_text(self, plugins: Sequence[PluginEntry]) -> str:
-        """Return the section on plugins; empty for no plugins.
+        """Return the section on plugins, or an empty text for no plugins.
 
         Its text places a line on each, or stubs in full where nothing else can be called.
         """
@@ -176,7 +176,7 @@ class CodePrompt(CodeTexts):
         variants: Sequence[Path] = (),
         language: str = "python",
     ) -> None:
-        """Load the texts; see `CodeTexts`.
+        """Load the texts. See `CodeTexts`.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.

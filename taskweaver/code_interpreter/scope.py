@@ -63,7 +63,7 @@ Finding = tuple[int, str]
 
 
 class _Check:
-    """Checks one cell, statement by statement; assigned names are known to the next."""
+    """Checks one cell, statement by statement. Assigned names are known to the next."""
 
     def __init__(self, plugins: frozenset[str], known: set[str]) -> None:
         self._plugins = plugins
@@ -156,7 +156,7 @@ SCRIPT = "%%bash\n"
 
 
 class Scope:
-    """The code that a code interpreter may run; a subclass overrides the parts that differ.
+    """The code that a code interpreter may run. A subclass overrides the parts that differ.
 
     Attributes:
         language: Language of its model's cells.
@@ -184,7 +184,7 @@ class Scope:
         return []
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
-        """Return the kinds of a cell, for the person who confirms it; see `ConfirmationRequest`.
+        """Return the kinds of a cell, for the person who confirms it. See `ConfirmationRequest`.
 
         They are ``code``, ``shell`` with commands in it, and ``plugin NAME``.
         """
@@ -192,7 +192,7 @@ class Scope:
 
 
 class AnyCode(Scope):
-    """Any Python, or as much of it as a policy allows; who may run any may call any plugin."""
+    """Any Python, or as much of it as a policy allows. Who may run any may call any plugin."""
 
     def __init__(self, policy: Policy | None) -> None:
         self._policy = policy
@@ -214,7 +214,7 @@ class PluginCalls(Scope):
         self.prompt_files = [*filter(None, files)]
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
-        """Return those marked ``plugin_only``; all of them where none is."""
+        """Return those marked ``plugin_only``. All of them where none is."""
         return [entry for entry in entries if entry.plugin_only] or list(entries)
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
@@ -222,12 +222,12 @@ class PluginCalls(Scope):
         return plugin_call_problems(code, plugins, earlier)
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
-        """Return ``plugin NAME`` for each it calls; it is no code of its own."""
+        """Return ``plugin NAME`` for each it calls. It is no code of its own."""
         return kinds_of(code, plugins) - {"code"} or frozenset({"code"})
 
 
 class ShellScripts(Scope):
-    """One shell command or script at a time, with no plugins; its effects cannot be read."""
+    """One shell command or script at a time, with no plugins. Its effects cannot be read."""
 
     language = "bash"
 
@@ -240,7 +240,7 @@ class ShellScripts(Scope):
         return []
 
     def cell(self, code: str) -> str:
-        """Return the script as a cell; a mark of one that the model wrote itself is replaced."""
+        """Return the script as a cell. A mark of one that the model wrote itself is replaced."""
         return SCRIPT + _BANG.sub("", _MAGIC.sub("", code))
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:  # noqa: ARG002 - it is what it is

@@ -28,7 +28,7 @@ class _RedactingFormatter(logging.Formatter):
 
 
 class _FileHandler(logging.FileHandler):
-    """Writes the log; a full or vanished disk costs lines, never a traceback on the screen."""
+    """Writes the log. A full or vanished disk costs lines, never a traceback on the screen."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
         if not isinstance(sys.exc_info()[1], OSError | ValueError):
@@ -66,7 +66,7 @@ class TelemetryLogger:
 
     @classmethod
     def from_config(cls, src: AppConfigSource) -> Self:
-        """Open the log a configuration asks for; its secrets and the environment's are masked.
+        """Open the log a configuration asks for. Its secrets and the environment's are masked.
 
         Raises:
             ConfigError: If a key of ``logging.`` cannot be read.
@@ -107,11 +107,11 @@ class TelemetryLogger:
         write_json(file_path, redact_data(obj.to_dict() if hasattr(obj, "to_dict") else obj))
 
     def dump_prompt_file(self, prompt: Any, file_path: str | Path) -> None:
-        """Write a prompt to a file of its own; as `dump_log_file`."""
+        """Write a prompt to a file of its own. As `dump_log_file`."""
         self.dump_log_file(prompt, file_path)
 
     def close(self) -> None:
-        """Close the file; later records are dropped. Idempotent."""
+        """Close the file. Later records are dropped. Idempotent."""
         if self._handler is not None:
             self._logger.removeHandler(self._handler)
             self._logger.addHandler(logging.NullHandler())

@@ -144,7 +144,7 @@ class Telemetry:
         return _RecordedSpan(self, span, operation)
 
     def past(self, parent: Any, operation: Operation, began_ns: int) -> Any:
-        """Return a span that began in the past; the caller ends it."""
+        """Return a span that began in the past. The caller ends it."""
         return self.tracer.start_span(
             operation.name,
             context=self._trace.set_span_in_context(parent),
@@ -284,7 +284,7 @@ def _resource(settings: TracingSettings) -> Any:
 
 
 def _options(settings: TracingSettings, signal: str) -> dict[str, Any]:
-    """Return where a signal goes; the exporter reads all else from the environment."""
+    """Return where a signal goes. The exporter reads all else from the environment."""
     options: dict[str, Any] = {}
     if settings.endpoint:
         options["endpoint"] = f"{settings.endpoint}/v1/{signal}"

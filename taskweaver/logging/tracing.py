@@ -29,7 +29,7 @@ _CONVERSATION: ContextVar[str] = ContextVar("taskweaver_conversation", default="
 
 
 def current_agent() -> str:
-    """Return the alias of the role that is replying; empty outside a reply."""
+    """Return the alias of the role that is replying, or an empty text outside a reply."""
     return _AGENT.get()
 
 
@@ -87,7 +87,7 @@ class Tracing:
 
     @contextmanager
     def running(self, operation: Operation) -> Iterator[Span]:
-        """Record the block as an operation; an exception marks it as failed."""
+        """Record the block as an operation. An exception marks it as failed."""
         span = self.begin(operation)
         if span is _NO_SPAN:
             yield span
@@ -103,7 +103,7 @@ class Tracing:
 
     @contextmanager
     def agent(self, alias: str) -> Iterator[Span]:
-        """Record the block as a role's reply; `current_agent` names the role meanwhile."""
+        """Record the block as a role's reply. `current_agent` names the role meanwhile."""
         token = _AGENT.set(alias)
         try:
             with self.running(agent(alias)) as span:
@@ -122,7 +122,7 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, **attributes: Attribute) -> Iterator[None]:
-        """Record the block under a name of one's own; an exception marks it as failed."""
+        """Record the block under a name of one's own. An exception marks it as failed."""
         with self.running(Operation(name, attributes)):
             yield
 
@@ -134,11 +134,11 @@ class Tracing:
             inject(carrier)
 
     def tracer(self) -> Any:
-        """Return the OpenTelemetry tracer; one that records nothing while tracing is off."""
+        """Return the OpenTelemetry tracer. One that records nothing while tracing is off."""
         return self._telemetry.tracer if self._telemetry is not None else _api().NoOpTracer()
 
     def close(self) -> None:
-        """Deliver the records and end; bounded, and safe to call again."""
+        """Deliver the records and end. Bounded, and safe to call again."""
         if self._telemetry is not None:
             self._telemetry.close()
             self._telemetry = None
@@ -147,12 +147,12 @@ class Tracing:
 
     @staticmethod
     def newest() -> Tracing:
-        """Return the traces of the application opened last that records; empty ones for none."""
+        """Return the traces of the application opened last that records. Empty ones for none."""
         return Tracing._open[-1] if Tracing._open else Tracing()
 
     @staticmethod
     def set_span_status(status_code: SpanStatus, status_message: str | None = None) -> None:
-        """Set the status of the current span; only an error has a message."""
+        """Set the status of the current span. Only an error has a message."""
         if Tracing._open:
             trace = _api()
             message = status_message if status_code == "ERROR" else None
@@ -191,7 +191,7 @@ class Tracing:
 
 
 def get_tracer() -> Any:
-    """Return the tracer of the application opened last; an empty one while none traces."""
+    """Return the tracer of the application opened last. An empty one while none traces."""
     return Tracing.newest().tracer()
 
 

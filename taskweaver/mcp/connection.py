@@ -44,7 +44,7 @@ class Connection:
         tracing: Tracing | None = None,
         listed: Callable[[list[RawTool]], None] = lambda _: None,
     ) -> None:
-        """Prepare it; nothing runs yet.
+        """Prepare it. Nothing runs yet.
 
         `listed` is called with its tools whenever they are listed.
         """
@@ -72,7 +72,7 @@ class Connection:
         return {"network.transport": "tcp", "server.address": host, "server.port": port}
 
     async def start(self) -> list[RawTool]:
-        """Start it; return its tools.
+        """Start it, and return its tools.
 
         Raises:
             ServerFailed: If it does not come up in time.
@@ -197,7 +197,7 @@ class Connection:
         return shorten(without_steering(lines[-1].strip()), _MAX_REASON_CHARS) if lines else ""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool; return its result as the package `mcp` represents it.
+        """Call a tool, and return its result as the package `mcp` represents it.
 
         Raises:
             ServerFailed: If it does not answer in time, dies, or its answer is not a result.
@@ -232,7 +232,7 @@ class Connection:
             raise self._failure(f"{asked} gave no usable result: {said}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
-        """Restart a server that has died; return a sentence about the outcome."""
+        """Restart a server that has died, and return a sentence about the outcome."""
         async with self._lock:
             if self._client is client:
                 await self.close()
@@ -249,7 +249,7 @@ class Connection:
         )
 
     async def close(self) -> None:
-        """End it, with all it started; safe to call again."""
+        """End it, with all it started. Safe to call again."""
         was_up = self._client is not None
         self._client = None
         task, self._task = self._task, None

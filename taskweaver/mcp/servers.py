@@ -36,14 +36,14 @@ class KnownTools:
     """Fingerprints of tools: those that were allowed, and those that are offered now."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read the file; without one the fingerprints are kept as long as this object."""
+        """Read the file. Without one the fingerprints are kept as long as this object."""
         self._path = path
         self._lock = threading.Lock()
         self._allowed = _read(path)
         self._offered: dict[str, tuple[str, str]] = {}
 
     def offer(self, server: str, tools: Iterable[RawTool]) -> None:
-        """Take the list of a server; a tool that was never listed counts as allowed."""
+        """Take the list of a server. A tool that was never listed counts as allowed."""
         with self._lock:
             for tool in tools:
                 key = _key(server, tool.name)
@@ -52,7 +52,7 @@ class KnownTools:
             self._save()
 
     def change(self, tool: Tool) -> str | None:
-        """Return the new description of a tool that changed since it was allowed; else None."""
+        """Return the new description of a tool that changed since it was allowed, else None."""
         key = _key(tool.server, tool.name)
         with self._lock:
             found = self._offered.get(key)
@@ -125,7 +125,7 @@ class MCPServers:
         log_folder: Path | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """Prepare them; nothing runs yet."""
+        """Prepare them. Nothing runs yet."""
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder
@@ -143,14 +143,14 @@ class MCPServers:
         return [config.name for config in self._configs]
 
     def begin(self) -> Future[Offer]:
-        """Start all servers in the background, once; the result is there when all have answered."""
+        """Start all servers in the background, once. The result is there when all have answered."""
         with self._lock:
             if self._offer is None:
                 self._offer = self._started()
             return self._offer
 
     def offer(self) -> Offer:
-        """Return the tools of the servers; waits for those that are starting."""
+        """Return the tools of the servers. Waits for those that are starting."""
         return self.begin().result()
 
     def _started(self) -> Future[Offer]:
@@ -204,7 +204,7 @@ class MCPServers:
         return self._log_folder / f"{function_name('mcp', config.name)}.log"
 
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Future[Any]:
-        """Begin a call; its result are the parts of `results.parts_of`.
+        """Begin a call. Its result are the parts of `results.parts_of`.
 
         Its result raises `ToolFailed` or `ServerFailed` where it fails.
         """
@@ -227,7 +227,7 @@ class MCPServers:
             return parts
 
     def close(self) -> None:
-        """End all servers, with all they started; safe to call again."""
+        """End all servers, with all they started. Safe to call again."""
         with self._lock:
             self._is_closed = True
             loop, thread = self._loop, self._thread
@@ -254,7 +254,7 @@ class MCPServers:
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Check the names of arguments; their values are for the server to check.
+    """Check the names of arguments. Their values are for the server to check.
 
     Raises:
         ToolFailed: If the tool does not have one of them; names those it takes.

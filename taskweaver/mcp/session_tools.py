@@ -47,7 +47,7 @@ class SessionTools:
         self._servers.begin()
 
     def entries(self, taken: Container[str]) -> list[PluginEntry]:
-        """Return the functions, for prompts and the kernel; waits for servers that are starting.
+        """Return the functions, for prompts and the kernel. Waits for servers that are starting.
 
         A tool whose name is `taken`, by a plugin, is left out.
         """
@@ -68,7 +68,7 @@ class SessionTools:
         return new
 
     def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return why a call may not go ahead; asks the user where that is configured."""
+        """Return why a call may not go ahead. Asks the user where that is configured."""
         tool = self._tool(name)
         if tool is None:
             return "the tool does not exist."
@@ -109,7 +109,7 @@ class SessionTools:
 
 
 def intro_of(entries: Iterable[PluginEntry]) -> str:
-    """Return the tools as a planning role is shown them: a line for each; empty for none."""
+    """Return the tools as a planning role is shown them: a line for each, or an empty text."""
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())

@@ -112,7 +112,7 @@ def make_tools(
 
 
 def _problem(raw: RawTool) -> str:
-    """Return why a tool cannot be shown to a model; empty for none."""
+    """Return why a tool cannot be shown to a model, or an empty text."""
     if len(raw.name) > _MAX_NAME_CHARS:
         return f"the tool {shorten(raw.name, 40)!r} is left out: its name is too long."
     properties = raw.schema.get("properties")
@@ -204,7 +204,7 @@ def _strings(value: object) -> list[str]:
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> object:
-    """Return the part that ``#/a/b`` refers to; None for none."""
+    """Return the part that ``#/a/b`` refers to. None for none."""
     found: object = root
     for step in reference.removeprefix("#/").split("/"):
         found = found.get(step) if isinstance(found, Mapping) else None
@@ -264,7 +264,7 @@ def _part(item: Any, tool: Tool) -> dict[str, Any]:
 
 
 def _plain(text: str) -> Any:
-    """Return the object or list a text is in JSON; else the text itself."""
+    """Return the object or list a text is in JSON, else the text itself."""
     if not text.lstrip().startswith(("{", "[")):
         return text
     try:

@@ -205,7 +205,7 @@ class LeaderPrompt:
         return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 
     def shared_plan(self, post: Post) -> str:
-        """Return the plan as the other roles see it; empty for none."""
+        """Return the plan as the other roles see it, or an empty text."""
         plans = post.get_attachment(AttachmentType.plan)
         return fill(self._texts["shared_plan"], PLAN=str(plans[-1].content)) if plans else ""
 

@@ -239,7 +239,7 @@ class Planner(Role):
         return proxy.end()
 
     def _finish(self, post: Post, report: Post | None) -> Post:
-        """Share the plan of an order with its receiver; mark an answer after a cell that failed."""
+        """Share the plan of an order with its receiver. Mark an answer after a cell that failed."""
         if post.send_to == USER and report is not None and has_failed(report):
             if not post.get_attachment(AttachmentType.stop):
                 post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))

@@ -46,7 +46,7 @@ class AccessToken:
 
 
 def new_token() -> AccessToken:
-    """Return a new token; the log masks it from now on."""
+    """Return a new token. The log masks it from now on."""
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"{_PREFIX}-{token_id}-{secret}"
     register_secret(text)
@@ -55,7 +55,7 @@ def new_token() -> AccessToken:
 
 
 def id_of(text: str) -> str:
-    """Return the id in a token that a client sent; empty if it has none."""
+    """Return the id in a token that a client sent, or an empty text if it has none."""
     prefix, _, rest = text.partition("-")
     return rest.partition("-")[0] if prefix == _PREFIX else ""
 
@@ -81,7 +81,7 @@ _USER_COLUMNS = "name, role, quota, created_at, token_id"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most that a user may use; None sets no limit.
+    """The most that a user may use. None sets no limit.
 
     Attributes:
         cost: Money for model calls, in the currency of the configured prices.
@@ -179,7 +179,7 @@ class Accounts:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Open the accounts in a file; make it, for its owner alone, if there is none.
+        """Open the accounts in a file, and make it, for its owner alone, if there is none.
 
         Raises:
             ServerError: If it cannot be used.
@@ -187,7 +187,7 @@ class Accounts:
         return cls(SqliteDatabase(path, "The accounts", SQLITE_ACCOUNTS))
 
     def close(self) -> None:
-        """Close the database; safe to call again."""
+        """Close the database. Safe to call again."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -199,7 +199,7 @@ class Accounts:
         self.close()
 
     def add(self, name: str, role: Role = "user", quota: Quota | None = None) -> AccessToken:
-        """Add a user; return the token, which is not kept.
+        """Add a user, and return the token, which is not kept.
 
         Raises:
             ServerError: If the name is taken, or cannot be one.
@@ -225,7 +225,7 @@ class Accounts:
         return token
 
     def renew_token(self, name: str) -> AccessToken:
-        """Replace the token of a user; the one before is invalid from now on.
+        """Replace the token of a user. The one before is invalid from now on.
 
         Raises:
             ServerError: If there is no such user.
@@ -236,7 +236,7 @@ class Accounts:
         return token
 
     def remove(self, name: str) -> None:
-        """Remove a user; the token is invalid from now on, the user's folder stays.
+        """Remove a user. The token is invalid from now on, the user's folder stays.
 
         Raises:
             ServerError: If there is no such user.
@@ -255,12 +255,12 @@ class Accounts:
         return [_user(*row) for row in self._database.rows(sql)]
 
     def user(self, name: str) -> User | None:
-        """Return the user of a name; None if there is none."""
+        """Return the user of a name, or None."""
         found = self._database.rows(f"SELECT {_USER_COLUMNS} FROM users WHERE name = ?", name)
         return _user(*found[0]) if found else None
 
     def find(self, token: str) -> User | None:
-        """Return the user of a token; None for a wrong one. Both take the same time."""
+        """Return the user of a token, or None for a wrong one. Both take the same time."""
         sql = f"SELECT {_USER_COLUMNS}, token_hash FROM users WHERE token_id = ?"
         found = self._database.rows(sql, id_of(token))
         stored = found[0] if found else None
@@ -270,7 +270,7 @@ class Accounts:
         return None if user.name == LOCAL_USER else user  # an earlier version took this name
 
     def spend(self, user: str, cost: float, tokens: int) -> None:
-        """Add to the spending of a user; nothing happens for one without an account."""
+        """Add to the spending of a user. Nothing happens for one without an account."""
         sql = (
             'INSERT INTO spending ("user", cost, tokens)'
             " SELECT name, ?, ? FROM users WHERE name = ?"
@@ -318,7 +318,7 @@ def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
 
 
 def server_folder(workspace: Path) -> Path:
-    """Return the folder of the server in a project's workspace; code never sees it."""
+    """Return the folder of the server in a project's workspace. Code never sees it."""
     return workspace / "server"
 
 

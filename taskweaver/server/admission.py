@@ -18,7 +18,7 @@ class Admission:
     """
 
     def __init__(self, places: int, queue_per_user: int = 64) -> None:
-        """Begin with `places` free places; at most `queue_per_user` requests of a user wait."""
+        """Begin with `places` free places. At most `queue_per_user` requests of a user wait."""
         self._free = places
         self._queue_per_user = queue_per_user
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()

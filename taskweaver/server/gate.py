@@ -41,7 +41,7 @@ class _Count:
 
 
 class _FallingCounts:
-    """A falling number for each of at most `_MOST_KEYS` keys; the least recent are forgotten."""
+    """A falling number for each of at most `_MOST_KEYS` keys. The least recent are forgotten."""
 
     def __init__(self, per_s: float, clock: Callable[[], float]) -> None:
         self._per_s = per_s
@@ -56,7 +56,7 @@ class _FallingCounts:
         return max(0.0, found.value - (self._clock() - found.at_s) * self._per_s)
 
     def add_one(self, key: str) -> float:
-        """Add one; return the new number."""
+        """Add one, and return the new number."""
         value = self.now(key) + 1
         self._counts[key] = _Count(value, self._clock())
         self._counts.move_to_end(key)
@@ -101,7 +101,7 @@ class FailedTokens:
         self._counts = _FallingCounts(1 / 30, time.monotonic)
 
     def count(self, address: str) -> tuple[int, float]:
-        """Count a failure; return the recent ones, and the delay of the answer in seconds."""
+        """Count a failure, and return the recent ones, and the delay of the answer in seconds."""
         number = round(self._counts.add_one(address))
         delay_s = _FIRST_DELAY_S * 2.0 ** min(number - 1, 20)
         return number, min(delay_s, _LONGEST_DELAY_S)
@@ -230,7 +230,7 @@ def _response(answer: Response | BaseModel | None, operation: ApiOperation) -> R
 
 
 def _token(request: Request) -> str:
-    """Return the token of a request; a cookie never carries one."""
+    """Return the token of a request. A cookie never carries one."""
     authorization = request.headers.get("authorization", "")
     if authorization[: len(_BEARER)].lower() == _BEARER:
         return authorization[len(_BEARER) :].strip()

@@ -199,7 +199,7 @@ class Door:
         """Refuse new work, and end the running work: within a time by itself, else by force."""
 
     async def close(self) -> None:
-        """Release every resource; called once, after `finish`."""
+        """Release every resource. Called once, after `finish`."""
 
 
 def too_large(limit_bytes: int) -> RequestRefused:
@@ -267,7 +267,7 @@ def missing(kind: str, name: str) -> RequestRefused:
 
 
 def optional_number(call: Call, name: str) -> int | None:
-    """Return a number of the query; None if it is left out. Raises as `number_of`."""
+    """Return a number of the query, or None if it is left out. Raises as `number_of`."""
     return number_of(call, name, 0, 1 << 40) if call.query(name) else None
 
 

@@ -98,7 +98,7 @@ class Server(uvicorn.Server):
         *,
         is_behind_proxy: bool = False,
     ) -> None:
-        """Prepare to serve; the doors are closed at the end.
+        """Prepare to serve. The doors are closed at the end.
 
         Args:
             app: The application.
@@ -144,7 +144,7 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any free one.
+    """Return a listening socket. Port 0 takes any free one.
 
     Raises:
         ServerError: If the address cannot be listened at.

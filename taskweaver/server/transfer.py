@@ -82,7 +82,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def disk_room(user: User, folder: Path) -> int | None:
-    """Return the disk space in bytes that a user has left in a folder; None for no limit.
+    """Return the disk space in bytes that a user has left in a folder, or None for no limit.
 
     Raises:
         RequestRefused: If the quota is used up.
@@ -97,7 +97,7 @@ def disk_room(user: User, folder: Path) -> int | None:
 
 
 async def upload_within(room: int | None, folder: Folder, path: str, call: Call) -> FileFacts:
-    """Write a file from the body of a request; it appears when the whole of it is there.
+    """Write a file from the body of a request. It appears when the whole of it is there.
 
     Args:
         room: Most bytes that there is room for; None for no limit of the user.
@@ -171,7 +171,7 @@ def _download(folder: Folder, path: str, range_header: str) -> Response:
 
 
 def _range(header: str, size: int) -> tuple[int, int]:
-    """Return the first and the last byte that a header asks for; a form that is not known, all.
+    """Return the first and the last byte that a header asks for. A form that is not known, all.
 
     Raises:
         RequestRefused: If the file has none of the bytes.

@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
 
 def answer_for(folder: Path) -> Answer | None:
-    """Return the answer about a folder; None where there is none, or it cannot be read."""
+    """Return the answer about a folder, or None where there is none, or it cannot be read."""
     file = _file(folder)
     if file is None:
         return None
@@ -70,7 +70,7 @@ def remember(folder: Path, answer: Answer) -> bool:
 
 
 def forget(folder: Path) -> bool:
-    """Remove the answer about a folder; return whether there was one.
+    """Remove the answer about a folder, and return whether there was one.
 
     Raises:
         OSError: If it cannot be removed.

@@ -51,7 +51,7 @@ def is_inside(path: Path, folder: Path) -> bool:
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the hash of a file's content; empty if it is no regular file."""
+    """Return the hash of a file's content, or an empty text if it is no regular file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -66,7 +66,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def digests_below(folder: Path) -> dict[str, str]:
-    """Return the hash of each file below a folder, by its path there; links are followed once."""
+    """Return the hash of each file below a folder, by its path there. Links are followed once."""
     found: dict[str, str] = {}
     seen: set[tuple[int, int]] = set()
     for here, names, files in os.walk(folder, followlinks=True):
@@ -266,7 +266,7 @@ def risky_places(src: AppConfigSource) -> Iterator[TrustEffect]:
 
 
 def _problem(src: AppConfigSource, name: str, path: Path) -> str:
-    """Return the problem with the folder or file of a key; empty for none."""
+    """Return the problem with the folder or file of a key, or an empty text."""
     if not is_inside(path, src.app_base_path):
         return "outside of the folder"
     if name == _PLUGINS and _is_private(src, path):

@@ -153,7 +153,7 @@ def known_key(name: str) -> Key | None:
 
 
 def risk_of(name: str) -> Risk:
-    """Return the risk of a name in a project file; that of a name that no code reads is none."""
+    """Return the risk of a name in a project file. That of a name that no code reads is none."""
     key = known_key(name)
     if key is None:
         return "harmless"

@@ -77,7 +77,7 @@ class Inspection:
 
     @property
     def is_granted(self) -> bool | None:
-        """Whether the user has agreed to this content; None where the user was not asked."""
+        """Whether the user has agreed to this content, or None where the user was not asked."""
         if not self.digests:
             return True
         answer = answer_for(self.folder)
@@ -87,7 +87,7 @@ class Inspection:
 def inspect_project(
     src: AppConfigSource, is_confined: IsConfined, *, has_code: bool = True
 ) -> Inspection:
-    """Return the effects of opening a project; reads files, and runs and changes nothing.
+    """Return the effects of opening a project. Reads files, and runs and changes nothing.
 
     Without `has_code` folders of roles and plugins are left out, for programs that run none.
 
@@ -199,7 +199,7 @@ class OpenedProject:
 
     @property
     def notice(self) -> str:
-        """One sentence that names everything that is off; empty for nothing."""
+        """One sentence that names everything that is off, or an empty text for nothing."""
         if not self.withheld:
             return ""
         subjects = [key for effect in self.withheld for key in effect.keys or (effect.line,)]
@@ -243,7 +243,7 @@ def read_project(
 
 
 def inspect_folder(app_dir: str | Path | None, is_confined: IsConfined) -> Inspection:
-    """Return the effects of opening a project; runs and changes nothing.
+    """Return the effects of opening a project. Runs and changes nothing.
 
     Raises:
         ConfigError: If the configuration cannot be read.

@@ -66,7 +66,7 @@ def allowed_magics(nodes: Iterable[ast.AST]) -> Iterator[AllowedMagic]:
 
 
 def _allowed_code(kind: str, texts: list[str]) -> str | None:
-    """Return the code that a magic runs; None if the magic is not allowed."""
+    """Return the code that a magic runs, or None if the magic is not allowed."""
     if kind == "system":
         return "" if texts and _SHELL_INSTALL.fullmatch(texts[0]) else None
     if kind not in {"run_line_magic", "run_cell_magic"} or len(texts) < 2:
@@ -135,7 +135,7 @@ def code_snippet_verification(  # noqa: PLR0913 - kept signature
     blocked_functions: Sequence[str] | None = None,
     allowed_variables: Sequence[str] | None = None,
 ) -> list[str] | None:
-    """Check a cell against a policy; see `Policy` for the lists.
+    """Check a cell against a policy. See `Policy` for the lists.
 
     ``getattr`` and its relatives (`_BY_TEXT`) are refused whatever the lists.
 
@@ -193,7 +193,7 @@ def tree_of(code: str) -> ast.Module:
 
 
 def nodes_of(cell: str) -> Iterator[ast.AST]:
-    """Return the nodes of a cell that ran before; none of a text that is no Python."""
+    """Return the nodes of a cell that ran before. None of a text that is no Python."""
     try:
         return ast.walk(tree_of(cell))
     except Exception:  # noqa: BLE001 - it ran: a line such as `pip list`

@@ -155,7 +155,7 @@ class AcpAgent:
 
     @worded
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        """Close a session; it stays on disk."""
+        """Close a session. It stays on disk."""
         await self._sessions.close(session_id)
         return CloseSessionResponse()
 
@@ -168,7 +168,7 @@ class AcpAgent:
     async def prompt(
         self, session_id: str, prompt: Sequence[ContentBlock], **_: Any
     ) -> PromptResponse:
-        """Answer a prompt; its updates go to the client meanwhile."""
+        """Answer a prompt. Its updates go to the client meanwhile."""
         opened = self._sessions.find(session_id)
         if opened.running is not None:
             detail = "A prompt is being answered in this session: cancel it, or wait for its end."
@@ -261,7 +261,7 @@ class _ToLog(logging.Handler):
 
 
 def serve_acp(app: TaskWeaverApp) -> None:
-    """Answer the client until its end of input, or a signal; rounds that run are ended then."""
+    """Answer the client until its end of input, or a signal. Rounds that run are ended then."""
     handler, root = _ToLog(app.log), logging.getLogger()
     root.addHandler(handler)
     try:

@@ -40,7 +40,7 @@ def refused(code: int, sentence: str) -> RequestError:
 
 
 def worded(method: AnyMethod) -> AnyMethod:
-    """Turn the errors of a method into errors of the protocol; its object has a `log`."""
+    """Turn the errors of a method into errors of the protocol. Its object has a `log`."""
 
     @functools.wraps(method)
     async def carry_out(*args: Any, **kwargs: Any) -> Any:
@@ -76,7 +76,7 @@ class AcpPrompt:
 
 
 def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
-    """Read the blocks of a prompt; tables of the client's folder that its text names come along.
+    """Read the blocks of a prompt. Tables of the client's folder that its text names come along.
 
     Raises:
         RequestError: If a block cannot be used, or there is no text and no file.

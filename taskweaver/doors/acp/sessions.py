@@ -64,7 +64,7 @@ class OpenSession:
     running: RunningPrompt | None = None
 
     def files(self, branch: str, names: Sequence[str]) -> list[ContentBlock]:
-        """Return files of a branch of the session, as blocks; an empty name means its own."""
+        """Return files of a branch of the session, as blocks. An empty name means its own."""
         chosen = self.session.at(branch) if branch else self.branch
         return made_files(names, chosen.execution_cwd)
 
@@ -204,7 +204,7 @@ def _write(workspace: Path, folder: Path, forks: Sequence[str]) -> None:
 
 
 def _read(workspace: Path) -> dict[str, Any]:
-    """Return the record of a session; empty for one that was made elsewhere."""
+    """Return the record of a session, or nothing for one that was made elsewhere."""
     try:
         record = json.loads((workspace / _RECORD).read_bytes())
     except (OSError, ValueError):  # there is none, or it is no record
@@ -214,7 +214,7 @@ def _read(workspace: Path) -> dict[str, Any]:
 
 
 def _infos(item: StoredSession) -> list[SessionInfo]:
-    """Return a session on disk and its forks, as clients list them; nothing of a damaged one."""
+    """Return a session on disk and its forks, as clients list them. Nothing of a damaged one."""
     if item.problem:
         return []
     record = _read(item.folder)

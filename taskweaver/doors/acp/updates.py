@@ -102,7 +102,7 @@ class CellCall:
         return update_tool_call(self.id, status="in_progress", content=content)
 
     def end(self, status: ToolCallStatus, outcome: str) -> ToolCallProgress:
-        """Return the end of the call; `outcome` is its report."""
+        """Return the end of the call. `outcome` is its report."""
         report = [text_block(shorten(shown(outcome), _OUTCOME_CHARS))] if outcome else []
         blocks = [*report, *self.files]
         content = [self._code_content(), *map(tool_content, blocks)]
@@ -158,7 +158,7 @@ def plan_update(plan: str, current: str, *, is_done: bool) -> AgentPlanUpdate:
 
 
 def _steps(plan: str) -> list[str]:
-    """Return the steps of a plan; a line that begins none belongs to the step before it."""
+    """Return the steps of a plan. A line that begins none belongs to the step before it."""
     steps: list[str] = []
     for line in filter(None, map(str.strip, plan.splitlines())):
         begun = _STEP.match(line)
@@ -170,7 +170,7 @@ def _steps(plan: str) -> list[str]:
 
 
 def _position(steps: Sequence[str], current: str) -> int:
-    """Return the position of a step in a plan; the first where that is not said."""
+    """Return the position of a step in a plan. The first where that is not said."""
     begun = _STEP.match(current.strip())
     if begun and begun[1]:
         return max(0, min(int(begun[1]) - 1, len(steps) - 1))
@@ -206,7 +206,7 @@ class RoundUpdates:
     """
 
     def __init__(self, files: Callable[[str, Sequence[str]], list[ContentBlock]]) -> None:
-        """Begin a round; `files` returns files of a branch by their names, as blocks."""
+        """Begin a round. `files` returns files of a branch by their names, as blocks."""
         self._files = files
         self.error = ""
         self._draft = _Draft()
@@ -377,7 +377,7 @@ def _is_of_tools(event: TaskWeaverEvent) -> bool:
 def round_history(
     round_: Round, branch: str, files: Callable[[str, Sequence[str]], list[ContentBlock]]
 ) -> Iterator[SessionUpdate]:
-    """Yield the updates of a round; `files` is as for `RoundUpdates`."""
+    """Yield the updates of a round. `files` is as for `RoundUpdates`."""
     yield UserMessageChunk(
         session_update="user_message_chunk",
         content=text_block(shown(round_.question)),

@@ -42,7 +42,7 @@ class ContentPart(BaseModel):
 
 
 class CompletionMessage(BaseModel):
-    """A message of a chat; further fields are not used."""
+    """A message of a chat. Further fields are not used."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | list[ContentPart] | None = None
@@ -62,7 +62,7 @@ class StreamOptions(BaseModel):
 
 
 class CompletionRequest(BaseModel):
-    """A request for a completion; options of sampling and limits of tokens are not used."""
+    """A request for a completion. Options of sampling and limits of tokens are not used."""
 
     model: str = MODEL
     messages: list[CompletionMessage] = Field(min_length=1, max_length=10_000)
@@ -330,7 +330,7 @@ class _Completion:
         return text
 
     async def whole(self) -> CompletionAnswer:
-        """Return the answer when it is there; a client that leaves before stops it."""
+        """Return the answer when it is there. A client that leaves before stops it."""
         leaving = asyncio.ensure_future(self._give_up_without_client())
         try:
             steps = "".join([step async for step in self._steps()])
@@ -358,7 +358,7 @@ class _Completion:
         return view(CompletionUsage, branch.round_usage)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the answer as server-sent events; a reader that leaves before its end stops it."""
+        """Yield the answer as server-sent events. A reader that leaves before its end stops it."""
         try:
             yield self._chunk({"role": "assistant", "content": ""})
             async for line in self._steps():

@@ -43,7 +43,7 @@ class PictureLinks:
     """
 
     def __init__(self, sessions: AgentSessions) -> None:
-        """Read the key of the signatures; make one if there is none.
+        """Read the key of the signatures. Make one if there is none.
 
         Raises:
             ServerError: If it cannot be read or written.

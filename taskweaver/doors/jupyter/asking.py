@@ -90,7 +90,7 @@ class NotebookAsker:
                 self._shell.user_ns.update(meant)
 
     def close(self) -> None:
-        """End the session; the notebook's variables stay."""
+        """End the session. The notebook's variables stay."""
         self._app.stop()
 
 

@@ -1,4 +1,4 @@
-"""The kernel of a notebook as that of a session in it; see `ces.common`.
+"""The kernel of a notebook as that of a session in it. See `ces.common`.
 
 Cells of the session run in the notebook's namespace, inside of one of the notebook's own cells.
 """
@@ -175,7 +175,7 @@ def _captured(shell: Any) -> Iterator[_Captured]:
 
 @contextmanager
 def _usual_options() -> Iterator[None]:
-    """Show tables in the width that roles expect; the notebook's own options come back."""
+    """Show tables in the width that roles expect. The notebook's own options come back."""
     pandas: Any = sys.modules.get("pandas")
     if pandas is None:
         yield
@@ -209,7 +209,7 @@ class NotebookClient:
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None
     ) -> ExecutionResult:
-        """Run a cell in the notebook's namespace; see `Client`.
+        """Run a cell in the notebook's namespace. See `Client`.
 
         Raises:
             KernelStartFailed: In another thread than the notebook's.
@@ -250,7 +250,7 @@ class NotebookClient:
         return self._cells.own_cells()
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the notebook's namespace; see `Client`."""
+        """Put a plugin into the notebook's namespace. See `Client`."""
         problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
         if problem:
             raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
@@ -258,7 +258,7 @@ class NotebookClient:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins, and remove others; see `Client`."""
+        """Load plugins, and remove others. See `Client`."""
         items = [asdict(plugin) for plugin in plugins]
         names = [*removed]
         if not items and not names:
@@ -267,13 +267,13 @@ class NotebookClient:
         return dict(self._cells.plugins.load(request)["problems"])
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a first impression of data files; see `Client`."""
+        """Return a first impression of data files. See `Client`."""
         from taskweaver.ces.inkernel.overview import overviews
 
         return dict(overviews({"files": list(files)})["files"])
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of the notebook's variables; see `Client`."""
+        """Return a view of the notebook's variables. See `Client`."""
         from taskweaver.ces.inkernel.viewing.view import view
 
         return view(wanted, self._cells.shell.user_ns, self._cells.hidden_names)
@@ -321,7 +321,7 @@ class NotebookClient:
             yield
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the session's working directory; see `Client`."""
+        """Write a file into the session's working directory. See `Client`."""
         if not is_plain_name(filename):
             raise ValueError(f"{filename!r} is not the name of a file without folders")
         with Folder.at(self._cwd) as folder, folder.replacing(filename) as target:
@@ -359,7 +359,7 @@ class NotebookManager:
         *,
         devices: tuple[Path, ...] = (),  # noqa: ARG002
     ) -> NotebookClient:
-        """Return the client of the session; a notebook has one, with one branch.
+        """Return the client of the session. A notebook has one, with one branch.
 
         Raises:
             KernelStartFailed: For another branch, or if there can be no working directory.

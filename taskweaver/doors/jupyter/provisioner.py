@@ -55,7 +55,7 @@ class NotebookKernel:
 
 
 class NotebookKernels:
-    """Owner of the kernels of the notebooks of a program; for any thread. Close it."""
+    """Owner of the kernels of the notebooks of a program. For any thread. Close it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class NotebookKernels:
         return kernel
 
     def stop(self, kernel_id: str) -> None:
-        """End a kernel and everything it started; an unknown id is ignored."""
+        """End a kernel and everything it started. An unknown id is ignored."""
         with self._lock:
             kernel = self._kernels.pop(kernel_id, None)
         if kernel is not None:
@@ -102,7 +102,7 @@ class NotebookKernels:
             self._leave(kernel.family)
 
     def close(self) -> None:
-        """End all kernels and the warm processes; later kernels start new ones."""
+        """End all kernels and the warm processes. Later kernels start new ones."""
         for kernel_id in list(self._kernels):
             self.stop(kernel_id)
         with self._lock:
@@ -229,7 +229,7 @@ class TaskWeaverProvisioner(KernelProvisionerBase):
             await asyncio.to_thread(NOTEBOOK_KERNELS.stop, str(self.kernel_id))
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Take the kernel to fork; a restart starts a fresh one."""
+        """Take the kernel to fork. A restart starts a fresh one."""
         self._fork_of = kwargs.pop("fork_of", "") if not self._has_launched else ""
         kwargs.pop("extra_arguments", None)
         prepared: dict[str, Any] = await super().pre_launch(cmd=[], **kwargs)
@@ -240,7 +240,7 @@ class TaskWeaverProvisioner(KernelProvisionerBase):
         cmd: list[str],  # noqa: ARG002 - the base's signature
         **kwargs: Any,
     ) -> KernelConnectionInfo:
-        """Start or fork the kernel; return how to reach it."""
+        """Start or fork the kernel, and return how to reach it."""
         cwd, self._has_launched = Path(kwargs.get("cwd") or Path.cwd()), True
         id_, start = str(self.kernel_id), NOTEBOOK_KERNELS.start
         self._kernel = kernel = await asyncio.to_thread(start, id_, cwd, self._fork_of)

@@ -56,7 +56,7 @@ class KernelApi(Door):
     )
 
     def __init__(self, kernels: Manager, folder: Path) -> None:
-        """Offer kernels; the folders of sessions are made below `folder`.
+        """Offer kernels. The folders of sessions are made below `folder`.
 
         The caller closes `kernels`.
         """

@@ -1,4 +1,4 @@
-"""Bodies and answers of the kernel API; those of the original have its fields, names and types."""
+"""Bodies and answers of the kernel API. Those of the original have its fields, names and types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskweaver.server.transfer import FileFacts
 
 
 class ServerHealth(BaseModel):
-    """State of the server; the number of sessions is that of the caller's own."""
+    """State of the server. The number of sessions is that of the caller's own."""
 
     status: Literal["healthy"] = "healthy"
     version: str
@@ -114,7 +114,7 @@ class ArtifactFacts(BaseModel):
 
 
 class ExecutionAnswer(BaseModel):
-    """Result of an execution; with `stream`, the address of its events instead."""
+    """Result of an execution. With `stream`, the address of its events instead."""
 
     execution_id: str
     is_success: bool
@@ -152,7 +152,7 @@ class UpdatedVariables(BaseModel):
 
 
 class NewFile(BaseModel):
-    """A file to write into the working directory; folders in its name are dropped."""
+    """A file to write into the working directory. Folders in its name are dropped."""
 
     filename: str
     content: str
@@ -174,7 +174,7 @@ class FileList(BaseModel):
 
 
 def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAnswer:
-    """Return the answer for a result; `artifacts_url` is the address below which artifacts are."""
+    """Return the answer for a result. `artifacts_url` is the address below which artifacts are."""
     artifact = [_artifact(item, artifacts_url) for item in result.artifact]
     return view(ExecutionAnswer, result, artifact=artifact)
 

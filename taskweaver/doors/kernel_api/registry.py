@@ -56,7 +56,7 @@ class KernelSessions:
         return session
 
     async def create(self, user: User, session_id: str) -> KernelSession:
-        """Make a session; its kernel starts in the background.
+        """Make a session. Its kernel starts in the background.
 
         Raises:
             RequestRefused: If the user has a session of this id, or as many as allowed.
@@ -185,7 +185,7 @@ class KernelSessions:
         return await asyncio.to_thread(disk_room, user, self.folder / user.name)
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new work; let running code end within a time, then interrupt it."""
+        """Refuse new work. Let running code end within a time, then interrupt it."""
         self._workers.admission.stop()
         settled = asyncio.gather(*(session.settle() for session in self._sessions.values()))
         try:
@@ -198,7 +198,7 @@ class KernelSessions:
             await asyncio.wait([settled], timeout=_INTERRUPTED_S)
 
     async def close(self) -> None:
-        """Stop every session; the files stay."""
+        """Stop every session. The files stay."""
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.stop() for session in sessions))
         self._workers.threads.shutdown()

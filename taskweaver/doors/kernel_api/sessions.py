@@ -105,7 +105,7 @@ class Execution:
         self._is_done.set()
 
     async def outcome(self) -> ExecutionResult:
-        """Wait for the end; return the result.
+        """Wait for the end, and return the result.
 
         Raises:
             Exception: The error it ended with.
@@ -322,7 +322,7 @@ class KernelSession:
             await asyncio.wait(self._tasks)
 
     async def stop(self) -> None:
-        """End the kernel, and with it the running execution; safe to call again."""
+        """End the kernel, and with it the running execution. Safe to call again."""
         self._is_stopped = True
         await asyncio.to_thread(self.kernel.stop)
         await self.settle()

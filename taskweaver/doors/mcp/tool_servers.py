@@ -83,7 +83,7 @@ class ToolSessions:
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
     ) -> tuple[RoundResult, list[AnswerFigure]]:
-        """Play a round as a message of the session; return its result and its figures.
+        """Play a round as a message of the session, and return its result and its figures.
 
         It is withdrawn or stopped when the caller cancels.
         """
@@ -134,11 +134,11 @@ class ToolSessions:
         return result, [*read_figures(filter(is_picture, round_.artifacts), folder)]
 
     async def fork(self, session: str, name: str) -> str:
-        """Fork a session; return the name of the branch."""
+        """Fork a session, and return the name of the branch."""
         return await self._change(session, lambda source: source.fork(name))
 
     async def remember(self, fact: str, session: str) -> str:
-        """Keep a fact on a session's current branch; return the outcome."""
+        """Keep a fact on a session's current branch, and return the outcome."""
         return await self._change(session, lambda branch: branch.long_memory.remember(fact))
 
     async def _change(self, session: str, work: Callable[[AnsweringBranch], str]) -> str:
@@ -303,7 +303,7 @@ async def _play(
 
 
 async def _worded(work: Awaitable[T]) -> T:
-    """Await a function; the reason of a failure is shown to the caller."""
+    """Await a function. The reason of a failure is shown to the caller."""
     try:
         return await work
     except (TaskWeaverError, OSError) as error:
@@ -362,7 +362,7 @@ class UserServer:
             self._has_started.set_exception(error)
 
     async def started(self) -> None:
-        """Wait until requests are answered; raises what it failed to start with."""
+        """Wait until requests are answered. Raises what it failed to start with."""
         await asyncio.shield(self._has_started)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -45,7 +45,7 @@ class ClientConfirmations(AnsweredElsewhere):
             self._watchers -= 1
 
     def expect(self, request: ConfirmationRequest) -> None:
-        """Take an answer to a request from now on; after the end of the session it is no.
+        """Take an answer to a request from now on. After the end of the session it is no.
 
         Raises:
             NotConfirmed: If the client of the branch cannot confirm, and none that can watches.

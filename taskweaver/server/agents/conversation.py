@@ -109,7 +109,7 @@ class UserConversation:
         self.used_at = time.monotonic()
 
     def branch(self, name: str) -> AnsweringBranch:
-        """Return a branch; raises SessionError if it does not exist."""
+        """Return a branch. Raises SessionError if it does not exist."""
         return self.session.at(name)
 
     @property
@@ -248,7 +248,7 @@ class UserConversation:
         return self.index.message_of(self.session.session_id, message_id)
 
     def stop(self, branch: str) -> bool:
-        """Interrupt what runs on a branch; return whether something did.
+        """Interrupt what runs on a branch, and return whether something did.
 
         Raises:
             SessionError: If the branch does not exist.
@@ -311,7 +311,7 @@ class UserConversation:
         return await self.in_turn(branch, lambda: work(changed))
 
     async def in_turn(self, place: str, work: Callable[[], T]) -> T:
-        """Work in a thread, after other work at a branch or `PAST`; raises as `work` does."""
+        """Work in a thread, after other work at a branch or `PAST`. Raises as `work` does."""
         self._changes += 1
         try:
             async with self._turn(place):
@@ -326,7 +326,7 @@ class UserConversation:
         await self.index.calls.change(self.index.note, kind, self.session.session_id, **facts)
 
     async def release(self) -> None:
-        """End the processes of the session; messages that come meanwhile wait.
+        """End the processes of the session. Messages that come meanwhile wait.
 
         Raises:
             SessionBusy: If a branch is at work.
@@ -358,7 +358,7 @@ class UserConversation:
         self.open_messages.end(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
-        """Play the round of a message; return the fields of its outcome."""
+        """Play the round of a message, and return the fields of its outcome."""
         retry_while_lost(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
         branch, watch = self.branch(message.branch), _Watch(self, message, user)
         play = branch.run_code if message.kind == "code" else branch.send_message

@@ -74,7 +74,7 @@ class Alarm:
         self._waiting: list[asyncio.Future[None]] = []  # one, while the reader waits or pauses
 
     def ring(self) -> None:
-        """Wake the reader if it waits; one that pauses looks after its pause."""
+        """Wake the reader if it waits. One that pauses looks after its pause."""
         self._has_rung = True
         if not self._is_pausing:
             self._wake()
@@ -96,7 +96,7 @@ class Alarm:
         self._has_rung = self._is_urgent = False
 
     async def wait(self) -> bool:
-        """Wait for a ring; return False when none came for `_KEEP_ALIVE_S`."""
+        """Wait for a ring, and return False when none came for `_KEEP_ALIVE_S`."""
         await self._until(lambda: self._has_rung, _KEEP_ALIVE_S)
         return self._has_rung
 
@@ -224,7 +224,7 @@ async def _read_all(
 def _new_events(
     sources: dict[str, EventSource], positions: Mapping[str, int], names: Sequence[str]
 ) -> NamedEvents:
-    """Return the next events of some sources; one that was closed is left out from now on.
+    """Return the next events of some sources. One that was closed is left out from now on.
 
     What a source tells comes after what the sources before it had told by then: the last one is
     read first, and waits while one before it has more.
@@ -257,7 +257,7 @@ def check_position(source: EventSource, after: int) -> int:
 
 
 def event_number(text: str) -> int:
-    """Return the number of the last event that a client saw; an empty text is none.
+    """Return the number of the last event that a client saw. An empty text is none.
 
     Raises:
         RequestRefused: If it is no number.
@@ -270,7 +270,7 @@ def event_number(text: str) -> int:
 
 
 def encoded_event(event_id: str, kind: str, data: str) -> bytes:
-    """Return a server-sent event; known secrets in it are masked."""
+    """Return a server-sent event. Known secrets in it are masked."""
     return f"id: {event_id}\nevent: {kind}\ndata: {redact_known(data)}\n\n".encode()
 
 

@@ -36,7 +36,7 @@ _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES
 
 @dataclass(frozen=True, slots=True)
 class IndexedSession:
-    """A session as the index has it; `title` is empty until the user gives it one."""
+    """A session as the index has it. `title` is empty until the user gives it one."""
 
     session: str
     title: str
@@ -120,7 +120,7 @@ class IndexServers(Protocol):
 
 
 class AgentIndex:
-    """An index. Close it; thread-safe.
+    """An index. Close it. Thread-safe.
 
     A change is on disk when its method returns.
 
@@ -218,7 +218,7 @@ class AgentIndex:
             self._note(run, kind, session_id=session, **facts)
 
     def add_message(self, message: IndexedMessage) -> IndexedMessage:
-        """Add a message that was accepted, and return it as it is kept; its id must be new."""
+        """Add a message that was accepted, and return it as it is kept. Its id must be new."""
         new = replace(message, created_at=_now(), server=self.server)
         row = {name: getattr(new, name) for name in _FIELDS}
         with self._changing() as run:
@@ -239,7 +239,7 @@ class AgentIndex:
         self._note(run, f"message_{facts['state']}", message_id=message_id, **facts)
 
     def message(self, message_id: str) -> IndexedMessage | None:
-        """Return a message; None if there is none of this id."""
+        """Return a message, or None if there is none of this id."""
         found = self._messages("id = ?", message_id)
         return found[0] if found else None
 
@@ -276,7 +276,7 @@ class AgentIndex:
         return [IndexedMessage(*row) for row in self._database.rows(sql, self._user, *values)]
 
     def _mark_cut(self, messages: Sequence[IndexedMessage]) -> bool:
-        """Mark the open ones of servers that have ended; return whether there are any."""
+        """Mark the open ones of servers that have ended, and return whether there are any."""
         if not self._marking.acquire(blocking=False):
             return False  # another thread does it, and may wait for the lock of the user
         try:
@@ -311,7 +311,7 @@ class AgentIndex:
 
     @property
     def last_change(self) -> int:
-        """Number of the newest change; 0 before the first."""
+        """Number of the newest change. 0 before the first."""
         sql = 'SELECT coalesce(max(number), 0) FROM changes WHERE "user" = ?'
         ((number,),) = self._database.rows(sql, self._user)
         return int(number)
@@ -359,11 +359,11 @@ class AgentIndexes(Protocol):
         """
 
     def close(self) -> None:
-        """Close the databases; safe to call again."""
+        """Close the databases. Safe to call again."""
 
 
 class OnlyServer:
-    """The one server of some files; another one that they name as they are opened has ended.
+    """The one server of some files. Another one that they name as they are opened has ended.
 
     Attributes:
         id: Its id.
@@ -390,7 +390,7 @@ class FileIndexes:
     """Indexes in one file for each user, which one server uses."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Keep the files in a folder of one user; None keeps each beside the user's sessions."""
+        """Keep the files in a folder of one user. None keeps each beside the user's sessions."""
         self._folder = folder
         self._server = OnlyServer()
         self._databases: list[SqliteDatabase] = []
@@ -436,7 +436,7 @@ class SharedIndexes:
         return AgentIndex(self._database, self._presence, user)
 
     def close(self) -> None:
-        """Close the connections; the open messages of this server count as cut from now on."""
+        """Close the connections. The open messages of this server count as cut from now on."""
         self._presence.close()
         self._database.close()
 

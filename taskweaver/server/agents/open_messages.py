@@ -27,7 +27,7 @@ class RoundEnds:
         self.over: set[str] = set()
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Handle an event; a round of foreign cells may come before that of a message."""
+        """Handle an event. A round of foreign cells may come before that of a message."""
         if event.t is RoundEventType.round_start:
             self.over.discard(event.branch)
         elif event.t is RoundEventType.round_end:
@@ -35,7 +35,7 @@ class RoundEnds:
 
 
 class OpenMessages:
-    """Ids of open messages. Listeners are called after each end; thread-safe."""
+    """Ids of open messages. Listeners are called after each end. Thread-safe."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -73,7 +73,7 @@ class OpenMessages:
 
 
 class WaitingMessages:
-    """Messages that wait, in their order on each branch; used in the event loop's thread alone."""
+    """Messages that wait, in their order on each branch. Used in the event loop's thread alone."""
 
     def __init__(self, index: AgentIndex, open_: OpenMessages, log: TelemetryLogger) -> None:
         self._index = index
@@ -96,7 +96,7 @@ class WaitingMessages:
         self._queues.setdefault(message.branch, deque()).append(message)
 
     async def take(self, branch: str) -> IndexedMessage | None:
-        """Take the next one of a branch, after one that is being withdrawn; None if none is left.
+        """Take the next one of a branch, after one that is being withdrawn, or None.
 
         Nothing else runs in the event loop between this and what the caller does next.
         """
@@ -105,7 +105,7 @@ class WaitingMessages:
             return queue.popleft() if queue else None
 
     async def withdraw(self, message_id: str) -> bool:
-        """Withdraw a message, in a turn of the index; return whether it waits."""
+        """Withdraw a message, in a turn of the index, and return whether it waits."""
         async with self._withdrawing:
             waiting = [one for queue in self._queues.values() for one in queue]
             found = next((one for one in waiting if one.id == message_id), None)
@@ -118,13 +118,13 @@ class WaitingMessages:
             return True
 
     def cut(self, answer: str, branch: str | None = None) -> None:
-        """Let those of a branch, or all, wait no longer; `end_cut` gives them this answer."""
+        """Let those of a branch, or all, wait no longer. `end_cut` gives them this answer."""
         for queue in self._queues.values() if branch is None else [self._queues[branch]]:
             self._cut.extend((one.id, answer) for one in queue)
             queue.clear()
 
     async def end_cut(self) -> None:
-        """Write the ends of those that were cut; of one that cannot be, the log tells."""
+        """Write the ends of those that were cut. Of one that cannot be, the log tells."""
         await self._index.calls.in_turn(self._end_cut)
 
     async def _end_cut(self) -> None:

@@ -59,7 +59,7 @@ class AgentSessions:
         self._sweep: asyncio.Task[None] | None = None
 
     async def of(self, user: User) -> UserSessions:
-        """Return the sessions of a user; their index is opened at the first time."""
+        """Return the sessions of a user. Their index is opened at the first time."""
         self._check_running()
         found = self._users.get(user.name)
         if found is None:
@@ -126,7 +126,7 @@ class AgentSessions:
             self.readers.stop()
 
     async def close(self) -> None:
-        """Close the sessions of all users; safe to call again."""
+        """Close the sessions of all users. Safe to call again."""
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
         users, self._users = list(self._users.values()), {}
         closing = (sessions.close() for sessions in users)
@@ -152,7 +152,7 @@ class SilentMessage:
         conversation: UserConversation,
         message: IndexedMessage,
     ) -> None:
-        """Prepare for the answer; `submit` sends the message."""
+        """Prepare for the answer. `submit` sends the message."""
         self.id, self.branch = message.id, message.branch
         self.conversation = conversation
         self._sessions = sessions

@@ -260,7 +260,7 @@ class UserSessions:
         return "locked" if is_locked else "stored"
 
     async def remove(self, session_id: str) -> None:
-        """Stop a session, and delete it with all its files; raises as `conversation`."""
+        """Stop a session, and delete it with all its files. Raises as `conversation`."""
         await self.conversation(session_id)
         async with self._opening:  # nobody opens it meanwhile
             conversation = self._open.pop(session_id, None)
@@ -272,7 +272,7 @@ class UserSessions:
             await self.index.calls.change(self.index.remove_session, session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give a session a title; raises as `conversation`."""
+        """Give a session a title. Raises as `conversation`."""
         await self.conversation(session_id)
         await self.index.calls.change(self.index.rename_session, session_id, title)
 
@@ -298,7 +298,7 @@ class UserSessions:
             self._workers.log.exception(f"session {session_id} is not {done}")
 
     async def release(self, session_id: str) -> None:
-        """End the processes of a session; one that other servers may open is closed, too.
+        """End the processes of a session. One that other servers may open is closed, too.
 
         Raises:
             SessionBusy: If a branch is at work.
@@ -325,7 +325,7 @@ class UserSessions:
                         await self._close_if_unused(conversation, used_at)
 
     async def mark_open_messages(self) -> None:
-        """Mark messages that will not be answered; listeners of the index hear of it.
+        """Mark messages that will not be answered. Listeners of the index hear of it.
 
         These are the open ones of servers that have ended, and those that wait nowhere at this one,
         since the database was lost as they were written, unless they are sent again soon.
@@ -360,7 +360,7 @@ class UserSessions:
                 await conversation.close()
 
     async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
-        """Check that a branch, or `PAST`, may have a kernel; idle ones end where it may not.
+        """Check that a branch, or `PAST`, may have a kernel. Idle ones end where it may not.
 
         Those of past moments end first, then those of other sessions, then those of the session
         itself; for a past moment these stay.
@@ -397,7 +397,7 @@ class UserSessions:
         return len(kernels | {own}) <= most
 
     async def check_disk(self, user: User) -> int | None:
-        """Check the disk space of a user; return the room in bytes, None for no limit.
+        """Check the disk space of a user, and return the room in bytes, None for no limit.
 
         Raises:
             RequestRefused: If the quota is used up.

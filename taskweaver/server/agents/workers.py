@@ -61,7 +61,7 @@ class RoundWorkers:
                 self.log.error(f"{what}: {outcome!r}")
 
     def spend(self, user: User, usage: Usage, end: threading.Event) -> None:
-        """Add to the spending of a user; wait for a database that is away, until an event."""
+        """Add to the spending of a user. Wait for a database that is away, until an event."""
         add = partial(self.accounts.spend, user.name, usage.cost or 0.0, usage.total_tokens)
         try:
             retry_while_lost(add, end, is_repeatable=False)

@@ -183,7 +183,7 @@ class PostgresDatabase:
     """
 
     def __init__(self, address: PostgresAddress, server: str = "") -> None:
-        """Connect; make the tables if there are none.
+        """Connect, and make the tables if there are none.
 
         Args:
             address: The database.
@@ -236,13 +236,13 @@ class PostgresDatabase:
             connection.execute("UPDATE version SET number = %s", [len(_SCHEMAS)])
 
     def close(self) -> None:
-        """Close the connections; safe to call again."""
+        """Close the connections. Safe to call again."""
         self.threads.shutdown()
         self._pool.close()
 
     @contextmanager
     def _lent(self) -> Iterator[Connection]:
-        """Lend a connection, in working order; roll it back if the block raises."""
+        """Lend a connection, in working order. Roll it back if the block raises."""
         try:
             with self._pool.connection() as connection:
                 yield connection
@@ -373,7 +373,7 @@ class ServerPresence:
             opened.pop_all()
 
     def close(self) -> None:
-        """Leave: open messages of this server count as cut from now on; safe to call again."""
+        """Leave: open messages of this server count as cut from now on. Safe to call again."""
         if self._is_closing.is_set():
             return
         self._is_closing.set()
@@ -437,7 +437,7 @@ class ServerPresence:
         connection.close()
 
     def _entered_again(self) -> Connection | None:
-        """Return a new connection; None if the server ends before there is one."""
+        """Return a new connection, or None if the server ends before there is one."""
         reason = ""
         while not self._is_closing.is_set():
             try:

@@ -69,7 +69,7 @@ class SqliteDatabase:
     """
 
     def __init__(self, path: Path, subject: str, migrations: Sequence[str]) -> None:
-        """Open the file; make it, for its owner alone, if there is none.
+        """Open the file, and make it, for its owner alone, if there is none.
 
         Args:
             path: The file.
@@ -109,7 +109,7 @@ class SqliteDatabase:
         execute(f"PRAGMA user_version = {len(migrations)}")
 
     def close(self) -> None:
-        """Close the file; safe to call again."""
+        """Close the file. Safe to call again."""
         self.threads.shutdown()
         with self._lock:
             self._connection.close()

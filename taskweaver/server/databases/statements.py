@@ -28,7 +28,7 @@ class AlreadyThere(ServerError):
 
 
 class DatabaseLost(RequestRefused):
-    """The database does not answer now; the next request connects again.
+    """The database does not answer now. The next request connects again.
 
     Attributes:
         is_undone: Whether it is certain that nothing was changed.
@@ -50,13 +50,13 @@ class RunStatement(Protocol):
     """Runs a statement of a transaction."""
 
     def __call__(self, sql: str, *values: object) -> StatementOutcome:
-        """Run a statement with values for its marks; raises as `ServerDatabase`."""
+        """Run a statement with values for its marks. Raises as `ServerDatabase`."""
 
 
 def retry_while_lost(
     work: Callable[[], T], end: threading.Event, *, is_repeatable: bool = True
 ) -> T:
-    """Read or write; while the database does not answer, try again.
+    """Read or write. While the database does not answer, try again.
 
     Args:
         work: The reading or writing.
@@ -76,13 +76,13 @@ def retry_while_lost(
 
 
 def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None:
-    """Add a row, given by the names of its columns; raises as `ServerDatabase`."""
+    """Add a row, given by the names of its columns. Raises as `ServerDatabase`."""
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
     run(f"INSERT INTO {table} ({names}) VALUES ({marks})", *row.values())
 
 
 class ServerDatabase(Protocol):
-    """A database. Close it; thread-safe.
+    """A database. Close it. Thread-safe.
 
     The methods raise ServerError if it cannot be read or written, and of these DatabaseLost if it
     does not answer, and RequestRefused (507) if its disk is full.
@@ -99,7 +99,7 @@ class ServerDatabase(Protocol):
         """Return the rows of a query."""
 
     def changing(self, user: str = "") -> AbstractContextManager[RunStatement]:
-        """Begin a transaction; it is on disk when the block ends, and undone when it raises.
+        """Begin a transaction. It is on disk when the block ends, and undone when it raises.
 
         Args:
             user: User whose data are changed: such transactions follow one another, and where it is
@@ -110,7 +110,7 @@ class ServerDatabase(Protocol):
         """
 
     def close(self) -> None:
-        """Close it; safe to call again."""
+        """Close it. Safe to call again."""
 
 
 class LoopCalls:
