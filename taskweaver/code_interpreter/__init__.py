@@ -1,4 +1,4 @@
-"""The CodeInterpreter role, and those that may run less."""
+"""The CodeInterpreter role, and two roles that may run less."""
 
 from taskweaver.code_interpreter.code_interpreter import (
     CLIAgent,

@@ -28,7 +28,7 @@ _EDITED = "The user changed this code before it ran."
 
 @dataclass(frozen=True, slots=True)
 class CellEnd:
-    """End of a cell: its outcome, or the reason why it did not run.
+    """End of a cell: the outcome, or the reason why the cell did not run.
 
     Attributes:
         code: The cell, as it ran.
@@ -49,7 +49,7 @@ class CellEnd:
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """The question to a person before a cell: the longest wait for it, and the reply to a no."""
+    """The question to a person before a cell: the longest wait, and the reply to a no."""
 
     confirmations: Confirmations
     timeout_s: float
@@ -57,7 +57,7 @@ class Consent:
 
 
 class CellRun:
-    """Runs the cells of a role, as its scope and a person allow."""
+    """Runs the cells of a role, as scope and person allow."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class CellRun:
         earlier: EarlierCells,
         bring: Callable[[str], None],
     ) -> CellEnd:
-        """Run a cell into its post, unless something forbids it.
+        """Run a cell into the post, unless forbidden.
 
         Args:
             proxy: The post.
@@ -134,7 +134,7 @@ class CellRun:
         functions: Sequence[str],
         earlier: EarlierCells,
     ) -> CellEnd | None:
-        """Return the end of a cell that is not run, whatever a person says; None if it may be."""
+        """Return the end of a forbidden cell, or None for a cell that may run."""
         if has_mask(code):
             problem = f"Cell {len(earlier()) + 1} holds {MASK}. {MASK_ADVICE}"
             return CellEnd(code, None, problem, "revise_masked", "The code did not run. ")
@@ -154,7 +154,7 @@ class CellRun:
         functions: Sequence[str],
         earlier: EarlierCells,
     ) -> tuple[str, str]:
-        """Return the cell that may run, where a person has to be asked as that person changed it.
+        """Return the cell that may run, after the consent and changes of a person where needed.
 
         In place of it the reason why it may not; empty if it may.
         """
@@ -177,7 +177,7 @@ class CellRun:
 
 
 def attach_outcome(proxy: PostEventProxy, result: ExecutionResult, order: str) -> list[str]:
-    """Put the outcome of a run on its post, and return the files that it made.
+    """Put the outcome of a run on the post, and return the new files.
 
     `order` is the id of the post that carried the cell, if any.
     """
@@ -221,7 +221,7 @@ class OrderStep:
     most_tries: int
 
     def carry_out(self, reply: ModelReply, review: AnswerReview | None) -> list[Post]:
-        """Run the cells of a reply, or send its answer."""
+        """Run the cells of a reply, or send the answer."""
         reading = self.generator.read(reply, self.progress)
         cells = [action for action in reading.actions if isinstance(action, RunCell)]
         if not cells:
@@ -242,7 +242,7 @@ class OrderStep:
         return posts
 
     def _answer(self, reading: ReplyReading, review: AnswerReview | None) -> Post:
-        """Send the model's answer in words, to a role with the outcomes that it is about."""
+        """Send the model's answer in words, to a role with the outcomes."""
         proxy, progress = self.proxy, self.progress
         words = reading.actions[0]
         self.writer.fill(proxy, words, reading)
@@ -267,7 +267,7 @@ class OrderStep:
         *,
         is_last: bool,
     ) -> Post:
-        """Run a cell. Report to the role itself, or at the end of the order to its giver."""
+        """Run a cell. Report to the same role, or at the order's end to the giver."""
         end = self.run(proxy, code, before)
         if end.result is None:
             return self._not_run(proxy, end)

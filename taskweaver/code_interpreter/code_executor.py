@@ -1,4 +1,4 @@
-"""Runs cells for a session: starts its kernel, loads its plugins, words the result."""
+"""Runs cells for a session: starts the kernel, loads plugins, words the result."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def cell_span(tracing: Tracing, exec_id: str, code: str) -> Iterator[Span]:
 
 
 def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) -> None:
-    """Record how a cell ended, and the plugins it called.
+    """Record the end of a cell, and the called plugins.
 
     Calls of others than `plugins` are tools, which have spans of their own.
     """
@@ -126,7 +126,7 @@ _Tried = dict[str, tuple[PluginEntry, PluginCode | None]]
 
 
 class CodeExecutor:
-    """The kernel of a session, with the plugins in it.
+    """The kernel of a session, with all plugins.
 
     Attributes:
         broken: Plugins and tools that did not load into the kernel, and why.
@@ -191,7 +191,7 @@ class CodeExecutor:
         return [] if self._tools is None else self._tools.entries(self._entries)
 
     def load_plugins(self) -> list[str]:
-        """Load the current plugin files into the kernel, and the tools beside them.
+        """Load the current plugin files and the tools into the kernel.
 
         New ones are loaded, changed ones again, and those whose file is gone are removed; broken
         ones are noted and left out until their file changes.
@@ -229,7 +229,7 @@ class CodeExecutor:
         return notes
 
     def _changed(self, entries: Mapping[str, PluginEntry]) -> tuple[_Tried, dict[str, str]]:
-        """Return the changes of plugins and tools, and the problems of unreadable ones."""
+        """Return the changes of plugins and tools, and the problems of unreadable files."""
         changed: _Tried = {}
         problems = {}
         for name, entry in sorted(entries.items()):
@@ -265,7 +265,7 @@ class CodeExecutor:
         *,
         is_repeated: bool = False,
     ) -> ExecutionResult:
-        """Run a cell. An error of one that calls plugins names their files.
+        """Run a cell. The error of a cell that calls plugins names the plugin files.
 
         A cell that holds a mask is a copy for readers: it is refused, whoever brings it.
 
@@ -304,7 +304,7 @@ class CodeExecutor:
 
 
 def _changes(loaded: list[str], gone: list[str], before: set[str]) -> list[str]:
-    """Return one sentence on the changes, or none."""
+    """Return one sentence on the changes, if any."""
     groups = {
         "loaded again": [name for name in loaded if name in before],
         "new": [name for name in loaded if name not in before],

@@ -1,4 +1,4 @@
-"""The code model of a CodeInterpreter: its configuration, prompts and replies."""
+"""The code model of a CodeInterpreter: configuration, prompts and replies."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CodeGenerator:
         )
 
     def set_alias(self, alias: str, scope: Scope) -> None:
-        """Write for the role called `alias`. Load the examples it takes part in."""
+        """Write for the role called `alias`, and load the role's examples."""
         self.alias = alias
         self.language = scope.language
         self.prompt = self._prompt(scope)
@@ -71,13 +71,13 @@ class CodeGenerator:
         self.load_examples()
 
     def load_examples(self, memory: Memory | None = None) -> None:
-        """Load the examples its role takes part in. See `Role.role_load_example`."""
+        """Load the examples of the role. See `Role.role_load_example`."""
         roles = {self.alias, "Planner"}
         use = self.config.use_example
         self.examples = self._example_folder.examples(roles, memory) if use else []
 
     def _prompt(self, scope: Scope) -> OrderPrompt | CodePrompt:
-        """Return the prompt: that of version 1 where the user has a prompt file without another."""
+        """Return the prompt: version 1 where a prompt file of the user names no version."""
         packaged, own = scope.prompt_files[:1], scope.prompt_files[1:]
         main = None if packaged else self.config.prompt_file_path
         role_name = self.config.role_name
@@ -135,7 +135,7 @@ class CodeGenerator:
     def chunks(
         self, compose: ComposePrompt, progress: OrderProgress, proxy: PostEventProxy
     ) -> Iterator[Chunk]:
-        """Yield the model's next reply to an order, piece by piece. `compose` returns its prompt.
+        """Yield the model's next reply to an order, piece by piece. `compose` returns the prompt.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.

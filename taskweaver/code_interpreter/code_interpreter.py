@@ -1,4 +1,4 @@
-"""The CodeInterpreter role: generates a cell, runs it, reports, and corrects it on failure."""
+"""The CodeInterpreter role: generates cells, runs, reports, and corrects failures."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CodeInterpreterConfig(RoleConfig):
 
 
 class CodeInterpreter(Role, Interpreter):
-    """Turns a task into a cell, runs it in the session's kernel, and reports.
+    """Turns a task into cells that run in the session's kernel, and reports.
 
     The code it may run is its configuration's `Scope`; several in a session share the kernel.
     """
@@ -120,41 +120,41 @@ class CodeInterpreter(Role, Interpreter):
 
     @property
     def plugins(self) -> list[PluginEntry]:
-        """The plugins its code may call, by name."""
+        """The plugins that the code may call, by name."""
         usable = {entry.name for entry in self.executor.plugins}
         return [entry for entry in self.scope.plugins(self._entries) if entry.name in usable]
 
     @property
     def tools(self) -> list[PluginEntry]:
-        """The tools outside the kernel its code may call. Waits for servers that are starting."""
+        """The tools outside the kernel that the code may call, once all servers have started."""
         tools = self.executor.tools
         allowed = self.scope.plugins([*self._entries, *tools])
         return [entry for entry in tools if entry in allowed]
 
     @property
     def language(self) -> str:
-        """Language of its cells."""
+        """Language of the cells."""
         return self.scope.language
 
     @property
     def has_own_model(self) -> bool:
-        """Whether it takes orders in words: a model or texts of its own are configured."""
+        """Whether the role takes orders in words: an own model or own texts are configured."""
         return bool(own_texts(self.config.src, self.name))
 
     def cell_guide(self, memory: Memory) -> str:
-        """Return what another author of its cells has to know. See `CellRunner`."""
+        """Return the facts for a foreign author of cells. See `CellRunner`."""
         functions = [*self.plugins, *self.tools]
         shown = self.selection.pool(functions, memory.conversation.rounds, "")
         return self.generator.prompt.cell_guide(shown)
 
     @property
     def _entries(self) -> list[PluginEntry]:
-        """All plugins there are: a scope decides by the broken ones, too."""
+        """All plugins: a scope decides by the broken plugins, too."""
         entries = self._registry.plugins if self._registry else {}
         return [entries[name] for name in sorted(entries)]
 
     def get_intro(self) -> str:
-        """Return its description for the Planner, with its plugins in the place of the text.
+        """Return the role's description for the Planner, with the plugins in the text's place.
 
         The tools come last. Unusable ones are reported to the user, once.
         """
@@ -193,7 +193,7 @@ class CodeInterpreter(Role, Interpreter):
         return self.replies(memory)[-1]
 
     def replies(self, memory: Memory) -> list[Post]:
-        """Take the next step of the newest order: run cells, or end it with a report.
+        """Take the next step of the newest order: run cells, or end with a report.
 
         An order that carries a cell ends with its run. For one in words the model writes cells
         and reads their outcomes, one post to itself after the other, until it answers.
@@ -264,7 +264,7 @@ class CodeInterpreter(Role, Interpreter):
         return self._run_given(memory, task, task.message)
 
     def _run_given(self, memory: Memory, task: Post, code: str) -> Post:
-        """Run code that another wrote, and report. Its author corrects it."""
+        """Run foreign code, and report. The author corrects the code."""
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
@@ -302,7 +302,7 @@ class CodeInterpreter(Role, Interpreter):
         before: Sequence[Post],
         order: str = "",
     ) -> CellEnd:
-        """Run a cell, and put its outcome on its post.
+        """Run a cell, and put the outcome on the post.
 
         `before` are posts with cells that the memory does not hold yet; `order` is the id of the
         post that carried the cell.
@@ -348,7 +348,7 @@ class PluginOrchestratorConfig(_NarrowConfig):
 
 
 class PluginOrchestrator(CodeInterpreter):
-    """Answers tasks by calling plugins. Its code is calls of them and nothing else."""
+    """Answers tasks by calls of plugins, and no further code."""
 
     config_type = PluginOrchestratorConfig
 
@@ -361,6 +361,6 @@ class CLIAgentConfig(_NarrowConfig):
 
 
 class CLIAgent(CodeInterpreter):
-    """Answers tasks with shell commands, in the session's kernel and its sandbox."""
+    """Answers tasks with shell commands, in the session's kernel and sandbox."""
 
     config_type = CLIAgentConfig

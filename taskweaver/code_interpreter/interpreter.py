@@ -1,4 +1,4 @@
-"""The base of roles that pass session variables on to the code they run."""
+"""The base of roles that pass session variables on to code."""
 
 from __future__ import annotations
 

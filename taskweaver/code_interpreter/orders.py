@@ -1,4 +1,4 @@
-"""Orders in words: their cells one after the other, and their prompts."""
+"""Orders in words: the cells one after another, and the prompts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _EARLIER_CHARS = 6_000
 
 @dataclass(frozen=True, slots=True)
 class OrderProgress:
-    """An order, and the posts that its receiver wrote to itself since.
+    """An order, and the later posts of the receiver to the receiver.
 
     Attributes:
         task: The order.
@@ -103,7 +103,7 @@ def repeats(cells: Sequence[Post]) -> int:
 
 
 def earlier_outcomes(cells: Sequence[Post]) -> str:
-    """Return the cells of an order with their outcomes, bounded, for the report on it.
+    """Return the cells of an order with outcomes, bounded, for the report.
 
     Failed ones are left out where a later one succeeded.
     """
@@ -291,7 +291,7 @@ class _RoundTexts:
         return self.prompt.text("go_on")
 
     def feedback(self, post: Post) -> str:
-        """Return the outcome of a reply: the run, and the variables that it changed."""
+        """Return the outcome of a reply: the run, and the changed variables."""
         result, variables = (
             text_of(post, AttachmentType.execution_result),
             self._variables.get(post.id),

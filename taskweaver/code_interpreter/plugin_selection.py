@@ -1,4 +1,4 @@
-"""Which plugins the code model is shown, where there are more than it should read of."""
+"""Selection of the plugins that the code model is shown, where there are many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 
 class PluginSelection:
-    """Chooses plugins by how well name and description suit a request. Close it."""
+    """Chooses plugins by name and description for a request. Needs `close`."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class PluginSelection:
     def pool(
         self, plugins: Sequence[PluginEntry], rounds: Sequence[Round], task: str
     ) -> list[PluginEntry]:
-        """Return the plugins to show, in their order: those that suit, and those used before.
+        """Return the plugins to show, in order: fitting plugins, and plugins used before.
 
         The last of the rounds has the request.
         """

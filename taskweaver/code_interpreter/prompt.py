@@ -40,13 +40,13 @@ _LIBRARIES = (
 
 @dataclass(frozen=True, slots=True)
 class KernelFacts:
-    """Facts on the kernel in words. An empty text for a kernel of which none are known."""
+    """Facts on the kernel in words, empty for an unknown kernel."""
 
     text: str = ""
 
 
 def local_kernel_facts(policy: SandboxPolicy | None) -> KernelFacts:
-    """Return the facts on kernels of this installation. None for no sandbox."""
+    """Return the facts on kernels of this installation, with or without a sandbox."""
     found = [name for name in _LIBRARIES if find_spec(name) is not None]
     network = policy.network if policy else "the network of this machine"
     return KernelFacts(f"Installed too: {', '.join(found) or 'nothing'}. Code has {network}.")
@@ -119,7 +119,7 @@ class CodeTexts:
     def __init__(
         self, alias: str, role_name: str, texts: dict[str, str], variants: Sequence[Path]
     ) -> None:
-        """Take texts. Those of `variants` go before them, the last before all.
+        """Take texts. Texts of `variants` go before, the last before all.
 
         Raises:
             ConfigError: If a file cannot be read or lacks instructions.
@@ -268,7 +268,7 @@ class CodePrompt(CodeTexts):
         )
 
     def _feedback(self, post: Post) -> str:
-        """Return the outcome of a reply: the run and the variables after it."""
+        """Return the outcome of a reply: the run and the variables afterwards."""
         result = text_of(post, AttachmentType.execution_result)
         parts = [result] if result else []
         stored = text_of(post, AttachmentType.session_variables)

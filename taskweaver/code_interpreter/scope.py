@@ -172,11 +172,11 @@ class Scope:
     is_checked = False
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
-        """Return the plugins it may call, of those that there are."""
+        """Return the plugins that the code may call."""
         return list(entries)
 
     def cell(self, code: str) -> str:
-        """Return the cell that runs code of its model."""
+        """Return the cell that runs code of the model."""
         return code
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:  # noqa: ARG002 - for subclasses
@@ -184,7 +184,7 @@ class Scope:
         return []
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
-        """Return the kinds of a cell, for the person who confirms it. See `ConfirmationRequest`.
+        """Return the kinds of a cell, for the person who confirms. See `ConfirmationRequest`.
 
         They are ``code``, ``shell`` with commands in it, and ``plugin NAME``.
         """
@@ -192,7 +192,7 @@ class Scope:
 
 
 class AnyCode(Scope):
-    """Any Python, or as much of it as a policy allows. Who may run any may call any plugin."""
+    """Any Python that a policy allows, with any plugin."""
 
     def __init__(self, policy: Policy | None) -> None:
         self._policy = policy
@@ -214,7 +214,7 @@ class PluginCalls(Scope):
         self.prompt_files = [*filter(None, files)]
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
-        """Return those marked ``plugin_only``. All of them where none is."""
+        """Return the plugins marked ``plugin_only``, or all where no plugin has the mark."""
         return [entry for entry in entries if entry.plugin_only] or list(entries)
 
     def problems(self, code: str, plugins: Collection[str], earlier: Sequence[str]) -> list[str]:
@@ -222,12 +222,12 @@ class PluginCalls(Scope):
         return plugin_call_problems(code, plugins, earlier)
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:
-        """Return ``plugin NAME`` for each it calls. It is no code of its own."""
+        """Return ``plugin NAME`` for each called plugin."""
         return kinds_of(code, plugins) - {"code"} or frozenset({"code"})
 
 
 class ShellScripts(Scope):
-    """One shell command or script at a time, with no plugins. Its effects cannot be read."""
+    """One shell command or script at a time, with no plugins and no check."""
 
     language = "bash"
 
@@ -236,11 +236,11 @@ class ShellScripts(Scope):
         self.prompt_files = [*filter(None, files)]
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:  # noqa: ARG002 - a shell calls none
-        """Return none."""
+        """Return nothing."""
         return []
 
     def cell(self, code: str) -> str:
-        """Return the script as a cell. A mark of one that the model wrote itself is replaced."""
+        """Return the script as a cell. A mark that the model wrote is replaced."""
         return SCRIPT + _BANG.sub("", _MAGIC.sub("", code))
 
     def kinds(self, code: str, plugins: Collection[str]) -> frozenset[str]:  # noqa: ARG002 - it is what it is

@@ -1,4 +1,4 @@
-"""The log of an application: one file, its own logger, secrets masked.
+"""The log of an application: one file, an own logger, secrets masked.
 
 Nothing here is shared by a process: two applications write two files, and each closes its own.
 """
@@ -21,7 +21,7 @@ _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Masks secrets in all of a record, its traceback included."""
+    """Masks secrets in all of a record, also in the traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
@@ -36,7 +36,7 @@ class _FileHandler(logging.FileHandler):
 
 
 class TelemetryLogger:
-    """The log. Whoever made it closes it.
+    """The log, closed by the maker.
 
     Attributes:
         path: The log file; None when nothing is written.
@@ -66,7 +66,7 @@ class TelemetryLogger:
 
     @classmethod
     def from_config(cls, src: AppConfigSource) -> Self:
-        """Open the log a configuration asks for. Its secrets and the environment's are masked.
+        """Open the log of a configuration. Secrets of configuration and environment are masked.
 
         Raises:
             ConfigError: If a key of ``logging.`` cannot be read.
@@ -96,7 +96,7 @@ class TelemetryLogger:
         self._logger.error("%s", message, exc_info=True)
 
     def dump_log_file(self, obj: Any, file_path: str | Path) -> None:
-        """Write data to a file of its own as JSON, through its ``to_dict`` if it has one.
+        """Write data to an own file as JSON, through any ``to_dict``.
 
         Secrets are masked.
 
@@ -107,7 +107,7 @@ class TelemetryLogger:
         write_json(file_path, redact_data(obj.to_dict() if hasattr(obj, "to_dict") else obj))
 
     def dump_prompt_file(self, prompt: Any, file_path: str | Path) -> None:
-        """Write a prompt to a file of its own. As `dump_log_file`."""
+        """Write a prompt to an own file, as `dump_log_file`."""
         self.dump_log_file(prompt, file_path)
 
     def close(self) -> None:

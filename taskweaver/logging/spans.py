@@ -124,7 +124,7 @@ class Span:
         """Set an attribute to the prompt, reply or code of `make`, if contents are recorded."""
 
     def measure(self, histogram: str, value: float, extra: Mapping[str, Value]) -> None:
-        """Add a point to a histogram, with the span's attributes that belong to it."""
+        """Add a point to a histogram, with the fitting attributes of the span."""
 
     def child(self, operation: Operation, began_s: float, duration_s: float, error: str) -> None:
         """Record an operation that is over and began some seconds after this span.

@@ -1,4 +1,4 @@
-"""OpenTelemetry as an application uses it: providers, exporters, and their end.
+"""OpenTelemetry for an application: providers, exporters, and the end of both.
 
 The SDK is optional, and all of it is slow to import: `Telemetry` alone does so, when tracing is
 switched on. A tracer provider that the embedding program has made global is used as it is, and left
@@ -90,7 +90,7 @@ _NS = 1_000_000_000
 
 
 class Telemetry:
-    """Spans and metrics of one application. Close it.
+    """Spans and metrics of one application. Needs `close`.
 
     Attributes:
         has_contents: Whether prompts, replies and code are recorded.
@@ -144,7 +144,7 @@ class Telemetry:
         return _RecordedSpan(self, span, operation)
 
     def past(self, parent: Any, operation: Operation, began_ns: int) -> Any:
-        """Return a span that began in the past. The caller ends it."""
+        """Return a span that began in the past, for the caller to end."""
         return self.tracer.start_span(
             operation.name,
             context=self._trace.set_span_in_context(parent),

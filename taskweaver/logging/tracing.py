@@ -37,7 +37,7 @@ _NO_SPAN = Span()
 
 
 class Tracing:
-    """The traces of an application. Whoever made it closes it.
+    """The traces of an application, closed by the maker.
 
     Attributes:
         enabled: Whether spans are recorded.
@@ -80,14 +80,14 @@ class Tracing:
         Tracing._open.append(self)
 
     def begin(self, operation: Operation) -> Span:
-        """Begin an operation, as a part of the current one, without making it the current one."""
+        """Begin an operation below the current operation, which stays current."""
         if self._telemetry is None:
             return _NO_SPAN
         return self._telemetry.begin(_with_ids(operation))
 
     @contextmanager
     def running(self, operation: Operation) -> Iterator[Span]:
-        """Record the block as an operation. An exception marks it as failed."""
+        """Record the block as an operation. An exception marks a failure."""
         span = self.begin(operation)
         if span is _NO_SPAN:
             yield span
@@ -122,7 +122,7 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, **attributes: Attribute) -> Iterator[None]:
-        """Record the block under a name of one's own. An exception marks it as failed."""
+        """Record the block under a free name. An exception marks a failure."""
         with self.running(Operation(name, attributes)):
             yield
 
@@ -134,7 +134,7 @@ class Tracing:
             inject(carrier)
 
     def tracer(self) -> Any:
-        """Return the OpenTelemetry tracer. One that records nothing while tracing is off."""
+        """Return the OpenTelemetry tracer, which records nothing while tracing is off."""
         return self._telemetry.tracer if self._telemetry is not None else _api().NoOpTracer()
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ class Tracing:
 
     @staticmethod
     def newest() -> Tracing:
-        """Return the traces of the application opened last that records. Empty ones for none."""
+        """Return the traces of the recording application opened last, or empty traces."""
         return Tracing._open[-1] if Tracing._open else Tracing()
 
     @staticmethod
@@ -191,18 +191,18 @@ class Tracing:
 
 
 def get_tracer() -> Any:
-    """Return the tracer of the application opened last. An empty one while none traces."""
+    """Return the tracer of the application opened last, or an empty tracer."""
     return Tracing.newest().tracer()
 
 
 def error_type(error: BaseException) -> str:
-    """Return the type of an error as spans carry it: its ``kind``, else the name of its class."""
+    """Return the type of an error for spans: the ``kind``, else the name of the class."""
     kind = getattr(error, "kind", None)
     return kind if isinstance(kind, str) and kind else type(error).__name__
 
 
 def _with_ids(operation: Operation) -> Operation:
-    """Return an operation with the session and the role it belongs to."""
+    """Return an operation with the session and the role."""
     known = {CONVERSATION: _CONVERSATION.get(), AGENT: _AGENT.get()}
     ids: dict[str, Value] = {key: value for key, value in known.items() if value}
     return replace(operation, attributes=ids | dict(operation.attributes))

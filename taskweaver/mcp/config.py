@@ -97,7 +97,7 @@ _FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 
 def _checked(name: str, value: object) -> Mapping[str, Any]:
-    """Return the fields of a server, each of its form.
+    """Return the fields of a server, all of the right form.
 
     Raises:
         ConfigError: If one is not; names its place.

@@ -1,4 +1,4 @@
-"""One server: started or reached, asked for its tools, called, and ended with all it started.
+"""One server: started or reached, asked for tools, called, and ended with all processes.
 
 Everything here happens in one event loop, see `servers`.
 """
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    """A server that is started once more when it dies. Close it."""
+    """A server that is started once more after a death. Needs `close`."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Connection:
         tracing: Tracing | None = None,
         listed: Callable[[list[RawTool]], None] = lambda _: None,
     ) -> None:
-        """Prepare it. Nothing runs yet.
+        """Prepare the server. Nothing runs yet.
 
         `listed` is called with its tools whenever they are listed.
         """
@@ -72,7 +72,7 @@ class Connection:
         return {"network.transport": "tcp", "server.address": host, "server.port": port}
 
     async def start(self) -> list[RawTool]:
-        """Start it, and return its tools.
+        """Start the server, and return the tools.
 
         Raises:
             ServerFailed: If it does not come up in time.
@@ -107,13 +107,13 @@ class Connection:
         return ServerFailed(self._config.name, problem)
 
     async def list_again(self) -> None:
-        """List the tools once more if the server reported a change of them."""
+        """List the tools once more after a reported change."""
         if self._client is not None and self._is_list_stale:
             self._is_list_stale = False
             self._listed(await self._answer(_tools_of(self._client), "the list of its tools"))
 
     async def _live(self, started: asyncio.Future[list[RawTool]]) -> None:
-        """Hold the connection open, in a task of its own, until it is closed."""
+        """Hold the connection open, in an own task, until `close`."""
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._config.timeout_s):
@@ -197,7 +197,7 @@ class Connection:
         return shorten(without_steering(lines[-1].strip()), _MAX_REASON_CHARS) if lines else ""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool, and return its result as the package `mcp` represents it.
+        """Call a tool, and return a result of the package `mcp`.
 
         Raises:
             ServerFailed: If it does not answer in time, dies, or its answer is not a result.
@@ -249,7 +249,7 @@ class Connection:
         )
 
     async def close(self) -> None:
-        """End it, with all it started. Safe to call again."""
+        """End the server with all processes. Safe to call again."""
         was_up = self._client is not None
         self._client = None
         task, self._task = self._task, None

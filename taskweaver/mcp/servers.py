@@ -33,7 +33,7 @@ _MOST_BYTES = 4 << 20
 
 
 class KnownTools:
-    """Fingerprints of tools: those that were allowed, and those that are offered now."""
+    """Fingerprints of tools: allowed before, and offered now."""
 
     def __init__(self, path: Path | None) -> None:
         """Read the file. Without one the fingerprints are kept as long as this object."""
@@ -52,7 +52,7 @@ class KnownTools:
             self._save()
 
     def change(self, tool: Tool) -> str | None:
-        """Return the new description of a tool that changed since it was allowed, else None."""
+        """Return the new description of a tool that changed since the consent, else None."""
         key = _key(tool.server, tool.name)
         with self._lock:
             found = self._offered.get(key)
@@ -61,7 +61,7 @@ class KnownTools:
             return found[1]
 
     def allow(self, tool: Tool) -> None:
-        """Take a tool as it is offered now for allowed."""
+        """Allow a tool as offered now."""
         key = _key(tool.server, tool.name)
         with self._lock:
             self._allowed[key] = self._offered[key][0]
@@ -113,7 +113,7 @@ class Offer:
 
 
 class MCPServers:
-    """The servers an application has. They start when `begin` is called first. Close it.
+    """The servers of an application. The first `begin` starts all. Needs `close`.
 
     Attributes:
         known: The tools that were allowed, and those that are offered now.
@@ -125,7 +125,7 @@ class MCPServers:
         log_folder: Path | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """Prepare them. Nothing runs yet."""
+        """Prepare the servers. Nothing runs yet."""
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder
@@ -150,7 +150,7 @@ class MCPServers:
             return self._offer
 
     def offer(self) -> Offer:
-        """Return the tools of the servers. Waits for those that are starting."""
+        """Return the tools of the servers, after all starts."""
         return self.begin().result()
 
     def _started(self) -> Future[Offer]:
@@ -204,7 +204,7 @@ class MCPServers:
         return self._log_folder / f"{function_name('mcp', config.name)}.log"
 
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Future[Any]:
-        """Begin a call. Its result are the parts of `results.parts_of`.
+        """Begin a call with the parts of `parts_of` as the result.
 
         Its result raises `ToolFailed` or `ServerFailed` where it fails.
         """
@@ -227,7 +227,7 @@ class MCPServers:
             return parts
 
     def close(self) -> None:
-        """End all servers, with all they started. Safe to call again."""
+        """End all servers with all processes. Safe to call again."""
         with self._lock:
             self._is_closed = True
             loop, thread = self._loop, self._thread

@@ -1,4 +1,4 @@
-"""The tools of one session: shown to its models, called by its kernel, allowed by its user."""
+"""The tools of one session: shown to models, called by the kernel, allowed by the user."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class SessionTools:
 
 
 def intro_of(entries: Iterable[PluginEntry]) -> str:
-    """Return the tools as a planning role is shown them: a line for each, or an empty text."""
+    """Return the tools for a planning role: a line for each, or an empty text."""
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())

@@ -1,4 +1,4 @@
-"""Tools of servers as functions for prompts and the kernel, and their results as its values."""
+"""Tools of servers as functions for prompts and the kernel, and results as values."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Tool:
 
     @property
     def function(self) -> str:
-        """Name of its function in the kernel."""
+        """Name of the function in the kernel."""
         return self.entry.name
 
 
@@ -87,7 +87,7 @@ def function_name(server: str, tool: str) -> str:
 def make_tools(
     config: ServerConfig, raw: Iterable[RawTool], taken: set[str]
 ) -> tuple[list[Tool], list[ServerFailed]]:
-    """Return the allowed and usable tools of a server, and the problems of the others.
+    """Return the allowed and usable tools of a server, and the problems of the rest.
 
     `taken` holds the names of functions there are; those of the tools are added.
     """
@@ -204,7 +204,7 @@ def _strings(value: object) -> list[str]:
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> object:
-    """Return the part that ``#/a/b`` refers to. None for none."""
+    """Return the part that ``#/a/b`` refers to, if there is such a part."""
     found: object = root
     for step in reference.removeprefix("#/").split("/"):
         found = found.get(step) if isinstance(found, Mapping) else None

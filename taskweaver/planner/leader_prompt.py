@@ -70,7 +70,7 @@ def has_order_in_words(examples: Sequence[Conversation], leader: str, runner: st
 
 
 def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
-    """Yield the posts, with each cell moved from the report on it to the order."""
+    """Yield the posts, with each cell moved from the report to the order."""
     reports = iter([post for post in posts if post.send_from == runner])
     for post in posts:
         if _is_order(post, leader, runner):
@@ -102,7 +102,7 @@ def _asked(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
 
 
 def _cell(report: Post | None) -> list[Attachment]:
-    """Return the cell of a report, from its attachments or else from its text."""
+    """Return the cell of a report, from the attachments or else from the text."""
     if report is None:
         return []
     match = _CODE.match(report.message)
@@ -205,7 +205,7 @@ class LeaderPrompt:
         return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 
     def shared_plan(self, post: Post) -> str:
-        """Return the plan as the other roles see it, or an empty text."""
+        """Return the plan for the rest of the roles, or an empty text."""
         plans = post.get_attachment(AttachmentType.plan)
         return fill(self._texts["shared_plan"], PLAN=str(plans[-1].content)) if plans else ""
 
@@ -253,5 +253,5 @@ class LeaderPrompt:
 
 
 def _without_gaps(lines: Sequence[str]) -> list[str]:
-    """Return lines without the empty ones after an empty one: places may be empty."""
+    """Return lines with single empty lines: places may be empty."""
     return [line for before, line in zip(["x", *lines], lines, strict=False) if before or line]

@@ -1,4 +1,4 @@
-"""The Planner role: writes cells, gives orders to other roles, and answers the user."""
+"""The Planner role: writes cells, gives orders to roles, and answers the user."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class PlannerConfig(CompactingRoleConfig):
 
 
 class Planner(Role):
-    """The role that answers a request: by cells of its own, and by orders to other roles."""
+    """The role that answers a request: by own cells, and by orders to roles."""
 
     answers_from_outcomes = True
 
@@ -78,7 +78,7 @@ class Planner(Role):
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
-        """Compose prompts for these roles, and load the examples they take part in."""
+        """Compose prompts for the given roles, and load the shared examples."""
         others = {alias: role for alias, role in peers.items() if role is not self}
         workers = {alias: role.get_intro for alias, role in others.items()}
         path = self.planner_config.prompt_file_path
@@ -195,7 +195,7 @@ class Planner(Role):
             return [answer] if isinstance(answer, Post) else answer
 
     def _review(self, post: Post | None, tries: int) -> None:
-        """Check an answer to the user, as long as its author may correct it.
+        """Check an answer to the user, as long as corrections are left.
 
         Raises:
             RefusedReply: If numbers of it stand in no outcome.
@@ -230,7 +230,7 @@ class Planner(Role):
         return DoneOperation(operation.name, operation.text, do(operation.text))
 
     def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
-        """Answer with the last outcome, where the model has no words for it."""
+        """Answer with the last outcome, where the model has no words."""
         proxy.update_attachment("TaskFailure", AttachmentType.stop)
         proxy.update_message(
             f"The model gave no answer that can be used. The last outcome:\n\n{outcome}"
@@ -239,7 +239,7 @@ class Planner(Role):
         return proxy.end()
 
     def _finish(self, post: Post, report: Post | None) -> Post:
-        """Share the plan of an order with its receiver. Mark an answer after a cell that failed."""
+        """Share the plan of an order with the receiver. Mark an answer after a cell that failed."""
         if post.send_to == USER and report is not None and has_failed(report):
             if not post.get_attachment(AttachmentType.stop):
                 post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))

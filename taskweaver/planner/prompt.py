@@ -115,7 +115,7 @@ class PlannerPrompt:
         ]
 
     def shared_plan(self, post: Post) -> str:
-        """Return the plan as the workers see it, or an empty text."""
+        """Return the plan for the workers, or an empty text."""
         if not post.get_attachment(AttachmentType.plan):
             return ""
         plan, step = (

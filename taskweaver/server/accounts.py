@@ -32,7 +32,7 @@ _NO_HASH = bytes(32)
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A token as it is handed out once.
+    """A token that is handed out once.
 
     Attributes:
         id: The part that finds the account; no secret.
@@ -46,7 +46,7 @@ class AccessToken:
 
 
 def new_token() -> AccessToken:
-    """Return a new token. The log masks it from now on."""
+    """Return a new token, which the log masks from now on."""
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     text = f"{_PREFIX}-{token_id}-{secret}"
     register_secret(text)
@@ -55,7 +55,7 @@ def new_token() -> AccessToken:
 
 
 def id_of(text: str) -> str:
-    """Return the id in a token that a client sent, or an empty text if it has none."""
+    """Return the id in a token that a client sent, or an empty text."""
     prefix, _, rest = text.partition("-")
     return rest.partition("-")[0] if prefix == _PREFIX else ""
 
@@ -81,7 +81,7 @@ _USER_COLUMNS = "name, role, quota, created_at, token_id"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most that a user may use. None sets no limit.
+    """Limits of a user, where None means no limit.
 
     Attributes:
         cost: Money for model calls, in the currency of the configured prices.
@@ -152,7 +152,7 @@ _AUDIT_COLUMNS = tuple(item.name for item in fields(AuditEntry))
 
 
 class Accounts:
-    """The accounts of a server. Close it.
+    """The accounts of a server. Needs `close`.
 
     The methods may be called from any thread. Each raises ServerError if the database cannot be
     read or written.
@@ -179,7 +179,7 @@ class Accounts:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Open the accounts in a file, and make it, for its owner alone, if there is none.
+        """Open the accounts in a file. A new file is for the owner alone.
 
         Raises:
             ServerError: If it cannot be used.
@@ -255,7 +255,7 @@ class Accounts:
         return [_user(*row) for row in self._database.rows(sql)]
 
     def user(self, name: str) -> User | None:
-        """Return the user of a name, or None."""
+        """Return the user of a name, if known."""
         found = self._database.rows(f"SELECT {_USER_COLUMNS} FROM users WHERE name = ?", name)
         return _user(*found[0]) if found else None
 
@@ -301,7 +301,7 @@ class Accounts:
 
 
 def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
-    """Return the accounts of a project: in the database that it names, else in its workspace.
+    """Return the accounts of a project: in the configured database, else in the workspace.
 
     Args:
         config: The database.
@@ -318,7 +318,7 @@ def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
 
 
 def server_folder(workspace: Path) -> Path:
-    """Return the folder of the server in a project's workspace. Code never sees it."""
+    """Return the folder of the server in a project's workspace, which code never sees."""
     return workspace / "server"
 
 

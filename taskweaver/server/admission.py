@@ -26,7 +26,7 @@ class Admission:
 
     @asynccontextmanager
     async def place(self, user: str) -> AsyncIterator[None]:
-        """Wait for a place, and hold it inside the block.
+        """Hold a place inside the block, after a wait if needed.
 
         Raises:
             RequestRefused: If too many requests of the user wait, or the server stops.
@@ -66,7 +66,7 @@ class Admission:
                 del self._queues[user]
 
     def _leave(self) -> None:
-        """Give a place to the next user, or free it."""
+        """Give a place to the next user, or free the place."""
         while self._queues:
             user, queue = self._queues.popitem(last=False)
             turn = queue.popleft()

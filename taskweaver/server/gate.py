@@ -1,4 +1,4 @@
-"""The gate of every operation: finds the user of a request, counts it, and records it.
+"""The gate of every operation: finds the user, counts requests, and records changes.
 
 Requests of each token and failed tokens of each address have limits of rate.
 """
@@ -198,7 +198,7 @@ class Gate:
         return await self._accounts.calls.in_thread(self._accounts.find, token)
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
-        """Count a failure, and wait before it is answered."""
+        """Count a failure, and wait before the answer."""
         number, delay_s = self._failed.count(_address(request))
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
             await self._record("", request, operation, f"wrong token ({number} lately)")

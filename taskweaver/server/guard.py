@@ -87,7 +87,7 @@ class Guard:
             self._requests -= 1
 
     def _check(self, headers: Headers, path: str) -> None:
-        """Refuse requests that a foreign page may have sent, and those beyond the most."""
+        """Refuse requests that a foreign page may have sent, and requests beyond the limit."""
         if self._requests > _MOST_REQUESTS:
             detail = f"{_MOST_REQUESTS} requests are under way."
             raise RequestRefused(503, "busy", detail, retry_after_s=1)

@@ -45,7 +45,7 @@ class Call:
     request: Request
 
     def path(self, name: str) -> str:
-        """Return a part of the path by its name in the operation."""
+        """Return a part of the path by name."""
         return str(self.request.path_params[name])
 
     def query(self, name: str, default: str = "") -> str:
@@ -54,7 +54,7 @@ class Call:
 
     @property
     def base_url(self) -> str:
-        """Address of the server as the client wrote it, without a slash at its end."""
+        """Address of the server as written by the client, without a final slash."""
         path = getattr(self.request.state, PATH_OF_PROXY, "")
         return str(self.request.base_url).rstrip("/") + path
 
@@ -79,7 +79,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ApiOperation:
-    """A route: its address, handler, and description.
+    """A route: address, handler, and description.
 
     Attributes:
         method: HTTP method.
@@ -120,7 +120,7 @@ class ApiOperation:
 
     @property
     def plain_path(self) -> str:
-        """Path with placeholders as OpenAPI writes them."""
+        """Path with placeholders in OpenAPI's form."""
         return _PLACEHOLDER.sub(r"{\1}", self.path)
 
     @property
@@ -180,7 +180,7 @@ def _model(types: Iterable[Any]) -> type[BaseModel] | None:
 
 
 class Door:
-    """A set of operations with the resources behind them.
+    """A set of operations with all resources.
 
     Attributes:
         statuses: Status of the response for each class of errors that handlers raise.
@@ -250,7 +250,7 @@ def view(model: type[ModelT], source: object, **more: object) -> ModelT:
 
 
 def plain_name(text: str, kind: str) -> str:
-    """Return a name that a client gave, if it can be a part of a path.
+    """Return a name that a client gave, if fit for a path.
 
     Raises:
         RequestRefused: If it cannot.
@@ -267,7 +267,7 @@ def missing(kind: str, name: str) -> RequestRefused:
 
 
 def optional_number(call: Call, name: str) -> int | None:
-    """Return a number of the query, or None if it is left out. Raises as `number_of`."""
+    """Return a number of the query, or None. Raises as `number_of`."""
     return number_of(call, name, 0, 1 << 40) if call.query(name) else None
 
 

@@ -1,4 +1,4 @@
-"""The server's life: from the operations of its doors to an orderly stop."""
+"""The server's life: from the operations of the doors to an orderly stop."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class _BelowPath:
 
 
 class Server(uvicorn.Server):
-    """A server that ends its doors in order: no new work, running work, then resources."""
+    """A server with an orderly end: no new work, running work, then resources."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Return the address of a listening socket as a client writes it."""
+    """Return the address of a listening socket in a client's form."""
     host, port = listener.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"

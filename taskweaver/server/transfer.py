@@ -1,4 +1,4 @@
-"""Files of a working directory, up and down: streamed, in ranges, and never outside of it."""
+"""Files of a working directory, up and down: streamed, in ranges, and never outside."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class FileFacts(BaseModel):
-    """A file of a working directory, by its path in it."""
+    """A file of a working directory, by relative path."""
 
     path: str
     size: int
@@ -82,7 +82,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def disk_room(user: User, folder: Path) -> int | None:
-    """Return the disk space in bytes that a user has left in a folder, or None for no limit.
+    """Return the disk space in bytes that a user has left in a folder (None: no limit).
 
     Raises:
         RequestRefused: If the quota is used up.
@@ -97,7 +97,7 @@ def disk_room(user: User, folder: Path) -> int | None:
 
 
 async def upload_within(room: int | None, folder: Folder, path: str, call: Call) -> FileFacts:
-    """Write a file from the body of a request. It appears when the whole of it is there.
+    """Write a file from the body of a request. Only a whole file appears.
 
     Args:
         room: Most bytes that there is room for; None for no limit of the user.
@@ -122,7 +122,7 @@ async def upload_within(room: int | None, folder: Folder, path: str, call: Call)
 
 
 async def sent(call: Call, folder: Folder, path: str) -> Response:
-    """Return the response with a file, or with the range of it that a request names.
+    """Return the response with a file, or with the range that a request names.
 
     Raises:
         RequestRefused: If there is no such file, or no byte of the range.

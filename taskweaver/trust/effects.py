@@ -1,4 +1,4 @@
-"""Effects of opening a project that need consent: risky values, code, and places outside of it."""
+"""Effects of opening a project that need consent: risky values, code, and foreign places."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class TrustEffect(NamedTuple):
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Return whether a resolved path is a resolved folder or lies below it."""
+    """Return whether a resolved path is a resolved folder or lies below."""
     return path == folder or str(path).startswith(os.path.join(folder, ""))  # noqa: PTH118
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the hash of a file's content, or an empty text if it is no regular file."""
+    """Return the hash of a regular file's content, else an empty text."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -66,7 +66,7 @@ def digest_of_file(path: Path) -> str:
 
 
 def digests_below(folder: Path) -> dict[str, str]:
-    """Return the hash of each file below a folder, by its path there. Links are followed once."""
+    """Return the hash of each file below a folder, by path. Links are followed once."""
     found: dict[str, str] = {}
     seen: set[tuple[int, int]] = set()
     for here, names, files in os.walk(folder, followlinks=True):
@@ -91,7 +91,7 @@ def _is_new(path: Path, seen: set[tuple[int, int]]) -> bool:
 
 
 def links_out(folder: Path, root: Path, *, is_deep: bool) -> Iterator[tuple[Path, Path]]:
-    """Yield the links in a folder, or below it, that leave the resolved `root`, with their targets.
+    """Yield links in a folder, or below, that leave the resolved `root`, with the targets.
 
     A folder that is not there has none.
     """
@@ -120,7 +120,7 @@ _WEB_ROLES = frozenset({"web_search", "web_explorer"})
 
 
 def risky_values(src: AppConfigSource) -> Iterator[TrustEffect]:
-    """Yield the values of the configuration file that need consent, with the files they name.
+    """Yield the values of the configuration file that need consent, with the named files.
 
     A value that cannot be read as its type has no effect: opening the project is an error. Neither
     has one that the environment or the program overrides, nor a default.
@@ -152,7 +152,7 @@ def _shown(place: str, value: Any, files: Any, name: str) -> TrustEffect:
 
 
 def _is_usual(src: AppConfigSource, name: str, value: Any) -> bool:
-    """Return whether a value names the endpoint that a user's own key leads to without it."""
+    """Return whether a value names the endpoint that a user's own key leads to anyway."""
     chosen = src.lookup("llm.api_type")
     is_default = chosen is None or chosen.value in ("auto", "openai")
     is_usual = (name, str(value).rstrip("/")) in _USUAL
@@ -160,7 +160,7 @@ def _is_usual(src: AppConfigSource, name: str, value: Any) -> bool:
 
 
 def _is_risky(name: str, value: Any, risk: Risk, base: Path) -> bool:
-    """Return whether a value needs consent: it is read, is no default, and loosens something."""
+    """Return whether a value needs consent: readable, no default, and loosening something."""
     key = known_key(name)
     if key is None or value is None or risk == "harmless":
         return False
@@ -246,7 +246,7 @@ _OWN = frozenset({_WORKSPACE, _PLUGINS, _RUNS, _LOGS})
 
 
 def risky_places(src: AppConfigSource) -> Iterator[TrustEffect]:
-    """Yield the folders of a project that lie elsewhere, and links in them that lead elsewhere."""
+    """Yield the folders and links of a project that lead elsewhere."""
     root = src.app_base_path
     links: dict[str, list[str]] = {}
     for name, path in _places(src):
@@ -296,7 +296,7 @@ def _is_private(src: AppConfigSource, path: Path) -> bool:
 
 
 def _is_of_another(path: Path) -> bool:
-    """Return whether a folder belongs to another user, who can exchange its files."""
+    """Return whether a folder belongs to another user, who can exchange the files."""
     try:
         return path.stat().st_uid not in (os.geteuid(), 0)
     except OSError:

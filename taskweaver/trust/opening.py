@@ -58,7 +58,7 @@ class Inspection:
 
     @property
     def digests(self) -> frozenset[str]:
-        """A hash of each effect, with all that it depends on."""
+        """A hash of each effect, with all dependencies."""
         effects = [*self.effects, *([self.owner] if self.owner else [])]
         texts = [json.dumps(effect, sort_keys=True, default=str) for effect in effects]
         hashed = (hashlib.sha256(text.encode("utf-8", "backslashreplace")) for text in texts)
@@ -66,7 +66,7 @@ class Inspection:
 
     @property
     def lines(self) -> list[str]:
-        """The effects as they are shown."""
+        """The effects in lines for the user."""
         owner = [f"{CONFIG_FILE} belongs to {self.owner}"] if self.owner else []
         return [*owner, *(effect.line for effect in self.effects)]
 
@@ -77,7 +77,7 @@ class Inspection:
 
     @property
     def is_granted(self) -> bool | None:
-        """Whether the user has agreed to this content, or None where the user was not asked."""
+        """Whether the user has agreed to this content, or None before the question."""
         if not self.digests:
             return True
         answer = answer_for(self.folder)
@@ -140,7 +140,7 @@ def _names_of_roles(folder: Path) -> list[str]:
 
 
 def withhold(src: AppConfigSource, is_confined: IsConfined, *, has_code: bool = True) -> None:
-    """Remove risky keys from the file's layer, and replace risky folders by empty ones.
+    """Remove risky keys from the file's layer, and replace risky folders by empty folders.
 
     If a model's address is removed, all keys of that endpoint are removed, too.
 
@@ -167,7 +167,7 @@ def withhold(src: AppConfigSource, is_confined: IsConfined, *, has_code: bool = 
 
 
 def _keep_packaged_roles(src: AppConfigSource) -> None:
-    """Take the project's roles out of the list of those that take part."""
+    """Take the project's roles out of the list of roles."""
     parts = [part for part in PACKAGE.iterdir() if part.is_dir()]
     packaged = {name for part in parts for name in _names_of_roles(part)}
     taking_part = [name for name in src.get_list(_TAKING_PART) if name in packaged]

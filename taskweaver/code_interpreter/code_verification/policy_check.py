@@ -1,4 +1,4 @@
-"""Check of a cell against a policy, before it runs.
+"""Check of a cell against a policy, before the run.
 
 This is advice: it warns the model early and lets a person set a policy. It is no wall. Python
 cannot be confined by reading it: plain library calls write files and open connections. Nothing
@@ -179,7 +179,7 @@ def unreadable(error: Exception) -> str:
 
 
 def tree_of(code: str) -> ast.Module:
-    """Return the syntax tree of a cell, its magics and shell lines as IPython rewrites them.
+    """Return the syntax tree of a cell, with magics and shell lines in IPython's form.
 
     Both parsers are foreign, and fail on odd texts with errors of any type: an ``IndexError``, for
     example. Callers take each error for a text that cannot be read.
@@ -193,7 +193,7 @@ def tree_of(code: str) -> ast.Module:
 
 
 def nodes_of(cell: str) -> Iterator[ast.AST]:
-    """Return the nodes of a cell that ran before. None of a text that is no Python."""
+    """Return the nodes of a cell that ran before. A text that is no Python has no nodes."""
     try:
         return ast.walk(tree_of(cell))
     except Exception:  # noqa: BLE001 - it ran: a line such as `pip list`
@@ -268,7 +268,7 @@ class _Check:
                 yield from self._call_problems(node)
 
     def _annotation_problems(self, node: ast.AST) -> Iterator[str]:
-        """Check an annotation that is a text: libraries evaluate it."""
+        """Check an annotation that is a text, which libraries evaluate."""
         annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
             yield from self._expression_problems(annotation.value)
@@ -412,7 +412,7 @@ def _inside(name: str) -> str:
 
 
 def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
-    """Return the kinds of a cell, for the person who confirms it."""
+    """Return the kinds of a cell, for the person who confirms."""
     kinds = {"code"}
     try:
         nodes = list(ast.walk(tree_of(code)))

@@ -1,4 +1,4 @@
-"""The Agent Client Protocol on standard input and output: its methods, and their connection."""
+"""The Agent Client Protocol on standard input and output: methods and connection."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class AcpAgent:
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> LoadSessionResponse:
-        """Open a session, and send its conversation."""
+        """Open a session, and send the conversation."""
         self._leave_out(mcp_servers)
         opened = await self._sessions.open(session_id, cwd)
         branch = opened.branch
@@ -129,7 +129,7 @@ class AcpAgent:
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
-        """Open a session without sending its conversation."""
+        """Open a session without sending the conversation."""
         self._leave_out(mcp_servers)
         await self._sessions.open(session_id, cwd)
         return ResumeSessionResponse()
@@ -149,13 +149,13 @@ class AcpAgent:
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ForkSessionResponse:
-        """Fork a session with its variables and files."""
+        """Fork a session with variables and files."""
         self._leave_out(mcp_servers)
         return ForkSessionResponse(session_id=(await self._sessions.fork(session_id, cwd)).id)
 
     @worded
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
-        """Close a session. It stays on disk."""
+        """Close a session, which stays on disk."""
         await self._sessions.close(session_id)
         return CloseSessionResponse()
 
@@ -168,7 +168,7 @@ class AcpAgent:
     async def prompt(
         self, session_id: str, prompt: Sequence[ContentBlock], **_: Any
     ) -> PromptResponse:
-        """Answer a prompt. Its updates go to the client meanwhile."""
+        """Answer a prompt, with updates for the client meanwhile."""
         opened = self._sessions.find(session_id)
         if opened.running is not None:
             detail = "A prompt is being answered in this session: cancel it, or wait for its end."
@@ -255,13 +255,13 @@ class _ToLog(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, with its traceback."""
+        """Write a record, with the traceback."""
         trace = traceback.format_exception(record.exc_info[1]) if record.exc_info else []
         self._log.warning("\n".join([f"acp: {record.getMessage()}", *trace]))
 
 
 def serve_acp(app: TaskWeaverApp) -> None:
-    """Answer the client until its end of input, or a signal. Rounds that run are ended then."""
+    """Answer the client until the end of input, or a signal. Running rounds are ended then."""
     handler, root = _ToLog(app.log), logging.getLogger()
     root.addHandler(handler)
     try:
@@ -273,7 +273,7 @@ def serve_acp(app: TaskWeaverApp) -> None:
 
 @contextmanager
 def _protocol_output() -> Iterator[IO[bytes]]:
-    """Keep standard output for the protocol: other writes to it go to standard error."""
+    """Keep standard output for the protocol: all else that is printed goes to standard error."""
     sys.stdout.flush()
     protocol = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Requests of a client: the blocks of a prompt, and errors as the protocol words them."""
+"""Requests of a client: the blocks of a prompt, and errors in the protocol's words."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refused(code: int, sentence: str) -> RequestError:
 
 
 def worded(method: AnyMethod) -> AnyMethod:
-    """Turn the errors of a method into errors of the protocol. Its object has a `log`."""
+    """Turn the errors of a method into errors of the protocol. The method's object has a `log`."""
 
     @functools.wraps(method)
     async def carry_out(*args: Any, **kwargs: Any) -> Any:
@@ -76,7 +76,7 @@ class AcpPrompt:
 
 
 def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
-    """Read the blocks of a prompt. Tables of the client's folder that its text names come along.
+    """Read the blocks of a prompt, with the tables of the client's folder that the text names.
 
     Raises:
         RequestError: If a block cannot be used, or there is no text and no file.
@@ -94,7 +94,7 @@ def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
 
 
 def _taken(block: ContentBlock, prompt: AcpPrompt) -> str:
-    """Take a block, and return its text."""
+    """Take a block, and return the text."""
     match block:
         case TextContentBlock():
             return block.text
@@ -137,7 +137,7 @@ def _embedded(block: EmbeddedResourceContentBlock, prompt: AcpPrompt) -> str:
 
 
 def _added(name: str, prompt: AcpPrompt, file: AddedFile) -> str:
-    """Add a file, under another name where another file of the prompt has its name."""
+    """Add a file, under a new name where the prompt has a file of this name."""
     for chosen in numbered(name):
         own = AddedFile({**file, "name": chosen})
         if prompt.files.setdefault(chosen, own) == own:

@@ -79,7 +79,7 @@ class OpenSession:
 
 
 class AcpSessions:
-    """The sessions of a client. The application's owner closes them."""
+    """The sessions of a client. The application's owner closes the sessions."""
 
     def __init__(self, app: TaskWeaverApp) -> None:
         self._manager = app.session_manager
@@ -112,7 +112,7 @@ class AcpSessions:
             return self._added(session.session_id, session, session.branch, folder)
 
     async def open(self, session_id: str, cwd: str) -> OpenSession:
-        """Open a session that is on disk, or return it where it is open.
+        """Open a session that is on disk, or return the open session.
 
         Raises:
             RequestError: If there is none, or the folder cannot be one.
@@ -134,7 +134,7 @@ class AcpSessions:
                 raise refused(NOT_FOUND, str(error)) from error
 
     async def fork(self, session_id: str, cwd: str) -> OpenSession:
-        """Fork a session with its variables and files.
+        """Fork a session with variables and files.
 
         Raises:
             RequestError: If there is none, or it is at work.
@@ -153,7 +153,7 @@ class AcpSessions:
             return self._added(made_id, session, name, source.folder)
 
     async def close(self, session_id: str) -> None:
-        """Close a session: end its round, and its processes when no branch of it is open.
+        """Close a session: end the round, and the processes when no branch is open any more.
 
         Raises:
             RequestError: If none of this id is open.
@@ -204,7 +204,7 @@ def _write(workspace: Path, folder: Path, forks: Sequence[str]) -> None:
 
 
 def _read(workspace: Path) -> dict[str, Any]:
-    """Return the record of a session, or nothing for one that was made elsewhere."""
+    """Return the record of a session, or nothing for a session that was made elsewhere."""
     try:
         record = json.loads((workspace / _RECORD).read_bytes())
     except (OSError, ValueError):  # there is none, or it is no record

@@ -90,19 +90,19 @@ class CellCall:
         )
 
     def run(self) -> ToolCallProgress:
-        """Return the update that says that it runs."""
+        """Return the update that says that the cell runs."""
         self.is_running = True
         return update_tool_call(self.id, status="in_progress")
 
     def print(self, text: str) -> ToolCallProgress:
-        """Add output, and return the update that shows it."""
+        """Add output, and return the update that shows the output."""
         self.output = (self.output + text)[-_LIVE_CHARS:]
         printed = text_block(fenced(shown(self.output)))
         content = [self._code_content(), tool_content(printed)]
         return update_tool_call(self.id, status="in_progress", content=content)
 
     def end(self, status: ToolCallStatus, outcome: str) -> ToolCallProgress:
-        """Return the end of the call. `outcome` is its report."""
+        """Return the end of the call. `outcome` is the cell's report."""
         report = [text_block(shorten(shown(outcome), _OUTCOME_CHARS))] if outcome else []
         blocks = [*report, *self.files]
         content = [self._code_content(), *map(tool_content, blocks)]
@@ -113,7 +113,7 @@ class CellCall:
 
 
 def made_files(names: Sequence[str], folder: Path) -> list[ContentBlock]:
-    """Return the files that a cell made: pictures as images, all others as links."""
+    """Return the files that a cell made: pictures as images, further files as links."""
     blocks: list[ContentBlock] = []
     for name in names:
         figure = next(read_figures([name], folder), None) if is_picture(name) else None
@@ -126,7 +126,7 @@ def made_files(names: Sequence[str], folder: Path) -> list[ContentBlock]:
 
 
 def shown(text: str) -> str:
-    """Return a text as clients see it: without secrets and characters that steer a display."""
+    """Return a text for clients: without secrets and characters that steer a display."""
     return without_steering(redact_known(text))
 
 
@@ -158,7 +158,7 @@ def plan_update(plan: str, current: str, *, is_done: bool) -> AgentPlanUpdate:
 
 
 def _steps(plan: str) -> list[str]:
-    """Return the steps of a plan. A line that begins none belongs to the step before it."""
+    """Return the steps of a plan. A line without a mark belongs to the step before."""
     steps: list[str] = []
     for line in filter(None, map(str.strip, plan.splitlines())):
         begun = _STEP.match(line)
@@ -332,7 +332,7 @@ class RoundUpdates:
         self._cell = None
 
     def _ask(self, event: TaskWeaverEvent) -> Iterator[SessionUpdate]:
-        """Begin the call that a person is asked about: the cell, or a tool that it calls."""
+        """Begin the call that a person is asked about: the cell, or a tool of a server."""
         if _is_of_tools(event):
             call_id = self._asked[event.extra["id"]] = event.extra["id"]
             content = [tool_content(text_block(fenced(shown(event.msg))))]

@@ -49,7 +49,7 @@ class CompletionMessage(BaseModel):
 
     @property
     def text(self) -> str:
-        """Its text."""
+        """Text of the message."""
         if isinstance(self.content, list):
             return "\n".join(part.text for part in self.content if part.text)
         return self.content or ""
@@ -75,7 +75,7 @@ class CompletionRequest(BaseModel):
 
 
 class CompletionUsage(BaseModel):
-    """Tokens of a completion: those of all calls of its round."""
+    """Tokens of a completion: the sum over all calls of the round."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -126,7 +126,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class ChatPlace:
-    """The place where a chat goes on, and the text of the message to it."""
+    """The place where a chat goes on, and the text of the next message."""
 
     conversation: UserConversation
     branch: str
@@ -145,7 +145,7 @@ class ChatTurns:
     async def place(
         self, user: User, messages: Sequence[CompletionMessage]
     ) -> AsyncIterator[ChatPlace]:
-        """Give the place where a chat goes on, kept from other requests until the context ends.
+        """Give the place where a chat goes on, locked for this request until the context ends.
 
         A chat whose beginning was answered here goes on in its session; where another message
         followed then, on a fork. One that is not known begins a session, with its history as text.
@@ -190,7 +190,7 @@ class ChatTurns:
     def keep(
         self, user: User, messages: Sequence[CompletionMessage], place: ChatPlace, answer: str
     ) -> None:
-        """Remember where a chat goes on once it has this answer."""
+        """Remember where a chat goes on after this answer."""
         branch = place.conversation.branch(place.branch)
         rounds = len(branch.rounds())
         said = CompletionMessage(role="assistant", content=answer)
@@ -228,7 +228,7 @@ def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
 
 
 def with_history(messages: Sequence[CompletionMessage]) -> str:
-    """Return the last message with those before it as text, as far as there is room."""
+    """Return the last message with the earlier messages as text, as far as there is room."""
     before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
     before = without_pictures(before)  # a model's provider is to see none
     if not before.strip():
@@ -242,7 +242,7 @@ _UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project
 
 
 class ChatCompletions(Door):
-    """The chat completions API. The agent API, whose sessions it uses, finishes and closes them."""
+    """The chat completions API. The agent API finishes and closes the sessions."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
@@ -287,7 +287,7 @@ class ChatCompletions(Door):
 
 
 class _Completion:
-    """A completion, as it comes."""
+    """A completion that is being answered."""
 
     def __init__(
         self,
@@ -316,7 +316,7 @@ class _Completion:
                 yield f"{redact_known(text)}\n"
 
     async def _outcome(self) -> str:
-        """Return the answer with its pictures, and remember where its chat goes on.
+        """Return the answer with the pictures, and remember where the chat goes on.
 
         Raises:
             RequestRefused: If there is none; its text is the reason.
@@ -330,7 +330,7 @@ class _Completion:
         return text
 
     async def whole(self) -> CompletionAnswer:
-        """Return the answer when it is there. A client that leaves before stops it."""
+        """Return the whole answer. A client that leaves early stops the answer."""
         leaving = asyncio.ensure_future(self._give_up_without_client())
         try:
             steps = "".join([step async for step in self._steps()])
@@ -358,7 +358,7 @@ class _Completion:
         return view(CompletionUsage, branch.round_usage)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the answer as server-sent events. A reader that leaves before its end stops it."""
+        """Yield the answer as server-sent events. A reader that leaves early stops the answer."""
         try:
             yield self._chunk({"role": "assistant", "content": ""})
             async for line in self._steps():

@@ -1,4 +1,4 @@
-"""Questions in a notebook: `%%ask` cells and `%ask` lines, answered from its own variables."""
+"""Questions in a notebook: `%%ask` cells and `%ask` lines, answered from the variables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_BYTES = 200 << 20
 
 
 class NotebookAsker:
-    """Answers the questions of a notebook, in one session. Close it."""
+    """Answers the questions of a notebook, in one session. Needs `close`."""
 
     def __init__(self, shell: Any) -> None:
         """Open the nearest project above the notebook's folder, or the folder itself.
@@ -95,7 +95,7 @@ class NotebookAsker:
 
 
 def _frames(namespace: dict[str, Any]) -> dict[str, Any]:
-    """Return the data frames of a notebook by name, those that are not too large."""
+    """Return the data frames of a notebook by name, except for large frames."""
     pandas: Any = sys.modules.get("pandas")
     if pandas is None:
         return {}

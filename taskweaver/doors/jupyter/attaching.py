@@ -1,4 +1,4 @@
-"""Files by which Jupyter finds kernels: of one that runs, and of the kind that it starts.
+"""Files by which Jupyter finds kernels: a running kernel, and the kind that Jupyter starts.
 
 A connection file lets clients join the kernel of a session. A specification of kernels makes
 Jupyter start them by the provisioner, and a line of configuration makes Jupyter servers fork them.

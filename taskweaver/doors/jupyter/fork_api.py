@@ -33,7 +33,7 @@ def _handler() -> type:
     from tornado import web
 
     class ForkHandler(APIHandler):
-        """Forks a kernel with all its data."""
+        """Forks a kernel with all data."""
 
         auth_resource = "kernels"
 

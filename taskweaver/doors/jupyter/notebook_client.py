@@ -1,4 +1,4 @@
-"""The kernel of a notebook as that of a session in it. See `ces.common`.
+"""The kernel of a notebook as the kernel of a session. See `ces.common`.
 
 Cells of the session run in the notebook's namespace, inside of one of the notebook's own cells.
 """
@@ -87,7 +87,7 @@ class NotebookCells:
         return [code for code in new if code.strip() and not code.lstrip().startswith(_OWN_MAGICS)]
 
     def run(self, exec_id: str, code: str, cwd: Path, table_chars: int) -> KernelReply:
-        """Run a cell in a folder, and report on it as kernels do.
+        """Run a cell in a folder, and report like a kernel.
 
         Raises:
             KeyboardInterrupt: If it is interrupted.
@@ -144,7 +144,7 @@ class _Captured:
         self.value = value
 
     def keep_trace(self, _kind: Any, _error: Any, lines: list[str]) -> None:
-        """Take a traceback, which the notebook would show as its own cell's."""
+        """Take a traceback, which the notebook would show below the own cell."""
         self.trace = list(lines)
 
 
@@ -190,7 +190,7 @@ _LOAD_S = 30.0
 
 
 class NotebookClient:
-    """The kernel of a notebook, for the session in it."""
+    """The kernel of a notebook, for the notebook's session."""
 
     is_forked = False
     has_state = True
@@ -258,7 +258,7 @@ class NotebookClient:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins, and remove others. See `Client`."""
+        """Load and remove plugins. See `Client`."""
         items = [asdict(plugin) for plugin in plugins]
         names = [*removed]
         if not items and not names:
@@ -288,21 +288,21 @@ class NotebookClient:
         self._cells.session.session_vars.update(session_var_dict)
 
     def snapshot(self) -> Snapshot:
-        """Refuse it."""
+        """Not supported in notebooks."""
         raise ForkRefused([_NO_FORK])
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
-        """Refuse it: the variables are the notebook's."""
+        """Not supported: the variables are the notebook's."""
         raise ForkRefused([_NO_FORK])
 
     def start(self) -> None:
-        """Do nothing: it runs."""
+        """Do nothing: the kernel runs."""
 
     def stop(self) -> None:
-        """Do nothing: it is the notebook's."""
+        """Do nothing: the kernel is the notebook's."""
 
     def interrupt(self) -> None:
-        """Do nothing: interrupting the notebook interrupts its cell."""
+        """Do nothing: interrupting the notebook interrupts the cell."""
 
     def restore_from(self, origin: Origin) -> None:
         """Do nothing: the variables are the notebook's."""
@@ -316,7 +316,7 @@ class NotebookClient:
 
     @contextmanager
     def operation(self) -> Iterator[None]:
-        """Keep other threads out of a block."""
+        """Keep all further threads out of a block."""
         with self._lock:
             yield
 
@@ -385,7 +385,7 @@ class NotebookManager:
         session_dir: Path | str | None = None,  # noqa: ARG002
         cwd: Path | str | None = None,  # noqa: ARG002
     ) -> NotebookClient:
-        """Refuse it."""
+        """Not supported in notebooks."""
         raise ForkRefused([_NO_FORK])
 
     def get_kernel_mode(self) -> str:

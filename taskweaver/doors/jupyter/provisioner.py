@@ -31,7 +31,7 @@ from taskweaver.utils.app_utils import CONFIG_FILE, own_folders_above
 
 @dataclass(slots=True)
 class _Family:
-    """A kernel and its forks: they share a sandbox, which ends with the last of them."""
+    """A kernel with the forks in the same sandbox, which ends with the last kernel."""
 
     app: TaskWeaverApp
     folder: Path
@@ -55,7 +55,7 @@ class NotebookKernel:
 
 
 class NotebookKernels:
-    """Owner of the kernels of the notebooks of a program. For any thread. Close it."""
+    """Owner of the kernels of a program's notebooks, for any thread. Needs `close`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,7 +63,7 @@ class NotebookKernels:
         self._kernels: dict[str, NotebookKernel] = {}
 
     def start(self, kernel_id: str, cwd: Path, fork_of: str = "") -> NotebookKernel:
-        """Start a kernel, and wait until it answers.
+        """Start a kernel, and wait until the kernel answers.
 
         Args:
             kernel_id: Its id.
@@ -94,7 +94,7 @@ class NotebookKernels:
         return kernel
 
     def stop(self, kernel_id: str) -> None:
-        """End a kernel and everything it started. An unknown id is ignored."""
+        """End a kernel with all processes below. An unknown id is ignored."""
         with self._lock:
             kernel = self._kernels.pop(kernel_id, None)
         if kernel is not None:
@@ -102,7 +102,7 @@ class NotebookKernels:
             self._leave(kernel.family)
 
     def close(self) -> None:
-        """End all kernels and the warm processes. Later kernels start new ones."""
+        """End all kernels and the warm processes. Later kernels start new processes."""
         for kernel_id in list(self._kernels):
             self.stop(kernel_id)
         with self._lock:
@@ -183,7 +183,7 @@ class TaskWeaverProvisioner(KernelProvisionerBase):
         return None if self._kernel is None else self._kernel.client.process
 
     async def poll(self) -> int | None:
-        """Return None while the kernel runs, else a number."""
+        """Return an exit status, or None while the kernel runs."""
         process = self._process
         return None if process is not None and process.is_alive else _DIED
 
@@ -216,7 +216,7 @@ class TaskWeaverProvisioner(KernelProvisionerBase):
         await self.send_signal(signal.SIGKILL)
 
     async def terminate(self, restart: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
-        """Kill the process: it was asked to end before."""
+        """Kill the process, which was asked to end before."""
         await self.send_signal(signal.SIGKILL)
 
     async def cleanup(self, restart: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
@@ -240,7 +240,7 @@ class TaskWeaverProvisioner(KernelProvisionerBase):
         cmd: list[str],  # noqa: ARG002 - the base's signature
         **kwargs: Any,
     ) -> KernelConnectionInfo:
-        """Start or fork the kernel, and return how to reach it."""
+        """Start or fork the kernel, and return the connection."""
         cwd, self._has_launched = Path(kwargs.get("cwd") or Path.cwd()), True
         id_, start = str(self.kernel_id), NOTEBOOK_KERNELS.start
         self._kernel = kernel = await asyncio.to_thread(start, id_, cwd, self._fork_of)

@@ -43,7 +43,7 @@ _DOWNLOAD: Any = {"answer_type": BYTES_TYPE, "problems": (404, 416)}
 
 
 class KernelApi(Door):
-    """The kernel API. Finish and close it."""
+    """The kernel API. Needs `finish` and `close`."""
 
     statuses = MappingProxyType(
         {
@@ -67,7 +67,7 @@ class KernelApi(Door):
         await self._sessions.finish(grace_s)
 
     async def close(self) -> None:
-        """Stop every kernel of it."""
+        """Stop every kernel."""
         await self._sessions.close()
 
     @operation("GET", f"{PREFIX}/health", "State of the server", is_public=True)
@@ -236,7 +236,7 @@ class KernelApi(Door):
         await remove(self._found(call).files, call.path("path"))
 
     def _found(self, call: Call) -> KernelSession:
-        """Return the session that a request is about, and note that it is in use.
+        """Return the session that a request is about, and note the use.
 
         Raises:
             RequestRefused: If the user has no such session.

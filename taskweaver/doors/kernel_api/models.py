@@ -1,4 +1,4 @@
-"""Bodies and answers of the kernel API. Those of the original have its fields, names and types."""
+"""Bodies and answers of the kernel API, with the fields, names and types of the original."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskweaver.server.transfer import FileFacts
 
 
 class ServerHealth(BaseModel):
-    """State of the server. The number of sessions is that of the caller's own."""
+    """State of the server. Only sessions of the caller are counted."""
 
     status: Literal["healthy"] = "healthy"
     version: str
@@ -22,14 +22,14 @@ class ServerHealth(BaseModel):
 
 
 class NewSession(BaseModel):
-    """A session to make. A `cwd` is not used: the server has working directories of its own."""
+    """A session to make. A `cwd` is not used: the server chooses the working directory."""
 
     session_id: str
     cwd: str | None = None
 
 
 class CreatedSession(BaseModel):
-    """A session that was made, with its working directory on the server."""
+    """A session that was made, with the working directory on the server."""
 
     session_id: str
     status: Literal["created"] = "created"
@@ -77,13 +77,13 @@ class LoadedPlugin(BaseModel):
 
 
 class Overview(BaseModel):
-    """Name, size and the beginning of data files, as the kernel reads them."""
+    """Name, size and the beginning of data files, as for the kernel."""
 
     files: list[dict[str, Any]]
 
 
 class OverviewAnswer(BaseModel):
-    """Tables of each file, a smaller picture, or the problem, by its name."""
+    """Tables of each file, a smaller picture, or the problem, by file name."""
 
     files: dict[str, Any]
 
@@ -114,7 +114,7 @@ class ArtifactFacts(BaseModel):
 
 
 class ExecutionAnswer(BaseModel):
-    """Result of an execution. With `stream`, the address of its events instead."""
+    """Result of an execution. With `stream`, the address of the events instead."""
 
     execution_id: str
     is_success: bool
@@ -152,7 +152,7 @@ class UpdatedVariables(BaseModel):
 
 
 class NewFile(BaseModel):
-    """A file to write into the working directory. Folders in its name are dropped."""
+    """A file to write into the working directory. Folders in the name are dropped."""
 
     filename: str
     content: str

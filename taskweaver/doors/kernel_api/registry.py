@@ -25,7 +25,7 @@ _INTERRUPTED_S = 3.0
 
 
 class KernelSessions:
-    """The sessions of all users. Finish and close it."""
+    """The sessions of all users. Needs `finish` and `close`."""
 
     def __init__(self, kernels: Manager, folder: Path) -> None:
         """Prepare for sessions whose folders are below `folder`, one for each user.
@@ -56,7 +56,7 @@ class KernelSessions:
         return session
 
     async def create(self, user: User, session_id: str) -> KernelSession:
-        """Make a session. Its kernel starts in the background.
+        """Make a session. The kernel starts in the background.
 
         Raises:
             RequestRefused: If the user has a session of this id, or as many as allowed.
@@ -119,7 +119,7 @@ class KernelSessions:
 
     @contextmanager
     def _reserved(self, user: User, session_id: str, root: Path) -> Iterator[None]:
-        """Keep an id and a place for a session while it is made."""
+        """Keep an id and a place for a session that is being made."""
         key = (user.name, plain_name(session_id, "a session"))
         if self._workers.admission.is_stopping:
             raise stopping()
@@ -138,7 +138,7 @@ class KernelSessions:
             del self._changing[key]
 
     async def restart(self, user: User, session: KernelSession) -> None:
-        """Give a session a fresh kernel, with its plugins and session variables.
+        """Give a session a fresh kernel, with the same plugins and session variables.
 
         The cells that run or wait end without a result.
 
@@ -154,7 +154,7 @@ class KernelSessions:
         await session.run(prepare)
 
     async def remove(self, session: KernelSession) -> None:
-        """Stop a session and delete its files."""
+        """Stop a session and delete the files."""
         key, root = (session.user, session.id), session.place.root
         del self._sessions[key]
         self._changing[key] = root  # a new session of this id waits for the end of this one
@@ -168,7 +168,7 @@ class KernelSessions:
             del self._changing[key]
 
     async def check_quotas(self, user: User) -> int | None:
-        """Check the memory and the disk of a user before work that may need more of them.
+        """Check the memory and the disk of a user before work that may need more.
 
         Returns:
             Room on the disk in bytes; None for no limit.
@@ -185,7 +185,7 @@ class KernelSessions:
         return await asyncio.to_thread(disk_room, user, self.folder / user.name)
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new work. Let running code end within a time, then interrupt it."""
+        """Refuse new work. Let running code end within a time, then interrupt the kernels."""
         self._workers.admission.stop()
         settled = asyncio.gather(*(session.settle() for session in self._sessions.values()))
         try:

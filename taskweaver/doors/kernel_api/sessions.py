@@ -62,7 +62,7 @@ class Execution:
 
     @property
     def is_done(self) -> bool:
-        """Whether it ended."""
+        """Whether the execution ended."""
         return self._is_done.is_set()
 
     def on_output(self, stream: Stream, text: str) -> None:
@@ -97,7 +97,7 @@ class Execution:
     def end(
         self, last: LastEvents, result: ExecutionResult | None, error: Exception | None
     ) -> None:
-        """End it with the last events for its readers."""
+        """End the execution with the last events for readers."""
         self._flush()
         self.result, self.error = result, error
         for kind, data in (*last, ("done", "{}")):
@@ -117,7 +117,7 @@ class Execution:
         return self.result
 
     def position(self, last_event_id: str) -> int:
-        """Return the number of events that a reader has seen, from its header.
+        """Return the number of events that a reader has seen, from the header.
 
         Raises:
             RequestRefused: If the header is no number, or of an event that is yet to come.
@@ -132,7 +132,7 @@ class Execution:
         return number
 
     async def follow(self, position: int) -> AsyncGenerator[bytes, None]:
-        """Yield the events after some, as they come."""
+        """Yield the events after a position, as soon as each happens."""
         while True:
             news = self._news
             for event in self.events[position:]:
@@ -170,7 +170,7 @@ class Workers:
 
 
 class KernelSession:
-    """A kernel of a user. Stop it.
+    """A kernel of a user. Needs `stop`.
 
     Operations that need the kernel wait for their turn without occupying a thread; interrupts,
     files and facts never wait.
@@ -207,7 +207,7 @@ class KernelSession:
 
     @property
     def facts(self) -> SessionFacts:
-        """Facts about it, as clients see them."""
+        """Facts for clients."""
         return SessionFacts(
             session_id=self.id,
             created_at=self._created_at,
@@ -218,11 +218,11 @@ class KernelSession:
         )
 
     def touch(self) -> None:
-        """Note that it is in use."""
+        """Note the use."""
         self._last_activity = datetime.now(UTC)
 
     async def run(self, work: Callable[[Client], T]) -> T:
-        """Do work with the kernel, in a thread, when its turn has come.
+        """Do work with the kernel, in a thread, after the work that came before.
 
         Raises:
             RequestRefused: If too many operations wait, or the session was stopped.
@@ -322,7 +322,7 @@ class KernelSession:
             await asyncio.wait(self._tasks)
 
     async def stop(self) -> None:
-        """End the kernel, and with it the running execution. Safe to call again."""
+        """End the kernel with the running execution. Safe to call again."""
         self._is_stopped = True
         await asyncio.to_thread(self.kernel.stop)
         await self.settle()

@@ -52,7 +52,7 @@ class _Answer(Response):
 
 
 class McpDoor(Door):
-    """MCP over HTTP. The agent API, whose sessions it uses, closes them."""
+    """MCP over HTTP. The agent API closes the sessions."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions

@@ -83,7 +83,7 @@ class ToolSessions:
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
     ) -> tuple[RoundResult, list[AnswerFigure]]:
-        """Play a round as a message of the session, and return its result and its figures.
+        """Play a round as a message of the session, and return the result and the figures.
 
         It is withdrawn or stopped when the caller cancels.
         """
@@ -142,7 +142,7 @@ class ToolSessions:
         return await self._change(session, lambda branch: branch.long_memory.remember(fact))
 
     async def _change(self, session: str, work: Callable[[AnsweringBranch], str]) -> str:
-        """Change a session's current branch after the answers that are under way on it."""
+        """Change a session's current branch after the answers that are under way."""
         conversation = await (await self._own()).conversation(session)
         return await conversation.change(conversation.session.branch, work, waits=True)
 
@@ -167,7 +167,7 @@ class ToolSessions:
 
 
 def _is_answered(round_: Round) -> bool:
-    """Return whether a round was answered, and the code that it ends with ran to its end."""
+    """Return whether a round was answered, and any last cell ran to the end."""
     states = round_.post_list[-1].get_attachment(AttachmentType.execution_status)
     has_failed = any(str(state.content) == "FAILURE" for state in states)
     return round_.is_answered and not has_failed
@@ -204,7 +204,7 @@ def make_server(sessions: ToolSessions) -> MCPServer[Any]:
 def _tool(
     server: MCPServer[Any], effects: ToolAnnotations, name: str | None = None
 ) -> Callable[[F], F]:
-    """Return a decorator that adds a tool, described by its docstring without the indentation."""
+    """Return a decorator that adds a function as a tool, described by the docstring."""
     return lambda function: server.tool(name, description=getdoc(function), annotations=effects)(
         function
     )
@@ -241,7 +241,7 @@ def _add_rounds(server: MCPServer[Any], sessions: ToolSessions) -> None:
 
 
 def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
-    """Add the tools that play none."""
+    """Add the tools that play no round."""
 
     @_tool(server, _ADDS)
     async def remember(fact: str, session: str) -> dict[str, str]:
@@ -282,7 +282,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
 async def _play(
     sessions: ToolSessions, ctx: Context, kind: RoundKind, text: str, place: tuple[str, str]
 ) -> CallToolResult:
-    """Play a round, report its progress, and return its answer with the figures."""
+    """Play a round, report the progress, and return the answer with the figures."""
     steps = 0
 
     async def report(status: str) -> None:
@@ -319,14 +319,14 @@ AppStatus.enable_automatic_graceful_drain = False
 
 
 class UserServer:
-    """The server of a user. Start and stop it.
+    """The server of a user. Needs `started` and `stop`.
 
     Attributes:
         sessions: The user's sessions.
     """
 
     def __init__(self, sessions: AgentSessions, user: User, path: str) -> None:
-        """Start it, in the running event loop.
+        """Start the server, in the running event loop.
 
         Args:
             sessions: The sessions of all users.
@@ -362,7 +362,7 @@ class UserServer:
             self._has_started.set_exception(error)
 
     async def started(self) -> None:
-        """Wait until requests are answered. Raises what it failed to start with."""
+        """Wait until requests are answered. Raises the error of a failed start."""
         await asyncio.shield(self._has_started)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -383,7 +383,7 @@ class UserServer:
         await self._is_idle.wait()
 
     async def stop(self) -> None:
-        """End its streams and calls."""
+        """End streams and calls."""
         self._end.set()
         await self._task
 

@@ -1,4 +1,4 @@
-"""An open session of a user, and the messages that run and wait on its branches."""
+"""An open session of a user, and the messages that run and wait on the branches."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Watch:
 
 
 class UserConversation:
-    """A session of a user that is open. Its messages are answered in turn on each branch.
+    """An open session of a user, whose messages are answered in turn on each branch.
 
     Used in the event loop's thread, except for what a message's own thread calls.
 
@@ -109,7 +109,7 @@ class UserConversation:
         self.used_at = time.monotonic()
 
     def branch(self, name: str) -> AnsweringBranch:
-        """Return a branch. Raises SessionError if it does not exist."""
+        """Return a branch. Raises SessionError for a missing branch."""
         return self.session.at(name)
 
     @property
@@ -121,7 +121,7 @@ class UserConversation:
         return bool(self._running or self._waiting) or self._changes > 0
 
     def last_use(self) -> float:
-        """Return the time of the last use, that of other Jupyter clients of its kernels included.
+        """Return the time of the last use, also by Jupyter clients of the kernels.
 
         Raises:
             SessionClosed: If the session was stopped.
@@ -149,7 +149,7 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message of a new id, as `accept`, or give it up.
+        """Accept a message of a new id, as `accept`, or give the message up.
 
         Its client is shown no requests for confirmation.
         """
@@ -162,7 +162,7 @@ class UserConversation:
             raise
 
     async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message, which is answered when its turn comes.
+        """Accept a message, which is answered after the messages before.
 
         It is on disk then. A message that was accepted before is returned as it is now. One that is
         in the index, but waits nowhere since the database did not answer then, is accepted now.
@@ -227,7 +227,7 @@ class UserConversation:
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
 
     async def give_up(self, message_id: str) -> None:
-        """Withdraw a message that waits or is being accepted, or stop its answer."""
+        """Withdraw a message that waits or is being accepted, or stop the answer."""
         if not self._stop_answer(message_id):
             await self.index.calls.in_turn(self._give_up, message_id)
 
@@ -297,7 +297,7 @@ class UserConversation:
     async def change(
         self, branch: str, work: Callable[[AnsweringBranch], T], *, waits: bool = False
     ) -> T:
-        """Change a branch in a thread, between its messages.
+        """Change a branch in a thread, between messages.
 
         Where a message is being answered on it, this `waits` for the answer, or is refused.
 
@@ -341,7 +341,7 @@ class UserConversation:
         return self._turns.setdefault(branch, asyncio.Lock())
 
     def _answer(self, user: User, message: IndexedMessage) -> None:
-        """Answer a message, in a thread of its own."""
+        """Answer a message, in an own thread."""
         try:
             outcome = self._outcome(user, message)
         except TaskWeaverError as error:
@@ -358,7 +358,7 @@ class UserConversation:
         self.open_messages.end(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
-        """Play the round of a message, and return the fields of its outcome."""
+        """Play the round of a message, and return the fields of the outcome."""
         retry_while_lost(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
         branch, watch = self.branch(message.branch), _Watch(self, message, user)
         play = branch.run_code if message.kind == "code" else branch.send_message
@@ -393,7 +393,7 @@ class UserConversation:
         await self._waiting.end_cut()
 
     async def close(self) -> None:
-        """End its messages, then the session."""
+        """End the messages, then the session."""
         self._is_closed = True
         await self.index.calls.settle()  # a message that was being accepted waits now
         await self.interrupt()

@@ -28,7 +28,7 @@ _KEEP_ALIVE = b": keepalive\n\n"
 
 
 class Listenable(Protocol):
-    """A thing that calls functions when it changes."""
+    """A thing that calls functions after changes."""
 
     def listen(self, on_event: Callable[[], None]) -> None:
         """Call a function after each event, from any thread."""
@@ -74,13 +74,13 @@ class Alarm:
         self._waiting: list[asyncio.Future[None]] = []  # one, while the reader waits or pauses
 
     def ring(self) -> None:
-        """Wake the reader if it waits. One that pauses looks after its pause."""
+        """Wake a reader that waits. A reader that pauses looks after the pause."""
         self._has_rung = True
         if not self._is_pausing:
             self._wake()
 
     def ring_at_once(self) -> None:
-        """Wake the reader if it waits or pauses."""
+        """Wake a reader that waits or pauses."""
         self._has_rung = self._is_urgent = True
         self._wake()
 
@@ -96,12 +96,12 @@ class Alarm:
         self._has_rung = self._is_urgent = False
 
     async def wait(self) -> bool:
-        """Wait for a ring, and return False when none came for `_KEEP_ALIVE_S`."""
+        """Wait for a ring. Return False after `_KEEP_ALIVE_S` without a ring."""
         await self._until(lambda: self._has_rung, _KEEP_ALIVE_S)
         return self._has_rung
 
     async def pause(self) -> None:
-        """Let events gather for a moment, unless it is urgent to look."""
+        """Let events gather for a moment, except after an urgent ring."""
         self._is_pausing = True
         try:
             await self._until(lambda: self._is_urgent, _GATHERED_S)
@@ -133,7 +133,7 @@ class StreamReaders:
         self.is_stopping = False
 
     def stop(self) -> None:
-        """End all streams, once they have passed on what is there."""
+        """End all streams after the events that are there."""
         self.is_stopping = True
         for alarm in tuple(self._alarms):
             alarm.ring_at_once()
@@ -145,7 +145,7 @@ class StreamReaders:
         end: StreamEnd | None = None,
         calls: LoopCalls | None = None,
     ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
-        """Yield events of sources after some, each with its source's name.
+        """Yield events of sources after given positions, each with the source's name.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
@@ -224,7 +224,7 @@ async def _read_all(
 def _new_events(
     sources: dict[str, EventSource], positions: Mapping[str, int], names: Sequence[str]
 ) -> NamedEvents:
-    """Return the next events of some sources. One that was closed is left out from now on.
+    """Return the next events of some sources. A closed source is left out from now on.
 
     What a source tells comes after what the sources before it had told by then: the last one is
     read first, and waits while one before it has more.
@@ -242,7 +242,7 @@ def _new_events(
 
 
 def check_position(source: EventSource, after: int) -> int:
-    """Return the number after which a reader goes on, if the source has the events after it.
+    """Return the number after which a reader goes on, if the source has the next events.
 
     Raises:
         RequestRefused: If it has them no longer (410), or not yet (409).
@@ -257,7 +257,7 @@ def check_position(source: EventSource, after: int) -> int:
 
 
 def event_number(text: str) -> int:
-    """Return the number of the last event that a client saw. An empty text is none.
+    """Return the number of the last event that a client saw, or 0 for an empty text.
 
     Raises:
         RequestRefused: If it is no number.
@@ -270,12 +270,12 @@ def event_number(text: str) -> int:
 
 
 def encoded_event(event_id: str, kind: str, data: str) -> bytes:
-    """Return a server-sent event. Known secrets in it are masked."""
+    """Return a server-sent event, with known secrets masked."""
     return f"id: {event_id}\nevent: {kind}\ndata: {redact_known(data)}\n\n".encode()
 
 
 class _EventStream(Response):
-    """A response whose content is sent as it comes, and closed when the client leaves."""
+    """A response whose content is sent piece by piece, and closed when the client leaves."""
 
     def __init__(self, content: AsyncGenerator[bytes, None], headers: Mapping[str, str]) -> None:
         super().__init__(None, 200, headers, EVENTS_TYPE)
@@ -322,6 +322,6 @@ async def until_left(receive: Receive) -> None:
 
 
 def event_stream(content: AsyncGenerator[bytes, None]) -> Response:
-    """Return a response with server-sent events, each chunk a whole number of them."""
+    """Return a response with server-sent events. A chunk never ends inside of an event."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return _EventStream(content, headers)

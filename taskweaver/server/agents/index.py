@@ -36,7 +36,7 @@ _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES
 
 @dataclass(frozen=True, slots=True)
 class IndexedSession:
-    """A session as the index has it. `title` is empty until the user gives it one."""
+    """A session in the index. `title` is empty until the user chooses a title."""
 
     session: str
     title: str
@@ -91,7 +91,7 @@ _FIELDS = tuple(item.name for item in fields(IndexedMessage))
 
 @dataclass(frozen=True, slots=True)
 class IndexChange:
-    """A change of the index: its number, its kind, and its fields as JSON."""
+    """A change of the index: number, kind, and fields as JSON."""
 
     number: int
     kind: str
@@ -99,7 +99,7 @@ class IndexChange:
 
 
 class IndexServers(Protocol):
-    """The servers that use an index, seen from one of them.
+    """The servers that use an index, seen from one server.
 
     Attributes:
         id: Id of this server, another one at each start.
@@ -110,7 +110,7 @@ class IndexServers(Protocol):
     is_shared: bool
 
     def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:
-        """Return those of some other servers of a database that have ended."""
+        """Return the given servers of a database that have ended."""
 
     def listen(self, user: str, on_change: Callable[[], None]) -> None:
         """Call a function when another server may have changed the index of a user."""
@@ -120,7 +120,7 @@ class IndexServers(Protocol):
 
 
 class AgentIndex:
-    """An index. Close it. Thread-safe.
+    """A thread-safe index. Needs `close`.
 
     A change is on disk when its method returns.
 
@@ -205,7 +205,7 @@ class AgentIndex:
             self._note(run, "session_renamed", session_id=session, title=title)
 
     def remove_session(self, session: str) -> None:
-        """Remove a session and its messages."""
+        """Remove a session with all messages."""
         with self._changing() as run:
             for table in ("sessions", "messages"):
                 sql = f'DELETE FROM {table} WHERE "user" = ? AND session = ?'
@@ -218,7 +218,7 @@ class AgentIndex:
             self._note(run, kind, session_id=session, **facts)
 
     def add_message(self, message: IndexedMessage) -> IndexedMessage:
-        """Add a message that was accepted, and return it as it is kept. Its id must be new."""
+        """Add an accepted message with a new id, and return the stored message."""
         new = replace(message, created_at=_now(), server=self.server)
         row = {name: getattr(new, name) for name in _FIELDS}
         with self._changing() as run:
@@ -239,7 +239,7 @@ class AgentIndex:
         self._note(run, f"message_{facts['state']}", message_id=message_id, **facts)
 
     def message(self, message_id: str) -> IndexedMessage | None:
-        """Return a message, or None if there is none of this id."""
+        """Return the message of an id, or None."""
         found = self._messages("id = ?", message_id)
         return found[0] if found else None
 
@@ -276,7 +276,7 @@ class AgentIndex:
         return [IndexedMessage(*row) for row in self._database.rows(sql, self._user, *values)]
 
     def _mark_cut(self, messages: Sequence[IndexedMessage]) -> bool:
-        """Mark the open ones of servers that have ended, and return whether there are any."""
+        """Mark open messages of servers that have ended, and return whether there are any."""
         if not self._marking.acquire(blocking=False):
             return False  # another thread does it, and may wait for the lock of the user
         try:
@@ -298,7 +298,7 @@ class AgentIndex:
         return message.state == "queued" and message.server == self.server
 
     def mark_stopped(self, message: IndexedMessage, answer: str) -> None:
-        """Mark a message unless its state has changed since it was read."""
+        """Mark a message unless the state has changed since the reading."""
         sql = (
             "UPDATE messages SET state = ?, answer = ?"
             ' WHERE "user" = ? AND id = ? AND server = ? AND state = ?'
@@ -336,7 +336,7 @@ class AgentIndex:
         return [IndexChange(*row) for row in rows]
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Call a function after each change, in the thread that made it or heard of it."""
+        """Call a function after each change, in the thread that made or heard of the change."""
         self._listeners.append(on_change)
 
     def unlisten(self, on_change: Callable[[], None]) -> None:
@@ -349,7 +349,7 @@ def _now() -> str:
 
 
 class AgentIndexes(Protocol):
-    """The indexes of users. Close it after them."""
+    """The indexes of users. Closed after the indexes."""
 
     def of(self, user: str, folder: Path) -> AgentIndex:
         """Return the index of a user, whose sessions are in a folder.
@@ -363,7 +363,7 @@ class AgentIndexes(Protocol):
 
 
 class OnlyServer:
-    """The one server of some files. Another one that they name as they are opened has ended.
+    """The only server of some files. Any server that the files name has ended.
 
     Attributes:
         id: Its id.
@@ -376,11 +376,11 @@ class OnlyServer:
         self.id = secrets.token_hex(8)
 
     def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """Return all other servers."""
+        """Return all given servers."""
         return list(servers)
 
     def listen(self, user: str, on_change: Callable[[], None]) -> None:
-        """Do nothing: no other server changes an index."""
+        """Do nothing: only one server changes an index."""
 
     def unlisten(self, user: str) -> None:
         """Do nothing."""
@@ -390,7 +390,7 @@ class FileIndexes:
     """Indexes in one file for each user, which one server uses."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Keep the files in a folder of one user. None keeps each beside the user's sessions."""
+        """Keep the files in a folder of one user, or each beside the user's sessions."""
         self._folder = folder
         self._server = OnlyServer()
         self._databases: list[SqliteDatabase] = []
@@ -417,7 +417,7 @@ class SharedIndexes:
     """Indexes of all users in one set of tables."""
 
     def __init__(self, address: PostgresAddress, log: TelemetryLogger) -> None:
-        """Connect, and show other servers that this one lives.
+        """Connect, and show the rest of the servers that this server lives.
 
         Raises:
             ServerError: If the database cannot be used.
@@ -442,7 +442,7 @@ class SharedIndexes:
 
 
 def open_indexes(config: SharedDatabaseConfig, log: TelemetryLogger) -> AgentIndexes:
-    """Return the indexes of a project: in the database that it names, else in files.
+    """Return the indexes of a project: in the configured database, else in files.
 
     Raises:
         ServerError: If the database cannot be used.

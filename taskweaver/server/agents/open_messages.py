@@ -27,7 +27,7 @@ class RoundEnds:
         self.over: set[str] = set()
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Handle an event. A round of foreign cells may come before that of a message."""
+        """Handle an event. A round of foreign cells may come before the round of a message."""
         if event.t is RoundEventType.round_start:
             self.over.discard(event.branch)
         elif event.t is RoundEventType.round_end:
@@ -54,7 +54,7 @@ class OpenMessages:
         self._ids.discard(message_id)
 
     def end(self, message_id: str) -> None:
-        """Let streams of a message's answer end, now that its outcome is written."""
+        """Let streams of a message's answer end, now that the outcome is written."""
         self._ids.discard(message_id)
         for listener in tuple(self._listeners):
             listener()
@@ -64,7 +64,7 @@ class OpenMessages:
         return StreamEnd(lambda: message_id not in self._ids, self)
 
     def listen(self, on_end: Callable[[], None]) -> None:
-        """Call a function after each end of a message, in the thread where it happens."""
+        """Call a function after each end of a message, in the thread of the end."""
         self._listeners.append(on_end)
 
     def unlisten(self, on_end: Callable[[], None]) -> None:
@@ -92,11 +92,11 @@ class WaitingMessages:
         return any(self._queues.values())
 
     def add(self, message: IndexedMessage) -> None:
-        """Add a message to its branch."""
+        """Add a message to the branch."""
         self._queues.setdefault(message.branch, deque()).append(message)
 
     async def take(self, branch: str) -> IndexedMessage | None:
-        """Take the next one of a branch, after one that is being withdrawn, or None.
+        """Take the next message of a branch, after any message that is being withdrawn, or None.
 
         Nothing else runs in the event loop between this and what the caller does next.
         """
@@ -105,7 +105,7 @@ class WaitingMessages:
             return queue.popleft() if queue else None
 
     async def withdraw(self, message_id: str) -> bool:
-        """Withdraw a message, in a turn of the index, and return whether it waits."""
+        """Withdraw a message, in a turn of the index, and return whether the message waited."""
         async with self._withdrawing:
             waiting = [one for queue in self._queues.values() for one in queue]
             found = next((one for one in waiting if one.id == message_id), None)
@@ -118,13 +118,13 @@ class WaitingMessages:
             return True
 
     def cut(self, answer: str, branch: str | None = None) -> None:
-        """Let those of a branch, or all, wait no longer. `end_cut` gives them this answer."""
+        """Cut the messages of a branch, or all. `end_cut` writes this answer."""
         for queue in self._queues.values() if branch is None else [self._queues[branch]]:
             self._cut.extend((one.id, answer) for one in queue)
             queue.clear()
 
     async def end_cut(self) -> None:
-        """Write the ends of those that were cut. Of one that cannot be, the log tells."""
+        """Write the ends of the messages that were cut. Failures are in the log."""
         await self._index.calls.in_turn(self._end_cut)
 
     async def _end_cut(self) -> None:

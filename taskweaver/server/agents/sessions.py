@@ -29,7 +29,7 @@ _INTERRUPTED_S = 5.0
 
 
 class AgentSessions:
-    """The sessions of all users. Finish and close it.
+    """The sessions of all users. Needs `finish` and `close`.
 
     Attributes:
         readers: The readers of event streams.
@@ -108,7 +108,7 @@ class AgentSessions:
                     await sessions.mark_open_messages()
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new messages, let running ones end within a time, then interrupt them."""
+        """Refuse new messages, let running rounds end within a time, then interrupt."""
         if self._workers.admission.is_stopping:
             return
         self._workers.admission.stop()
@@ -137,7 +137,7 @@ class AgentSessions:
 
 
 class SilentMessage:
-    """A message whose client is shown no requests for confirmation, and follows its answer.
+    """A message whose client follows the answer, and is shown no requests for confirmation.
 
     Attributes:
         id: Its id.
@@ -171,7 +171,7 @@ class SilentMessage:
         await self.conversation.submit(self._user, self._message)
 
     async def events(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield kind and text of its branch's events, until the outcome is written."""
+        """Yield kind and text of the branch's events, until the outcome is written."""
         session, open_messages = self.conversation.session, self.conversation.open_messages
         sources, end = {"": session.events}, open_messages.end_of(self.id)
         async for events in self._sessions.readers.follow(sources, {"": self._after}, end):
@@ -185,6 +185,6 @@ class SilentMessage:
                     yield event.kind, text
 
     async def give_up(self) -> None:
-        """Withdraw it, or stop its answer, unless it has ended."""
+        """Withdraw the message, or stop the answer, unless the message has ended."""
         if self.id in self.conversation.open_messages:
             await self.conversation.give_up(self.id)

@@ -1,4 +1,4 @@
-"""The sessions of one user: open ones, stored ones, and the most that they may use."""
+"""The sessions of one user, open and stored, and the quotas."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MOST_FOUND = 20
 
 
 def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
-    """Return the matches in a session's branches, once each: a branch inherits its parent's."""
+    """Return the matches in a session's branches, once each: branches inherit matches."""
     found: dict[str, str] = {}
     for name in store:
         events = store[name].find_events(query, _MOST_FOUND)
@@ -90,7 +90,7 @@ class ListedSession:
 
 
 class UserSessions:
-    """The sessions of a user. Close it.
+    """The sessions of a user. Needs `close`.
 
     Attributes:
         folder: Folder of all that the user's sessions write.
@@ -175,7 +175,7 @@ class UserSessions:
             raise missing("Session", session_id[:128])
 
     async def messages(self, session_id: str) -> list[IndexedMessage]:
-        """Return the messages of a session, whichever program has it open.
+        """Return the messages of a session, whichever program has opened the session.
 
         Raises:
             RequestRefused: If the user has no such session.
@@ -260,7 +260,7 @@ class UserSessions:
         return "locked" if is_locked else "stored"
 
     async def remove(self, session_id: str) -> None:
-        """Stop a session, and delete it with all its files. Raises as `conversation`."""
+        """Stop a session, and delete all files. Raises as `conversation`."""
         await self.conversation(session_id)
         async with self._opening:  # nobody opens it meanwhile
             conversation = self._open.pop(session_id, None)
@@ -298,7 +298,7 @@ class UserSessions:
             self._workers.log.exception(f"session {session_id} is not {done}")
 
     async def release(self, session_id: str) -> None:
-        """End the processes of a session. One that other servers may open is closed, too.
+        """End the processes of a session. A session that several servers may open is closed, too.
 
         Raises:
             SessionBusy: If a branch is at work.
@@ -310,7 +310,7 @@ class UserSessions:
             await self._close_if_unused(conversation, conversation.used_at)
 
     async def close_unused(self, idle_s: float, most: int) -> None:
-        """Close sessions: those that were not used longest, until `most` are open.
+        """Close the sessions with the oldest uses, until `most` are open.
 
         Where other servers may open them, also those that nobody used for a while.
         """
@@ -325,7 +325,7 @@ class UserSessions:
                         await self._close_if_unused(conversation, used_at)
 
     async def mark_open_messages(self) -> None:
-        """Mark messages that will not be answered. Listeners of the index hear of it.
+        """Mark messages that will not be answered, and tell listeners of the index.
 
         These are the open ones of servers that have ended, and those that wait nowhere at this one,
         since the database was lost as they were written, unless they are sent again soon.
@@ -360,7 +360,7 @@ class UserSessions:
                 await conversation.close()
 
     async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
-        """Check that a branch, or `PAST`, may have a kernel. Idle ones end where it may not.
+        """Check that a branch, or `PAST`, may have a kernel, and end idle kernels for room.
 
         Those of past moments end first, then those of other sessions, then those of the session
         itself; for a past moment these stay.
@@ -397,7 +397,7 @@ class UserSessions:
         return len(kernels | {own}) <= most
 
     async def check_disk(self, user: User) -> int | None:
-        """Check the disk space of a user, and return the room in bytes, None for no limit.
+        """Check the disk space of a user, and return the room in bytes (None: no limit).
 
         Raises:
             RequestRefused: If the quota is used up.

@@ -1,4 +1,4 @@
-"""Means by which the messages of all users are answered, and the quotas that they spend."""
+"""Means by which the messages of all users are answered, and the spent quotas."""
 
 from __future__ import annotations
 

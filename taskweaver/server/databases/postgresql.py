@@ -1,4 +1,4 @@
-"""A PostgreSQL database that several servers share: its connections, and their presence.
+"""A PostgreSQL database that several servers share: connections, and presence of servers.
 
 A server holds an advisory lock of its id on a connection of its own: the database frees it when the
 server ends, however it ends. A server whose connection was cut takes its lock again on a new one,
@@ -176,7 +176,7 @@ logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # the presence tells 
 
 
 class PostgresDatabase:
-    """A database whose connections are made when they are needed, and again when they were lost.
+    """A database with connections that are made on demand, and again after a loss.
 
     Attributes:
         threads: Threads for calls from the event loop.
@@ -242,7 +242,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _lent(self) -> Iterator[Connection]:
-        """Lend a connection, in working order. Roll it back if the block raises."""
+        """Lend a connection, in working order. An error in the block rolls back."""
         try:
             with self._pool.connection() as connection:
                 yield connection
@@ -288,7 +288,7 @@ class PostgresDatabase:
 
     @contextmanager
     def _turn(self, user: str) -> Iterator[None]:
-        """Wait for other changes of a user here: one connection at most waits for the user's lock.
+        """Wait for a user's earlier changes: one connection at most waits for the user's lock.
 
         Raises:
             DatabaseLost: If they take long.
@@ -341,7 +341,7 @@ _THREAD = "server-presence"
 
 
 class ServerPresence:
-    """Shows other servers that this one lives, and notices their changes and their end. Close it.
+    """Shows that this server lives, and notices changes and ends of servers. Needs `close`.
 
     Attributes:
         id: Id of this server, a number.
@@ -386,7 +386,7 @@ class ServerPresence:
         self._closing_received.close()
 
     def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:
-        """Return those of some other servers that have ended: their locks stay free.
+        """Return the given servers that have ended: the locks stay free.
 
         The first call that finds a lock free remembers when; a later one returns its server.
 
@@ -437,7 +437,7 @@ class ServerPresence:
         connection.close()
 
     def _entered_again(self) -> Connection | None:
-        """Return a new connection, or None if the server ends before there is one."""
+        """Return a new connection, or None at the server's end."""
         reason = ""
         while not self._is_closing.is_set():
             try:
@@ -466,7 +466,7 @@ class ServerPresence:
             self._log.exception("a change of another server was not passed on to a reader")
 
     def _pass_on(self, connection: Connection) -> None:
-        """Pass on the changes of other servers until this one leaves or the connection is lost."""
+        """Pass on foreign changes until this server leaves or the connection is lost."""
         with selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)
             selector.register(self._closing_received, selectors.EVENT_READ)

@@ -62,14 +62,14 @@ SQLITE_INDEX = (
 
 
 class SqliteDatabase:
-    """A database in a file of its own.
+    """A database in an own file.
 
     Attributes:
         threads: Threads for calls from the event loop: a commit waits for the disk.
     """
 
     def __init__(self, path: Path, subject: str, migrations: Sequence[str]) -> None:
-        """Open the file, and make it, for its owner alone, if there is none.
+        """Open the file. A new file is for the owner alone.
 
         Args:
             path: The file.

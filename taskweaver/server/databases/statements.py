@@ -40,7 +40,7 @@ class DatabaseLost(RequestRefused):
 
 
 class StatementOutcome(NamedTuple):
-    """Outcome of a statement: its rows, and the number of rows that it changed."""
+    """Outcome of a statement: rows, and number of changed rows."""
 
     rows: list[Row]
     changed: int
@@ -50,7 +50,7 @@ class RunStatement(Protocol):
     """Runs a statement of a transaction."""
 
     def __call__(self, sql: str, *values: object) -> StatementOutcome:
-        """Run a statement with values for its marks. Raises as `ServerDatabase`."""
+        """Run a statement with values for the marks. Raises as `ServerDatabase`."""
 
 
 def retry_while_lost(
@@ -76,13 +76,13 @@ def retry_while_lost(
 
 
 def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None:
-    """Add a row, given by the names of its columns. Raises as `ServerDatabase`."""
+    """Add a row, given by column names. Raises as `ServerDatabase`."""
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
     run(f"INSERT INTO {table} ({names}) VALUES ({marks})", *row.values())
 
 
 class ServerDatabase(Protocol):
-    """A database. Close it. Thread-safe.
+    """A thread-safe database. Needs `close`.
 
     The methods raise ServerError if it cannot be read or written, and of these DatabaseLost if it
     does not answer, and RequestRefused (507) if its disk is full.
@@ -93,13 +93,13 @@ class ServerDatabase(Protocol):
 
     @property
     def threads(self) -> ThreadPoolExecutor:
-        """Threads in which the event loop calls it."""
+        """Threads for calls from the event loop."""
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
 
     def changing(self, user: str = "") -> AbstractContextManager[RunStatement]:
-        """Begin a transaction. It is on disk when the block ends, and undone when it raises.
+        """Begin a transaction, on disk at the block's end, and undone by an error.
 
         Args:
             user: User whose data are changed: such transactions follow one another, and where it is
@@ -110,11 +110,11 @@ class ServerDatabase(Protocol):
         """
 
     def close(self) -> None:
-        """Close it. Safe to call again."""
+        """Close the database. Safe to call again."""
 
 
 class LoopCalls:
-    """Calls of a database. What is called runs to its end, also if who awaits it is cancelled.
+    """Calls of a database, which run to the end, also after a cancellation of the wait.
 
     Used in the event loop's thread alone.
     """
@@ -124,14 +124,14 @@ class LoopCalls:
         self._turn = asyncio.Lock()
 
     async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Read or change the database in one of its threads."""
+        """Read or change the database in a thread."""
         loop, call = asyncio.get_running_loop(), partial(work, *args, **kwargs)
         return await asyncio.shield(loop.run_in_executor(self._threads, call))
 
     async def in_turn(
         self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Work after other work in turn: no two threads wait for the database's lock of a user."""
+        """Work in turn: no two threads wait for the database's lock of a user."""
 
         async def work_in_turn() -> T:
             async with self._turn:
@@ -144,6 +144,6 @@ class LoopCalls:
         return await self.in_turn(lambda: self.in_thread(work, *args, **kwargs))
 
     async def settle(self) -> None:
-        """Wait for the work whose turn it is, and for that which waits for its turn now."""
+        """Wait for the work in turn that has begun or waits now."""
         async with self._turn:
             pass
