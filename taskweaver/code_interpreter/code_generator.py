@@ -95,7 +95,7 @@ class CodeGenerator:
     @property
     def form(self) -> Form:
         """The form of replies that is in force."""
-        return self.prompt.form(self.model.form)
+        return self.prompt.only_form or self.model.form
 
     def offer(self, progress: OrderProgress) -> ActionOffer:
         """Return the actions of any reply to an order.

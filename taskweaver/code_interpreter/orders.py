@@ -158,10 +158,6 @@ class OrderPrompt(CodeTexts):
         super().__init__(alias, role_name, texts, variants)
         self._past: dict[Form, ComposedRounds] = {}
 
-    def form(self, form: Form) -> Form:
-        """Return the form of replies where a model's form is `form`."""
-        return form
-
     def schema(self, offer: ActionOffer) -> dict[str, object]:
         """Return the JSON schema of a reply."""
         return offer.schema()

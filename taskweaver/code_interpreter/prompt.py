@@ -114,7 +114,10 @@ class CodeTexts:
 
     Attributes:
         limits: Facts on the kernel and limits of code, in words; empty for none.
+        only_form: The only form of replies that the texts describe; None for all.
     """
+
+    only_form: Form | None = None
 
     def __init__(
         self, alias: str, role_name: str, texts: dict[str, str], variants: Sequence[Path]
@@ -167,6 +170,8 @@ class CodeTexts:
 class CodePrompt(CodeTexts):
     """Composes the prompts of the code model, of version 1."""
 
+    only_form: Form | None = "json"
+
     def __init__(
         self,
         alias: str,
@@ -189,10 +194,6 @@ class CodePrompt(CodeTexts):
         self._schema = reply_schema(
             {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
-
-    def form(self, _form: Form) -> Form:
-        """Return the only form of replies that the texts describe."""
-        return "json"
 
     def schema(self, _offer: ActionOffer) -> dict[str, object]:
         """Return the JSON schema of a reply."""

@@ -138,6 +138,8 @@ class LeaderPrompt:
         schema: JSON schema of replies in JSON.
     """
 
+    only_form: Form | None = None
+
     def __init__(
         self,
         alias: str,
@@ -163,10 +165,6 @@ class LeaderPrompt:
         self.offer = offer
         self.schema = offer.schema()
         self._past: dict[Form, ComposedRounds] = {}
-
-    def form(self, form: Form) -> Form:
-        """Return the form of replies where a model's form is `form`."""
-        return form
 
     def compose(
         self,

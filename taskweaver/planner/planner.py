@@ -135,12 +135,16 @@ class Planner(Role):
             UnusableReply: If its replies stay unusable.
         """
         while True:
-            form = self.prompt.form(self.model.form)
+            form = self._form
             try:
                 return self._replies(memory, form)
             except ModelError as error:
-                if error.kind != "form" or self.prompt.form(self.model.form) == form:
+                if error.kind != "form" or self._form == form:
                     raise
+
+    @property
+    def _form(self) -> Form:
+        return self.prompt.only_form or self.model.form
 
     def _replies(self, memory: Memory, form: Form) -> list[Post]:
         view = self.model.view(memory, self.alias)

@@ -51,7 +51,10 @@ class PlannerPrompt:
     Attributes:
         offer: The actions that replies may hold.
         schema: JSON schema of its replies.
+        only_form: The only form of replies that the texts describe.
     """
+
+    only_form: Form | None = "json"
 
     def __init__(
         self,
@@ -86,10 +89,6 @@ class PlannerPrompt:
                 "message": {},
             }
         )
-
-    def form(self, _form: Form) -> Form:
-        """Return the only form of replies that the texts describe."""
-        return "json"
 
     def compose(
         self,

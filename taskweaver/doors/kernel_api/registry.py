@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from taskweaver.ces.common import Client, Manager
-from taskweaver.doors.kernel_api.sessions import KernelSession, Place, Workers
+from taskweaver.doors.kernel_api.sessions import KernelSession, Place
 from taskweaver.server.accounts import User
 from taskweaver.server.admission import Admission
 from taskweaver.server.errors import RequestRefused, conflict, quota_used_up, stopping
@@ -35,8 +35,8 @@ class KernelSessions:
         places = max(8, 4 * (os.cpu_count() or 1))
         self.folder = folder
         self._kernels = kernels
-        threads = ThreadPoolExecutor(places, thread_name_prefix="kernel-api")
-        self._workers = Workers(Admission(places), threads)
+        self._admission = Admission(places)
+        self._threads = ThreadPoolExecutor(places, thread_name_prefix="kernel-api")
         self._sessions: dict[tuple[str, str], KernelSession] = {}
         self._changing: dict[tuple[str, str], Path] = {}  # roots of those made or removed
 
@@ -109,7 +109,9 @@ class KernelSessions:
         self, user: User, session_id: str, place: Place, kernel: Client
     ) -> KernelSession:
         try:
-            session = KernelSession(session_id, user.name, place, kernel, self._workers)
+            session = KernelSession(
+                session_id, user.name, place, kernel, self._admission, self._threads
+            )
         except BaseException:
             await asyncio.to_thread(kernel.stop)
             raise
@@ -121,7 +123,7 @@ class KernelSessions:
     def _reserved(self, user: User, session_id: str, root: Path) -> Iterator[None]:
         """Keep an id and a place for a session that is being made."""
         key = (user.name, plain_name(session_id, "a session"))
-        if self._workers.admission.is_stopping:
+        if self._admission.is_stopping:
             raise stopping()
         if key in self._sessions or key in self._changing:
             raise conflict(f"Session {session_id} already exists.")
@@ -186,7 +188,7 @@ class KernelSessions:
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new work. Let running code end within a time, then interrupt the kernels."""
-        self._workers.admission.stop()
+        self._admission.stop()
         settled = asyncio.gather(*(session.settle() for session in self._sessions.values()))
         try:
             async with asyncio.timeout(grace_s):
@@ -201,7 +203,7 @@ class KernelSessions:
         """Stop every session. The files stay."""
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.stop() for session in sessions))
-        self._workers.threads.shutdown()
+        self._threads.shutdown()
 
 
 def _client_id(user: User, session_id: str) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -156,19 +156,6 @@ class Place:
     cwd: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """Means by which sessions run code.
-
-    Attributes:
-        admission: Decides when code may run.
-        threads: Threads in which it runs, as many as there are places.
-    """
-
-    admission: Admission
-    threads: ThreadPoolExecutor
-
-
 class KernelSession:
     """A kernel of a user. Needs `stop`.
 
@@ -187,7 +174,13 @@ class KernelSession:
     """
 
     def __init__(
-        self, session_id: str, user: str, place: Place, kernel: Client, workers: Workers
+        self,
+        session_id: str,
+        user: str,
+        place: Place,
+        kernel: Client,
+        admission: Admission,
+        threads: Executor,
     ) -> None:
         self.id = session_id
         self.user = user
@@ -199,7 +192,8 @@ class KernelSession:
         self.plugins: dict[str, PluginCode] = {}
         self.variables: dict[str, str] = {}
         self._created_at = self._last_activity = datetime.now(UTC)
-        self._workers = workers
+        self._admission = admission
+        self._threads = threads
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -229,7 +223,7 @@ class KernelSession:
         """
         async with self._own_turn():
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._workers.threads, work, self.kernel)
+            return await loop.run_in_executor(self._threads, work, self.kernel)
 
     def _check_queue(self) -> None:
         if self._waiting >= _MOST_WAITING:
@@ -241,9 +235,9 @@ class KernelSession:
         self._check_queue()
         self._waiting += 1
         try:
-            async with self._turn, self._workers.admission.place(self.user):
+            async with self._turn, self._admission.place(self.user):
                 if self._is_stopped:
-                    if self._workers.admission.is_stopping:
+                    if self._admission.is_stopping:
                         raise stopping()
                     raise RequestRefused(410, "stopped", f"Session {self.id} was stopped.")
                 yield

@@ -348,20 +348,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-class AgentIndexes(Protocol):
-    """The indexes of users. Closed after the indexes."""
-
-    def of(self, user: str, folder: Path) -> AgentIndex:
-        """Return the index of a user, whose sessions are in a folder.
-
-        Raises:
-            ServerError: If it cannot be used.
-        """
-
-    def close(self) -> None:
-        """Close the databases. Safe to call again."""
-
-
 class OnlyServer:
     """The only server of some files. Any server that the files name has ended.
 
@@ -439,6 +425,10 @@ class SharedIndexes:
         """Close the connections. The open messages of this server count as cut from now on."""
         self._presence.close()
         self._database.close()
+
+
+AgentIndexes = FileIndexes | SharedIndexes
+"""The indexes of all users, which `of` opens. Closed after the indexes."""
 
 
 def open_indexes(config: SharedDatabaseConfig, log: TelemetryLogger) -> AgentIndexes:
