@@ -14,7 +14,7 @@ from taskweaver.code_interpreter.scope import Scope
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.reading.cells import ORDER_KEY, TABLES_KEY, RecordedCell
-from taskweaver.module.confirmation import ConfirmationRequest, Confirmations, NotConfirmed
+from taskweaver.module.confirmation import ConfirmationRequest, NotConfirmed
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.answering import AnswerReview
 from taskweaver.role.forms.actions import ModelReply, ReplyReading, RunCell
@@ -47,15 +47,6 @@ class CellEnd:
     is_edited: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Consent:
-    """The question to a person before a cell: the longest wait, and the reply to a no."""
-
-    confirmations: Confirmations
-    timeout_s: float
-    declined: str
-
-
 class CellRun:
     """Runs the cells of a role, as scope and person allow."""
 
@@ -65,7 +56,8 @@ class CellRun:
         client: Client,
         executor: CodeExecutor,
         check: Callable[[], None],
-        consent: Consent | None,
+        consent: Callable[[ConfirmationRequest], str | None] | None,
+        declined: str,
     ) -> None:
         """Run nothing yet.
 
@@ -74,13 +66,15 @@ class CellRun:
             client: The kernel.
             executor: Runs code in it.
             check: Raises where the round was interrupted.
-            consent: Asks a person; None where nobody is asked.
+            consent: Asks a person for the code that may run; None where nobody is asked.
+            declined: Reply to a no.
         """
         self._scope = scope
         self._client = client
         self._executor = executor
         self._check = check
         self._consent = consent
+        self._declined = declined
         self._asked = ""
 
     def run(
@@ -167,11 +161,11 @@ class CellRun:
         request = ConfirmationRequest(kinds, code, previous, proxy.post.id, is_editable=is_editable)
         proxy.update_status("waiting for you")
         try:
-            allowed = self._consent.confirmations.allowed_content(request, self._consent.timeout_s)
+            allowed = self._consent(request)
         except NotConfirmed as error:
             return code, f"The code did not run: {error}"
         if allowed is None:
-            return code, self._consent.declined
+            return code, self._declined
         self._asked = allowed
         return allowed, ""
 

@@ -151,7 +151,7 @@ class CodeExecutor:
         self._code_prefix = code_prefix
         self._registry = plugin_registry
         self._logger = logger
-        self._tools = tools if tools is not None and not tools.is_empty else None
+        self._tools = tools
         self._tried: _Tried = {}
         self._unreadable: set[str] | None = None
         self.broken: dict[str, str] = {}

@@ -10,7 +10,7 @@ from typing import ClassVar
 from injector import inject
 
 from taskweaver.ces.common import Client
-from taskweaver.code_interpreter.cells import CellEnd, CellRun, Consent, OrderStep, attach_outcome
+from taskweaver.code_interpreter.cells import CellEnd, CellRun, OrderStep, attach_outcome
 from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
 from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
@@ -103,17 +103,20 @@ class CodeInterpreter(Role, Interpreter):
         self._registry = plugin_registry if generator.config.load_plugin else None
         self._client = client
         limit_s, confirmations = config.confirmation_timeout_s, event_emitter.confirmations
-        declined = generator.prompt.text("declined")
-        asking = Consent(confirmations, limit_s, declined) if config.require_confirmation else None
-        tools = (
-            SessionTools(mcp_servers, confirmations, limit_s)
-            if self.scope.language == "python"
-            else None
-        )
+        has_tools = self.scope.language == "python" and mcp_servers.names
+        tools = SessionTools(mcp_servers, confirmations, limit_s) if has_tools else None
         self.executor = CodeExecutor(
             client, self._registry, logger, config.code_prefix, tools, tracing
         )
-        self._cells = CellRun(self.scope, client, self.executor, generator.llm_api.check, asking)
+        ask = partial(confirmations.allowed_content, timeout_s=limit_s)
+        self._cells = CellRun(
+            self.scope,
+            client,
+            self.executor,
+            generator.llm_api.check,
+            ask if config.require_confirmation else None,
+            generator.prompt.text("declined"),
+        )
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )

@@ -37,11 +37,6 @@ class SessionTools:
         self.post_id = ""
         self.is_rebuilding = False
 
-    @property
-    def is_empty(self) -> bool:
-        """True if no server is configured."""
-        return not self._servers.names
-
     def begin(self) -> None:
         """Start the servers in the background."""
         self._servers.begin()

@@ -100,17 +100,15 @@ class Planner(Role):
         return min(runners, key=lambda role: role.language != "python", default=None)
 
     def _offer(self, others: Mapping[str, Role]) -> ActionOffer:
-        has_memory, runner = self.long_memory.is_kept, self._runner
-        if runner is None:
-            return ActionOffer(roles=tuple(others), has_plan=True, has_memory=has_memory)
-        roles = tuple(alias for alias in others if alias != runner.alias)
+        runner = self._runner
+        language, own = (runner.language, runner.alias) if runner else ("", "")
         return ActionOffer(
-            runner.language,
-            runner.alias,
-            roles,
+            language,
+            own,
+            tuple(alias for alias in others if alias != own),
             has_plan=True,
-            has_memory=has_memory,
-            has_branches=self.may_branch,
+            has_memory=self.long_memory.is_kept,
+            has_branches=runner is not None and self.may_branch,
         )
 
     def _load_examples(self, memory: Memory | None) -> None:

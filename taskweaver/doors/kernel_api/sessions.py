@@ -18,6 +18,7 @@ from typing import TypeVar
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode, Stream
 from taskweaver.doors.kernel_api.models import SessionFacts
 from taskweaver.server.admission import Admission
+from taskweaver.server.agents.following import event_number
 from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.utils.file_system.safe_fs import Folder
 
@@ -122,11 +123,7 @@ class Execution:
         Raises:
             RequestRefused: If the header is no number, or of an event that is yet to come.
         """
-        if not last_event_id:
-            return 0
-        if not last_event_id.isascii() or not last_event_id.isdigit():
-            raise RequestRefused(400, "event-id", "Last-Event-ID must be a number.")
-        number = int(last_event_id[:20])
+        number = event_number(last_event_id)
         if number > len(self.events):
             raise conflict(f"There are only {len(self.events)} events; {number} is yet to come.")
         return number
