@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
@@ -26,8 +27,7 @@ EarlierCells = Callable[[], Sequence[RecordedCell]]
 _EDITED = "The user changed this code before it ran."
 
 
-@dataclass(frozen=True, slots=True)
-class CellEnd:
+class CellEnd(NamedTuple):
     """End of a cell: the outcome, or the reason why the cell did not run.
 
     Attributes:

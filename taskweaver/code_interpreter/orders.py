@@ -82,8 +82,8 @@ class OrderProgress:
         cells = self.cells
         if self.room <= 0 or repeats(cells) >= _SAME_CELLS:
             return True
-        newest = self.notes[-1] if self.notes else None
-        return bool(cells) and newest is not None and _is_empty_reply(newest)
+        invalid = self.notes[-1].get_attachment(AttachmentType.invalid_response) if cells else []
+        return bool(invalid) and not str(invalid[-1].content).strip()
 
 
 def progress_of(rounds: Sequence[Round], alias: str) -> OrderProgress | None:
@@ -125,11 +125,6 @@ def earlier_outcomes(cells: Sequence[Post]) -> str:
 def _gist(post: Post) -> tuple[str, str]:
     code = text_of(post, AttachmentType.reply_content)
     return code, text_of(post, AttachmentType.execution_result)
-
-
-def _is_empty_reply(post: Post) -> bool:
-    invalid = post.get_attachment(AttachmentType.invalid_response)
-    return bool(invalid) and not str(invalid[-1].content).strip()
 
 
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")

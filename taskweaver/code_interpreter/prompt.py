@@ -211,24 +211,18 @@ class CodePrompt(CodeTexts):
             return with_head(messages, heads.get(round_.id, ""))
 
         live = self._past.messages(given.rounds, past, newest, heads)
+        if given.plugins and live:
+            text = f"{self.plugins_text(given.plugins)}\n\n{live[0]['content']}"
+            live = [format_chat_message(live[0]["role"], text), *live[1:]]
         return [
             format_chat_message("system", self.text("instruction", ROLE_NAME=self._role_name)),
             *example_messages(given.examples, self._round_messages),
-            *with_start(self._with_plugins(live, given.plugins), compaction=given.compaction),
+            *with_start(live, compaction=given.compaction),
         ]
 
     def revise(self, _form: Form, problem: str) -> str:
         """Return the request to correct an unusable reply."""
         return self.text("revise_reply", PROBLEM=problem)
-
-    def _with_plugins(
-        self, messages: list[ChatMessage], plugins: Sequence[PluginEntry]
-    ) -> list[ChatMessage]:
-        if not plugins or not messages:
-            return messages
-        head = self.plugins_text(plugins)
-        first = format_chat_message(messages[0]["role"], f"{head}\n\n{messages[0]['content']}")
-        return [first, *messages[1:]]
 
     def _round_messages(
         self, round_: Round, previous: Round | None, given: PromptInput | None = None

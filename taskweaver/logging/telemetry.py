@@ -143,15 +143,6 @@ class Telemetry:
         )
         return _RecordedSpan(self, span, operation)
 
-    def past(self, parent: Any, operation: Operation, began_ns: int) -> Any:
-        """Return a span that began in the past, for the caller to end."""
-        return self.tracer.start_span(
-            operation.name,
-            context=self._trace.set_span_in_context(parent),
-            attributes=_masked(operation.attributes),
-            start_time=began_ns,
-        )
-
     def record(self, histogram: str, value: float, attributes: Mapping[str, Value]) -> None:
         """Add a point to a histogram."""
         keys = HISTOGRAMS[histogram].keys
@@ -194,7 +185,14 @@ class _RecordedSpan(Span):
         now = time.time_ns()
         began_ns = min(self._began_ns + int(max(began_s, 0.0) * _NS), now)
         ended_ns = min(began_ns + int(max(duration_s, 0.0) * _NS), now)
-        span = self._telemetry.past(self.span, operation, began_ns)
+        from opentelemetry.trace import set_span_in_context
+
+        span = self._telemetry.tracer.start_span(
+            operation.name,
+            context=set_span_in_context(self.span),
+            attributes=_masked(operation.attributes),
+            start_time=began_ns,
+        )
         attributes = dict(operation.attributes)
         if error:
             attributes[ERROR] = error

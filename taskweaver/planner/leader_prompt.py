@@ -185,9 +185,8 @@ class LeaderPrompt:
         """
 
         def written(round_: Round, shown: PicturesOf) -> list[ChatMessage]:
-            history = History(
-                self._alias, form, self._texts["incoming"], self._language, shown, around.news
-            )
+            language, incoming = self.offer.language or "python", self._texts["incoming"]
+            history = History(self._alias, form, incoming, language, shown, around.news)
             return with_head(history.messages(round_.post_list), around.heads.get(round_.id, ""))
 
         def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
@@ -215,10 +214,6 @@ class LeaderPrompt:
         """Return the request to correct numbers of an answer that stand in no outcome."""
         return fill(self._texts["revise_answer"], NUMBERS=numbers)
 
-    @property
-    def _language(self) -> str:
-        return self.offer.language or "python"
-
     def _instructions(self, form: Form, guide: str) -> str:
         asked = {name: intro for name, intro in self._workers.items() if name in self.offer.roles}
         roles = [
@@ -232,7 +227,9 @@ class LeaderPrompt:
             REPLY=self._reply_rules(form),
             DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
         )
-        return "\n".join(_without_gaps(text.splitlines()))
+        lines = text.splitlines()  # with single empty lines: places may be empty
+        pairs = zip(["x", *lines], lines, strict=False)
+        return "\n".join(line for before, line in pairs if before or line)
 
     def _reply_rules(self, form: Form) -> str:
         rules = self._texts[f"reply_{form}"]
@@ -248,8 +245,3 @@ class LeaderPrompt:
         branches = self._texts[f"{form}_alternatives"] if self.offer.has_branches else ""
         acting = "\n".join(filter(None, [code, ask, branches, memory]))
         return fill(rules, ACTING=acting, FIELDS=fields).replace("\n\n", "\n")
-
-
-def _without_gaps(lines: Sequence[str]) -> list[str]:
-    """Return lines with single empty lines: places may be empty."""
-    return [line for before, line in zip(["x", *lines], lines, strict=False) if before or line]

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 from taskweaver.server.databases.address import SharedDatabaseConfig
 from taskweaver.server.databases.sqlite import SQLITE_ACCOUNTS, SqliteDatabase
@@ -117,8 +117,7 @@ class User:
     token_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UserSpending:
+class UserSpending(NamedTuple):
     """Money and tokens that a user has spent."""
 
     cost: float = 0.0

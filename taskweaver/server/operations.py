@@ -329,7 +329,11 @@ def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[s
     usual = (404, 409) if item.parameters else ()
     own = usual if item.problems is None else item.problems
     problems = {*_EVERYWHERE, *own, *(() if item.is_public else (401,))}
-    failures = {str(status): _problem(status, references[ProblemDocument]) for status in problems}
+    content: dict[str, Any] = {MEDIA_TYPE: {"schema": references[ProblemDocument]}}
+    failures = {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content}
+        for status in problems
+    }
     answer: dict[str, Any] = {"description": HTTPStatus(item.status).phrase}
     if item.answer is not None:
         answer["content"] = {JSON_TYPE: {"schema": references[item.answer]}}
@@ -349,7 +353,7 @@ def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[s
         "security": [] if item.is_public else [{"bearer": []}, {"key": []}],
     }
     if item.body is not None:
-        content: dict[str, Any] = {JSON_TYPE: {"schema": references[item.body]}}
+        content = {JSON_TYPE: {"schema": references[item.body]}}
         entry["requestBody"] = {"required": True, "content": content}
     elif item.takes_bytes:
         entry["requestBody"] = {"required": True, "content": {BYTES_TYPE: {}}}
@@ -364,8 +368,3 @@ def _operation_id(item: ApiOperation) -> str:
 
 def _parameter(name: str) -> dict[str, Any]:
     return {"name": name, "schema": {"type": "string"}}
-
-
-def _problem(status: int, schema: dict[str, Any]) -> dict[str, Any]:
-    phrase = HTTPStatus(status).phrase
-    return {"description": phrase, "content": {MEDIA_TYPE: {"schema": schema}}}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from taskweaver.tables.names import KERNEL_FUNCTIONS
 
@@ -18,8 +18,7 @@ ADDRESS = re.compile(r"(?:https?|ftps?|s3|gs|az|abfss?|hdfs)://", re.IGNORECASE)
 _PATH_KEYWORDS = frozenset("path path_or_buf path_or_buffer buf fname file filepath".split())
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
+class _Act(NamedTuple):
     """Something that a policy may forbid.
 
     Attributes:

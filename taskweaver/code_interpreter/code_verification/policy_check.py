@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.code_interpreter.code_verification.equivalents import ForbiddenDoors
@@ -37,8 +37,7 @@ _HARMLESS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedMagic:
+class AllowedMagic(NamedTuple):
     """A use of a magic that is allowed.
 
     Attributes:

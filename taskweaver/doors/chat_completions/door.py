@@ -13,8 +13,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field
@@ -115,8 +114,7 @@ _HISTORY_CHARS = 100_000
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+class _Turn(NamedTuple):
     """The end of a round that answered a chat."""
 
     session_id: str
@@ -124,8 +122,7 @@ class _Turn:
     rounds: int
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPlace:
+class ChatPlace(NamedTuple):
     """The place where a chat goes on, and the text of the next message."""
 
     conversation: UserConversation

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.session.errors import SessionError, SessionInUse
@@ -21,8 +21,7 @@ from taskweaver.session.storage.stored_sessions import stored_sessions
 from taskweaver.utils.files import write_text
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedKernel:
+class AttachedKernel(NamedTuple):
     """A kernel that Jupyter clients can join.
 
     Attributes:

@@ -14,7 +14,7 @@ import signal
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
@@ -39,8 +39,7 @@ class _Family:
     kernels: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NotebookKernel:
+class NotebookKernel(NamedTuple):
     """A kernel of a notebook that runs.
 
     Attributes:

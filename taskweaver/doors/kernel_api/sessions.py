@@ -8,12 +8,11 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode, Stream
 from taskweaver.doors.kernel_api.models import SessionFacts
@@ -140,8 +139,7 @@ class Execution:
             await news.wait()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Folders of a session.
 
     Attributes:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.databases.address import PostgresAddress, SharedDatabaseConfig
@@ -34,8 +34,7 @@ _NOTED = "session, branch, state, round_id"
 _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedSession:
+class IndexedSession(NamedTuple):
     """A session in the index. `title` is empty until the user chooses a title."""
 
     session: str
@@ -89,8 +88,7 @@ class IndexedMessage:
 _FIELDS = tuple(item.name for item in fields(IndexedMessage))
 
 
-@dataclass(frozen=True, slots=True)
-class IndexChange:
+class IndexChange(NamedTuple):
     """A change of the index: number, kind, and fields as JSON."""
 
     number: int
