@@ -102,7 +102,13 @@ def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) ->
     Calls of others than `plugins` are tools, which have spans of their own.
     """
     span.set("taskweaver.cell.status", result.status)
-    span.content(RESULT, lambda: _outcome(result))
+    outcome = {
+        "output": result.output,
+        "stdout": "".join(result.stdout),
+        "stderr": "".join(result.stderr),
+        "error": result.error or "",
+    }
+    span.content(RESULT, lambda: json.dumps(outcome, ensure_ascii=False, default=str))
     for call in result.calls:
         if call.name in plugins:
             span.child(tool(call.name, "function"), call.began_s, call.duration_s, call.error)
@@ -110,16 +116,6 @@ def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) ->
         # Not with its text, which may quote data: that is a content.
         name = _EXCEPTION.match(result.reason) if result.status == "error" else None
         span.fail(name[1] if name else result.status)
-
-
-def _outcome(result: ExecutionResult) -> str:
-    outcome = {
-        "output": result.output,
-        "stdout": "".join(result.stdout),
-        "stderr": "".join(result.stderr),
-        "error": result.error or "",
-    }
-    return json.dumps(outcome, ensure_ascii=False, default=str)
 
 
 _Tried = dict[str, tuple[PluginEntry, PluginCode | None]]

@@ -18,7 +18,13 @@ from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.orders import OrderProgress, progress_of
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
 from taskweaver.code_interpreter.prompt import text_of
-from taskweaver.code_interpreter.scope import AnyCode, PluginCalls, Scope, ShellScripts
+from taskweaver.code_interpreter.scope import (
+    AnyCode,
+    PluginCalls,
+    PromptedScope,
+    Scope,
+    ShellScripts,
+)
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import embedding_model
 from taskweaver.llm.types import ChatMessage
@@ -336,7 +342,7 @@ class CodeInterpreter(Role, Interpreter):
 class _NarrowConfig(CodeInterpreterConfig):
     """Configuration of a code interpreter whose scope has a prompt file."""
 
-    scope_type: ClassVar[type[PluginCalls] | type[ShellScripts]]
+    scope_type: ClassVar[type[PromptedScope]]
 
     def _read_scope(self) -> Scope:
         file = self._get_path("prompt_file_path")

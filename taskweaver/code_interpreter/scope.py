@@ -204,14 +204,20 @@ class AnyCode(Scope):
         return verify(code, self._policy, earlier) if self._policy else []
 
 
-class PluginCalls(Scope):
+class PromptedScope(Scope):
+    """A scope with a packaged prompt file, whose texts go behind the user's own file."""
+
+    packaged_prompt: str
+
+    def __init__(self, prompt_file: Path | None) -> None:
+        self.prompt_files = [*filter(None, (_HERE / self.packaged_prompt, prompt_file))]
+
+
+class PluginCalls(PromptedScope):
     """Calls of plugins, with plain values or earlier results, and nothing else."""
 
     is_checked = True
-
-    def __init__(self, prompt_file: Path | None = None) -> None:
-        files = (_HERE / "plugin_only_prompt.yaml", prompt_file)
-        self.prompt_files = [*filter(None, files)]
+    packaged_prompt = "plugin_only_prompt.yaml"
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         """Return the plugins marked ``plugin_only``, or all where no plugin has the mark."""
@@ -226,14 +232,11 @@ class PluginCalls(Scope):
         return kinds_of(code, plugins) - {"code"} or frozenset({"code"})
 
 
-class ShellScripts(Scope):
+class ShellScripts(PromptedScope):
     """One shell command or script at a time, with no plugins and no check."""
 
     language = "bash"
-
-    def __init__(self, prompt_file: Path | None = None) -> None:
-        files = (_HERE / "cli_only_prompt.yaml", prompt_file)
-        self.prompt_files = [*filter(None, files)]
+    packaged_prompt = "cli_only_prompt.yaml"
 
     def plugins(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:  # noqa: ARG002 - a shell calls none
         """Return nothing."""

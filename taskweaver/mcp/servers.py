@@ -165,14 +165,11 @@ class MCPServers:
         # What the package logs of broken servers is told in our words; not on the terminal too.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="mcp-servers", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="mcp-servers", daemon=True
+        )
         self._thread.start()
         return asyncio.run_coroutine_threadsafe(self._start_all(), self._loop)
-
-    def _run(self) -> None:
-        assert self._loop is not None
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
 
     async def _start_all(self) -> Offer:
         for config in self._configs:

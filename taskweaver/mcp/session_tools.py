@@ -108,9 +108,7 @@ def intro_of(entries: Iterable[PluginEntry]) -> str:
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())
-        lines.append(f"  - {entry.name}: {_clipped(about)}")
+        is_long = len(about) > _MAX_LINE_CHARS
+        shown = f"{about[: _MAX_LINE_CHARS - 4].rstrip()} ..." if is_long else about
+        lines.append(f"  - {entry.name}: {shown}")
     return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""
-
-
-def _clipped(line: str) -> str:
-    return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 4].rstrip()} ..."

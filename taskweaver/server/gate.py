@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -32,33 +31,23 @@ _MOST_KEYS = 4096
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.05, 2.0
 
 
-@dataclass(slots=True)
-class _Count:
-    """A number that falls at a steady rate."""
-
-    value: float
-    at_s: float
-
-
 class _FallingCounts:
     """A falling number for each of at most `_MOST_KEYS` keys. The least recent are forgotten."""
 
-    def __init__(self, per_s: float, clock: Callable[[], float]) -> None:
+    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_s = per_s
         self._clock = clock
-        self._counts: OrderedDict[str, _Count] = OrderedDict()
+        self._counts: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def now(self, key: str) -> float:
         """Return the number of a key."""
-        found = self._counts.get(key)
-        if found is None:
-            return 0.0
-        return max(0.0, found.value - (self._clock() - found.at_s) * self._per_s)
+        value, at_s = self._counts.get(key, (0.0, 0.0))
+        return max(0.0, value - (self._clock() - at_s) * self._per_s)
 
     def add_one(self, key: str) -> float:
         """Add one, and return the new number."""
         value = self.now(key) + 1
-        self._counts[key] = _Count(value, self._clock())
+        self._counts[key] = value, self._clock()
         self._counts.move_to_end(key)
         while len(self._counts) > _MOST_KEYS:
             self._counts.popitem(last=False)
@@ -69,10 +58,7 @@ class RequestRate:
     """Requests that each token may make: `per_s` for long, `burst` at once."""
 
     def __init__(
-        self,
-        per_s: float = 200.0,
-        burst: int = 1000,
-        clock: Callable[[], float] = time.monotonic,
+        self, per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._per_s = per_s
         self._burst = burst
@@ -89,22 +75,6 @@ class RequestRate:
             detail = f"More than {self._per_s:g} requests a second came with this token."
             raise RequestRefused(429, "rate", detail, retry_after_s=excess / self._per_s)
         self._counts.add_one(token_id)
-
-
-class FailedTokens:
-    """Failed tokens of each address: each makes the answer to the next one slower.
-
-    A right token is never slowed, so that a stranger behind the same proxy locks out no user.
-    """
-
-    def __init__(self) -> None:
-        self._counts = _FallingCounts(1 / 30, time.monotonic)
-
-    def count(self, address: str) -> tuple[int, float]:
-        """Count a failure, and return the recent ones, and the delay of the answer in seconds."""
-        number = round(self._counts.add_one(address))
-        delay_s = _FIRST_DELAY_S * 2.0 ** min(number - 1, 20)
-        return number, min(delay_s, _LONGEST_DELAY_S)
 
 
 _MOST_DELAYED = 64
@@ -135,8 +105,8 @@ class Gate:
         self._accounts = accounts
         self._local = local
         self._local_user = User(LOCAL_USER, "admin", token_id=local.id if local else "")
-        self._rate = RequestRate()
-        self._failed = FailedTokens()
+        self._rate = RequestRate(200.0, 1000)
+        self._failed = _FallingCounts(1 / 30)
         self._only_user = only_user
         self._refused_users = set[str]()
         self._delayed = 0
@@ -198,8 +168,12 @@ class Gate:
         return await self._accounts.calls.in_thread(self._accounts.find, token)
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
-        """Count a failure, and wait before the answer."""
-        number, delay_s = self._failed.count(_address(request))
+        """Count a failure, and wait before the answer: each makes the next answer slower.
+
+        A right token is never slowed, so that a stranger behind the same proxy locks out no user.
+        """
+        number = round(self._failed.add_one(_address(request)))
+        delay_s = min(_FIRST_DELAY_S * 2.0 ** min(number - 1, 20), _LONGEST_DELAY_S)
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
             await self._record("", request, operation, f"wrong token ({number} lately)")
         if self._delayed >= _MOST_DELAYED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -40,7 +41,8 @@ def problem_response(
     elif isinstance(error, TaskWeaverError) and (
         known := [statuses[kind] for kind in type(error).__mro__ if kind in statuses]
     ):
-        status, kind, detail = known[0], _kebab(type(error).__name__), str(error)
+        status, detail = known[0], str(error)
+        kind = re.sub(r"\B([A-Z])", r"-\1", type(error).__name__).lower()
     else:
         status, kind = 500, "internal"
         detail = "The server failed; its log has the details under the id of this request."
@@ -72,7 +74,3 @@ def document(status: int, kind: str, detail: str, request_id: str, **more: Any) 
         **more,
     }
     return json.dumps(content).encode()
-
-
-def _kebab(name: str) -> str:
-    return "".join(f"-{char.lower()}" if char.isupper() else char for char in name).strip("-")

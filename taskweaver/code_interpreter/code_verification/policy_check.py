@@ -13,7 +13,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -202,15 +202,10 @@ def nodes_of(cell: str) -> Iterator[ast.AST]:
 Finding = tuple[int, str]
 
 
-@dataclass(slots=True)
 class _Check:
-    policy: Policy
-    _places: dict[str, str] = field(default_factory=lambda: dict(USUAL_NAMES))
-    """Names of the cell, and the dotted places they were imported from."""
-    _doors: ForbiddenDoors = field(init=False)
-
-    def __post_init__(self) -> None:
-        policy = self.policy
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._places = dict(USUAL_NAMES)  # dotted places that names were imported from
         self._doors = ForbiddenDoors(
             policy.blocked_functions,
             policy.blocked_modules,

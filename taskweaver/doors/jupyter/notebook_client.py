@@ -68,7 +68,6 @@ class NotebookCells:
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
-        self._seen = 0
         self.session = PluginSession()
         self.plugins = LoadedPlugins(shell.user_ns, self.session)
         leave_libraries()
@@ -79,12 +78,6 @@ class NotebookCells:
     def hidden_names(self) -> frozenset[str]:
         """Names in the namespace that are not the user's."""
         return kernel_names(self.shell) | self.plugins.names
-
-    def own_cells(self) -> list[str]:
-        """Return, once, the code of the notebook's own cells."""
-        cells: list[str] = list(self.shell.user_ns.get("In", []))
-        new, self._seen = cells[max(self._seen, 1) :], len(cells)
-        return [code for code in new if code.strip() and not code.lstrip().startswith(_OWN_MAGICS)]
 
     def run(self, exec_id: str, code: str, cwd: Path, table_chars: int) -> KernelReply:
         """Run a cell in a folder, and report like a kernel.
@@ -103,7 +96,7 @@ class NotebookCells:
             error = outcome.error_before_exec or outcome.error_in_exec
             if isinstance(error, KeyboardInterrupt):
                 raise error
-            for shown in captured.shown():
+            for shown in (item["data"] for item in captured.publisher.outputs):
                 if str(shown.get("text/plain")).startswith(_FIGURE):
                     if type(captured.value).__module__.startswith(("matplotlib.", "seaborn.")):
                         captured.value = None  # its figure is shown
@@ -133,11 +126,7 @@ class _Captured:
         self.stdout, self.stderr = io.StringIO(), io.StringIO()
         self.value: Any = None
         self.trace: list[str] = []
-        self._publisher = publisher
-
-    def shown(self) -> Iterator[dict[str, Any]]:
-        """Yield the forms of each displayed object."""
-        return (item["data"] for item in self._publisher.outputs)
+        self.publisher = publisher
 
     def keep_value(self, value: Any) -> None:
         """Take the value of the last expression, in place of the display hook."""
@@ -155,7 +144,7 @@ def _captured(shell: Any) -> Iterator[_Captured]:
     publisher: Any = CapturingDisplayPublisher  # its module is untyped
     captured = _Captured(publisher())
     names = {
-        "display_pub": captured._publisher,  # noqa: SLF001 - of this module
+        "display_pub": captured.publisher,
         "_showtraceback": captured.keep_trace,
         "ast_node_interactivity": "last_expr_or_assign",
     }
@@ -205,6 +194,7 @@ class NotebookClient:
         self._tables = tables
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
+        self._seen = 0
 
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None
@@ -247,7 +237,9 @@ class NotebookClient:
 
     def foreign_cells(self) -> list[str]:
         """Return, once, the code of the notebook's own cells."""
-        return self._cells.own_cells()
+        cells: list[str] = list(self._cells.shell.user_ns.get("In", []))
+        new, self._seen = cells[max(self._seen, 1) :], len(cells)
+        return [code for code in new if code.strip() and not code.lstrip().startswith(_OWN_MAGICS)]
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
         """Put a plugin into the notebook's namespace. See `Client`."""
