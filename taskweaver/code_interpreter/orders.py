@@ -103,7 +103,7 @@ def repeats(cells: Sequence[Post]) -> int:
 
 
 def earlier_outcomes(cells: Sequence[Post]) -> str:
-    """Return the cells of an order with outcomes, bounded, for the report.
+    """Return cells of an order, at least one, with outcomes, bounded, for the report.
 
     Failed ones are left out where a later one succeeded.
     """
@@ -112,7 +112,7 @@ def earlier_outcomes(cells: Sequence[Post]) -> str:
         for at, post in enumerate(cells)
         if text_of(post, AttachmentType.execution_status) == "SUCCESS" or at == len(cells) - 1
     ]
-    limit_chars = _EARLIER_CHARS // max(len(shown), 1)
+    limit_chars = _EARLIER_CHARS // len(shown)
     parts = []
     for number, post in enumerate(shown, start=1):
         code = fenced(text_of(post, AttachmentType.reply_content), "python")
