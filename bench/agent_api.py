@@ -29,7 +29,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.llm.types import ChatMessage
 from taskweaver.server.accounts import Accounts
-from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.agents.index import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 

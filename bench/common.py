@@ -36,9 +36,9 @@ def served(
 ) -> Iterator[tuple[str, str]]:
     """Give address and token of a server in a thread of this process."""
     from taskweaver.logging.log import TelemetryLogger
+    from taskweaver.server.accounts import new_token
     from taskweaver.server.gate import Gate
     from taskweaver.server.serving import Server, address_of, listen, make_application
-    from taskweaver.server.tokens import new_token
 
     is_up, token = threading.Event(), new_token()
     with ExitStack() as stack:

@@ -26,7 +26,7 @@ from taskweaver.doors.page.door import PageDoor
 from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.post import Post
 from taskweaver.server.accounts import Accounts
-from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.agents.index import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus

@@ -21,7 +21,7 @@ from bench.common import served, sized
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.server.accounts import Accounts
-from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.agents.index import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 

@@ -26,8 +26,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts
-from taskweaver.server.agents.index import AgentIndex
-from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
+from taskweaver.server.agents.index import AgentIndex, AgentIndexes, FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.operations import Door
@@ -45,7 +44,7 @@ def _address() -> PostgresAddress | None:
 def _indexes(address: PostgresAddress | None) -> AgentIndexes:
     if address is None:
         return FileIndexes()
-    from taskweaver.server.agents.shared_indexes import SharedIndexes
+    from taskweaver.server.agents.index import SharedIndexes
 
     return SharedIndexes(address, TelemetryLogger())
 

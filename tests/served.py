@@ -19,13 +19,12 @@ import psutil
 from patience import PATIENCE_S
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.accounts import Accounts
+from taskweaver.server.accounts import AccessToken, Accounts, new_token
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.gate import Gate
 from taskweaver.server.operations import Door
 from taskweaver.server.serving import Server, address_of, listen, make_application
-from taskweaver.server.tokens import AccessToken, new_token
 
 
 @dataclass

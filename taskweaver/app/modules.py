@@ -15,7 +15,7 @@ from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.remote_kernels import RemoteManager
 from taskweaver.ces.sandbox.hosts import AllowedHosts
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, SandboxRequest
-from taskweaver.code_interpreter.kernel_facts import KernelFacts, local_kernel_facts
+from taskweaver.code_interpreter.prompt import KernelFacts, local_kernel_facts
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.api import LLMApi

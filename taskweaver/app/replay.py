@@ -14,9 +14,8 @@ from injector import Injector
 from taskweaver.app.modules import FoldersConfig
 from taskweaver.ces.common import ExecutionResult, Manager
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
-from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
 from taskweaver.code_interpreter.code_interpreter import CodeInterpreterConfig
-from taskweaver.code_interpreter.report import sections
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger

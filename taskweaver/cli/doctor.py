@@ -40,7 +40,7 @@ from taskweaver.role.errors import RoleError, UnknownRole
 from taskweaver.role.examples import load_examples
 from taskweaver.session.health import check_session
 from taskweaver.session.storage.stored_sessions import session_folders
-from taskweaver.trust.inspection import Inspection
+from taskweaver.trust.opening import Inspection
 from taskweaver.utils.files import read_yaml
 from taskweaver.utils.redact import redact
 from taskweaver.utils.system.installation import command, missing, own_command

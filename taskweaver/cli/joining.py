@@ -66,7 +66,7 @@ def mcp_command(project: Path | None) -> None:
         why = f"it needs the package mcp: {install_command('mcp')}"
         raise ServerFailed("taskweaver", why)
     with ending_orderly(), open_app(project) as app:
-        from taskweaver.doors.mcp.stdio import serve_stdio
+        from taskweaver.doors.mcp.tool_servers import serve_stdio
 
         _tell(app)
         serve_stdio(app)
@@ -103,7 +103,7 @@ def attach_command(project: Path | None, *, session: str | None, branch: str | N
 @click.option("--sys-prefix", is_flag=True, help="For this environment, not for the user.")
 def kernelspec_command(*, sys_prefix: bool) -> None:
     """Install a kernel for Jupyter: notebooks then start theirs here, warm and in a sandbox."""
-    from taskweaver.doors.jupyter.kernel_spec import install_spec
+    from taskweaver.doors.jupyter.attaching import install_spec
 
     click.echo(str(install_spec(sys.prefix if sys_prefix else None)))
 

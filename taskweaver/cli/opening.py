@@ -16,8 +16,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.console.terminal.text import safe
 from taskweaver.trust.answers import Answer, answer_for, forget, remember
 from taskweaver.trust.errors import ProjectNotTrusted
-from taskweaver.trust.inspection import Inspection
-from taskweaver.trust.opening import inspect_folder, read_project
+from taskweaver.trust.opening import Inspection, inspect_folder, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.redact import keep_places, redact, register_environment
 from taskweaver.utils.system.platform import require_supported

@@ -124,12 +124,11 @@ def serve_doors(
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
     from taskweaver.doors.kernel_api.door import KernelApi
-    from taskweaver.server.accounts import LOCAL_USER, open_accounts, server_folder
+    from taskweaver.server.accounts import LOCAL_USER, new_token, open_accounts, server_folder
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
     from taskweaver.server.operations import Door
     from taskweaver.server.serving import Server, make_application
-    from taskweaver.server.tokens import new_token
 
     if app.kernels.get_kernel_mode() == "remote":
         raise ServerError("A server runs code itself.", "Remove execution.server from the project.")
@@ -168,7 +167,7 @@ def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack, shared: Any
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.page.door import PageDoor
     from taskweaver.server.accounts import server_folder
-    from taskweaver.server.agents.indexes import open_indexes
+    from taskweaver.server.agents.index import open_indexes
     from taskweaver.server.agents.sessions import AgentSessions
 
     indexes = open_indexes(shared, app.log)

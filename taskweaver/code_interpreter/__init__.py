@@ -1,8 +1,12 @@
-"""The CodeInterpreter role, and those that may run less."""
+"""The CodeInterpreter role, and two roles that may run less."""
 
-from taskweaver.code_interpreter.code_interpreter import CodeInterpreter, CodeInterpreterConfig
+from taskweaver.code_interpreter.code_interpreter import (
+    CLIAgent,
+    CodeInterpreter,
+    CodeInterpreterConfig,
+    PluginOrchestrator,
+)
 from taskweaver.code_interpreter.interpreter import Interpreter
-from taskweaver.code_interpreter.variants import CLIAgent, PluginOrchestrator
 
 CodeInterpreterPluginOnly = PluginOrchestrator
 CodeInterpreterCLIOnly = CLIAgent

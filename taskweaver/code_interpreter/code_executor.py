@@ -1,25 +1,128 @@
-"""Runs cells for a session: starts its kernel, loads its plugins, words the result."""
+"""Runs cells for a session: starts the kernel, loads plugins, words the result."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import pprint
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
-from taskweaver.code_interpreter.cell_span import cell_span, note_result
 from taskweaver.code_interpreter.code_verification.policy_check import kinds_of
-from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.scope import SCRIPT
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.logging.spans import ARGUMENTS, RESULT, Span, tool
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.session_tools import SessionTools
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
+from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.redact import MASK_ADVICE, has_mask
+from taskweaver.utils.text import fenced, shorten
+
+_RESULT_CHARS = 8_000
+_OUTPUT_CHARS = 4_000
+_ERROR_CHARS = 3_000
+_PREVIEW_CHARS = 700
+_OVERWRITTEN = re.compile(r"^[^\n]*\r(?=[^\r\n])", re.MULTILINE)
+"""Earlier states of a line that a progress bar writes again and again.
+
+Without the anchor each character of a long line would be tried as the first one.
+"""
+
+
+def sections(result: ExecutionResult, *, level: int = 2, code: str | None = None) -> str:
+    """Describe a run in sections: code, execution, result, output, error, artifacts.
+
+    Without `code` that section is left out.
+    """
+    output, warned = (_OVERWRITTEN.sub("", "".join(one)) for one in (result.stdout, result.stderr))
+    error = "\n".join(filter(None, [result.error or "", warned]))
+    logs = "\n".join(f"{level_}: {tag}: {message}" for level_, tag, message in result.log)
+    parts = [
+        ("Code", fenced(code, "python") if code else ""),
+        ("Execution", _verdict(result)),
+        ("Result", _bounded(_value_text(result.output), _RESULT_CHARS)),
+        ("Output", _bounded(output, _OUTPUT_CHARS)),
+        ("Plugin log", _bounded(logs, _OUTPUT_CHARS)),
+        ("Warnings" if result.is_success else "Error", _bounded(error, _ERROR_CHARS)),
+        ("Artifacts", "\n".join(_artifact_lines(result))),
+    ]
+    heading = "#" * level
+    return "\n\n".join(f"{heading} {title}\n{text}" for title, text in parts if text)
+
+
+def _verdict(result: ExecutionResult) -> str:
+    text = "The code ran to its end." if result.is_success else "The code failed."
+    shown = (_value_text(result.output), *result.stdout, *result.artifact, *result.log)
+    if result.is_success and not any(shown):
+        text += " It has no value and printed nothing."
+    if result.is_state_lost:
+        text += " The Python session was restarted."
+    if result.is_truncated:
+        text += " Some of its output was left out because there was too much."
+    return text
+
+
+def _value_text(value: Any) -> str:
+    """Return the value of a cell as text. Plain data is laid out over lines."""
+    return value if isinstance(value, str) else pprint.pformat(value, width=100, sort_dicts=False)
+
+
+def _bounded(text: str, limit_chars: int) -> str:
+    return fenced(shorten(text, limit_chars)) if text.strip() else ""
+
+
+def _artifact_lines(result: ExecutionResult) -> Iterable[str]:
+    for artifact in result.artifact:
+        place = artifact.file_name or artifact.original_name or artifact.name
+        note = f" ({shorten(artifact.preview, _PREVIEW_CHARS)})" if artifact.preview else ""
+        yield f"- {indented(f'{artifact.type}: {place}{note}')}"
+
+
+_EXCEPTION = re.compile(r"(?:\w+\.)*([A-Z]\w{2,60})(?::|$)")
+"""Name of the exception in the last line of a traceback."""
+
+
+@contextmanager
+def cell_span(tracing: Tracing, exec_id: str, code: str) -> Iterator[Span]:
+    """Record the block as the run of a cell."""
+    language = "bash" if code.startswith(SCRIPT) else "python"
+    operation = tool(language, "extension", {"gen_ai.tool.call.id": exec_id})
+    with tracing.running(operation) as span:
+        span.content(ARGUMENTS, lambda: json.dumps({"code": code}, ensure_ascii=False))
+        yield span
+
+
+def note_result(span: Span, result: ExecutionResult, plugins: Container[str]) -> None:
+    """Record the end of a cell, and the called plugins.
+
+    Calls of others than `plugins` are tools, which have spans of their own.
+    """
+    span.set("taskweaver.cell.status", result.status)
+    outcome = {
+        "output": result.output,
+        "stdout": "".join(result.stdout),
+        "stderr": "".join(result.stderr),
+        "error": result.error or "",
+    }
+    span.content(RESULT, lambda: json.dumps(outcome, ensure_ascii=False, default=str))
+    for call in result.calls:
+        if call.name in plugins:
+            span.child(tool(call.name, "function"), call.began_s, call.duration_s, call.error)
+    if not result.is_success:
+        # Not with its text, which may quote data: that is a content.
+        name = _EXCEPTION.match(result.reason) if result.status == "error" else None
+        span.fail(name[1] if name else result.status)
+
 
 _Tried = dict[str, tuple[PluginEntry, PluginCode | None]]
 
 
 class CodeExecutor:
-    """The kernel of a session, with the plugins in it.
+    """The kernel of a session, with all plugins.
 
     Attributes:
         broken: Plugins and tools that did not load into the kernel, and why.
@@ -44,7 +147,7 @@ class CodeExecutor:
         self._code_prefix = code_prefix
         self._registry = plugin_registry
         self._logger = logger
-        self._tools = tools if tools is not None and not tools.is_empty else None
+        self._tools = tools
         self._tried: _Tried = {}
         self._unreadable: set[str] | None = None
         self.broken: dict[str, str] = {}
@@ -62,9 +165,8 @@ class CodeExecutor:
 
     @property
     def tools(self) -> list[PluginEntry]:
-        """Functions outside the kernel; waits for servers that are still starting."""
-        found = [] if self._tools is None else self._tools.entries(self._entries)
-        return [entry for entry in found if entry.name not in self.broken]
+        """Functions outside the kernel. Waits for servers that are still starting."""
+        return [entry for entry in self.wait_for_tools() if entry.name not in self.broken]
 
     @property
     def _entries(self) -> Mapping[str, PluginEntry]:
@@ -79,13 +181,12 @@ class CodeExecutor:
         if self._tools is not None:
             self._tools.begin()
 
-    def wait_for_tools(self) -> None:
-        """Wait for the servers of the tools that are still starting."""
-        if self._tools is not None:
-            self._tools.entries(self._entries)
+    def wait_for_tools(self) -> list[PluginEntry]:
+        """Return all tools, once their servers have started."""
+        return [] if self._tools is None else self._tools.entries(self._entries)
 
     def load_plugins(self) -> list[str]:
-        """Load the current plugin files into the kernel, and the tools beside them.
+        """Load the current plugin files and the tools into the kernel.
 
         New ones are loaded, changed ones again, and those whose file is gone are removed; broken
         ones are noted and left out until their file changes.
@@ -97,8 +198,7 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        tools = [] if self._tools is None else self._tools.entries(self._entries)
-        entries = {**self._entries, **{entry.name: entry for entry in tools}}
+        entries = {**self._entries, **{entry.name: entry for entry in self.wait_for_tools()}}
         changed, problems = self._changed(entries)
         codes = [code for _, code in changed.values() if code is not None]
         gone = sorted(self._tried.keys() - entries.keys())
@@ -124,7 +224,7 @@ class CodeExecutor:
         return notes
 
     def _changed(self, entries: Mapping[str, PluginEntry]) -> tuple[_Tried, dict[str, str]]:
-        """Return the changes of plugins and tools, and the problems of unreadable ones."""
+        """Return the changes of plugins and tools, and the problems of unreadable files."""
         changed: _Tried = {}
         problems = {}
         for name, entry in sorted(entries.items()):
@@ -160,7 +260,7 @@ class CodeExecutor:
         *,
         is_repeated: bool = False,
     ) -> ExecutionResult:
-        """Run a cell; an error of one that calls plugins names their files.
+        """Run a cell. The error of a cell that calls plugins names the plugin files.
 
         A cell that holds a mask is a copy for readers: it is refused, whoever brings it.
 
@@ -193,22 +293,13 @@ class CodeExecutor:
         ]
         return f"Plugins in this cell: {', '.join(called)}." if called else ""
 
-    def update_session_var(self, session_var: Mapping[str, str]) -> None:
-        """Set variables plugins read."""
-        self._client.update_session_var(session_var)
-
-    @staticmethod
-    def format_code_output(result: ExecutionResult, code: str | None = None) -> str:
-        """Describe a run as the Planner reads it."""
-        return sections(result, code=code)
-
     def stop(self) -> None:
         """Stop the kernel."""
         self._client.stop()
 
 
 def _changes(loaded: list[str], gone: list[str], before: set[str]) -> list[str]:
-    """Return one sentence on the changes, or none."""
+    """Return one sentence on the changes, if any."""
     groups = {
         "loaded again": [name for name in loaded if name in before],
         "new": [name for name in loaded if name not in before],

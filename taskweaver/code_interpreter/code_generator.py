@@ -1,4 +1,4 @@
-"""The code model of a CodeInterpreter: its configuration, prompts and replies."""
+"""The code model of a CodeInterpreter: configuration, prompts and replies."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from pathlib import Path
 
 from injector import inject
 
-from taskweaver.code_interpreter.kernel_facts import KernelFacts
-from taskweaver.code_interpreter.orders.progress import OrderProgress
-from taskweaver.code_interpreter.orders.prompt import OrderPrompt
-from taskweaver.code_interpreter.prompt import CodePrompt, NewestTurn, PromptInput
+from taskweaver.code_interpreter.orders import OrderProgress, OrderPrompt
+from taskweaver.code_interpreter.prompt import CodePrompt, KernelFacts, PromptInput
 from taskweaver.code_interpreter.scope import Scope
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.types import ChatMessage, Chunk, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.memory import Memory
-from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.role.asking import ComposePrompt, RefusedReply, RoleModel, View
 from taskweaver.role.compacting import CompactingRoleConfig
-from taskweaver.role.correction import task_of
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.forms.actions import ModelReply, ReplyReading
 from taskweaver.role.forms.fences import Asked, told
@@ -45,7 +41,7 @@ class CodeGeneratorConfig(CompactingRoleConfig):
 
 
 class CodeGenerator:
-    """The model side of the CodeInterpreter; call `set_alias` before all else."""
+    """The model side of the CodeInterpreter. Call `set_alias` before all else."""
 
     @inject
     def __init__(
@@ -66,7 +62,7 @@ class CodeGenerator:
         )
 
     def set_alias(self, alias: str, scope: Scope) -> None:
-        """Write for the role called `alias`; load the examples it takes part in."""
+        """Write for the role called `alias`, and load the role's examples."""
         self.alias = alias
         self.language = scope.language
         self.prompt = self._prompt(scope)
@@ -75,13 +71,13 @@ class CodeGenerator:
         self.load_examples()
 
     def load_examples(self, memory: Memory | None = None) -> None:
-        """Load the examples its role takes part in; see `Role.role_load_example`."""
+        """Load the examples of the role. See `Role.role_load_example`."""
         roles = {self.alias, "Planner"}
         use = self.config.use_example
         self.examples = self._example_folder.examples(roles, memory) if use else []
 
     def _prompt(self, scope: Scope) -> OrderPrompt | CodePrompt:
-        """Return the prompt: that of version 1 where the user has a prompt file without another."""
+        """Return the prompt: version 1 where a prompt file of the user names no version."""
         packaged, own = scope.prompt_files[:1], scope.prompt_files[1:]
         main = None if packaged else self.config.prompt_file_path
         role_name = self.config.role_name
@@ -99,7 +95,7 @@ class CodeGenerator:
     @property
     def form(self) -> Form:
         """The form of replies that is in force."""
-        return self.prompt.form(self.model.form)
+        return self.prompt.only_form or self.model.form
 
     def offer(self, progress: OrderProgress) -> ActionOffer:
         """Return the actions of any reply to an order.
@@ -118,27 +114,28 @@ class CodeGenerator:
         around: Surroundings,
         progress: OrderProgress,
     ) -> list[ChatMessage]:
-        """Return the prompt for the next reply to an order; `around` is the situation."""
+        """Return the prompt for the next reply to an order. `around` is the situation."""
         self.load_examples(memory)
-        offer = self.offer(progress)
+        is_users_own = progress.task.send_from == USER
         given = PromptInput(
             view.rounds,
             view.summary,
             self.examples,
             plugins,
-            self._newest(memory, view.rounds),
+            "" if is_users_own else view.rounds[-1].user_query,
+            [entry.content for entry in memory.get_shared_memory_entries("plan")],
             around,
             progress.task,
             self.form,
-            offer,
-            offer.without_cells() if progress.must_answer else offer,
+            self.offer(progress),
+            progress.must_answer,
         )
         return self.model.with_experiences(self.prompt.compose(given), memory)
 
     def chunks(
         self, compose: ComposePrompt, progress: OrderProgress, proxy: PostEventProxy
     ) -> Iterator[Chunk]:
-        """Yield the model's next reply to an order, piece by piece; `compose` returns its prompt.
+        """Yield the model's next reply to an order, piece by piece. `compose` returns the prompt.
 
         Raises:
             ModelError: If the model cannot be reached; of kind ``form`` if it refuses the form.
@@ -169,13 +166,6 @@ class CodeGenerator:
             kept = refused_reply(reply.calls, reply.record, revise)
             raise RefusedReply(problem, revise, reply=kept)
         return reading
-
-    def _newest(self, memory: Memory, rounds: Sequence[Round]) -> NewestTurn:
-        task = task_of(rounds, self.alias)
-        plans = tuple(entry.content for entry in memory.get_shared_memory_entries("plan"))
-        is_users_own = task is None or task.send_from == "User"
-        request = "" if is_users_own or not rounds else rounds[-1].user_query
-        return NewestTurn(request, plans)
 
     def close(self) -> None:
         """Stop the summaries."""

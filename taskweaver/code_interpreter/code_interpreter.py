@@ -1,23 +1,30 @@
-"""The CodeInterpreter role: generates a cell, runs it, reports, and corrects it on failure."""
+"""The CodeInterpreter role: generates cells, runs, reports, and corrects failures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from typing import ClassVar
 
 from injector import inject
 
 from taskweaver.ces.common import Client
-from taskweaver.code_interpreter.cell_run import CellEnd, CellRun, Consent, attach_outcome
-from taskweaver.code_interpreter.code_executor import CodeExecutor
+from taskweaver.code_interpreter.cells import CellEnd, CellRun, OrderStep, attach_outcome
+from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
 from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
-from taskweaver.code_interpreter.order_step import OrderStep
-from taskweaver.code_interpreter.orders.progress import OrderProgress, progress_of, text_of
+from taskweaver.code_interpreter.orders import OrderProgress, progress_of
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
-from taskweaver.code_interpreter.report import sections
-from taskweaver.code_interpreter.scope import AnyCode, Scope
+from taskweaver.code_interpreter.prompt import text_of
+from taskweaver.code_interpreter.scope import (
+    AnyCode,
+    PluginCalls,
+    PromptedScope,
+    Scope,
+    ShellScripts,
+)
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import embedding_model
 from taskweaver.llm.types import ChatMessage
@@ -47,7 +54,7 @@ from taskweaver.utils.text import fill
 
 
 class CodeInterpreterConfig(RoleConfig):
-    """Keys under ``code_interpreter.``; a subclass has another name and another scope."""
+    """Keys under ``code_interpreter.``. A subclass has another name and another scope."""
 
     role = "code_interpreter"
     code_prefix = ""
@@ -74,7 +81,7 @@ class CodeInterpreterConfig(RoleConfig):
 
 
 class CodeInterpreter(Role, Interpreter):
-    """Turns a task into a cell, runs it in the session's kernel, and reports.
+    """Turns a task into cells that run in the session's kernel, and reports.
 
     The code it may run is its configuration's `Scope`; several in a session share the kernel.
     """
@@ -103,59 +110,61 @@ class CodeInterpreter(Role, Interpreter):
         self._registry = plugin_registry if generator.config.load_plugin else None
         self._client = client
         limit_s, confirmations = config.confirmation_timeout_s, event_emitter.confirmations
-        declined = generator.prompt.text("declined")
-        asking = Consent(confirmations, limit_s, declined) if config.require_confirmation else None
-        tools = (
-            SessionTools(mcp_servers, confirmations, limit_s)
-            if self.scope.language == "python"
-            else None
-        )
+        has_tools = self.scope.language == "python" and mcp_servers.names
+        tools = SessionTools(mcp_servers, confirmations, limit_s) if has_tools else None
         self.executor = CodeExecutor(
             client, self._registry, logger, config.code_prefix, tools, tracing
         )
-        self._cells = CellRun(self.scope, client, self.executor, generator.llm_api.check, asking)
+        ask = partial(confirmations.allowed_content, timeout_s=limit_s)
+        self._cells = CellRun(
+            self.scope,
+            client,
+            self.executor,
+            generator.llm_api.check,
+            ask if config.require_confirmation else None,
+            generator.prompt.text("declined"),
+        )
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
-        self._interpreters = {self.alias: self}
 
     @property
     def plugins(self) -> list[PluginEntry]:
-        """The plugins its code may call, by name."""
+        """The plugins that the code may call, by name."""
         usable = {entry.name for entry in self.executor.plugins}
         return [entry for entry in self.scope.plugins(self._entries) if entry.name in usable]
 
     @property
     def tools(self) -> list[PluginEntry]:
-        """The tools outside the kernel its code may call; waits for servers that are starting."""
+        """The tools outside the kernel that the code may call, once all servers have started."""
         tools = self.executor.tools
         allowed = self.scope.plugins([*self._entries, *tools])
         return [entry for entry in tools if entry in allowed]
 
     @property
     def language(self) -> str:
-        """Language of its cells."""
+        """Language of the cells."""
         return self.scope.language
 
     @property
     def has_own_model(self) -> bool:
-        """Whether it takes orders in words: a model or texts of its own are configured."""
+        """Whether the role takes orders in words: an own model or own texts are configured."""
         return bool(own_texts(self.config.src, self.name))
 
     def cell_guide(self, memory: Memory) -> str:
-        """Return what another author of its cells has to know; see `CellRunner`."""
+        """Return the facts for a foreign author of cells. See `CellRunner`."""
         functions = [*self.plugins, *self.tools]
         shown = self.selection.pool(functions, memory.conversation.rounds, "")
         return self.generator.prompt.cell_guide(shown)
 
     @property
     def _entries(self) -> list[PluginEntry]:
-        """All plugins there are: a scope decides by the broken ones, too."""
+        """All plugins: a scope decides by the broken plugins, too."""
         entries = self._registry.plugins if self._registry else {}
         return [entries[name] for name in sorted(entries)]
 
     def get_intro(self) -> str:
-        """Return its description for the Planner, with its plugins in the place of the text.
+        """Return the role's description for the Planner, with the plugins in the text's place.
 
         The tools come last. Unusable ones are reported to the user, once.
         """
@@ -166,15 +175,13 @@ class CodeInterpreter(Role, Interpreter):
         intro = fill(self.intro, plugin_description="\n".join(lines) or "- none")
         return "\n".join(filter(None, [intro, intro_of(self.tools)]))
 
-    def bind_peers(self, peers: Mapping[str, Role]) -> None:
-        """Learn the other roles that run code in the kernel, and start the servers of tools."""
-        found = {name: role for name, role in peers.items() if isinstance(role, CodeInterpreter)}
-        self._interpreters = found or self._interpreters
+    def bind_peers(self, peers: Mapping[str, Role]) -> None:  # noqa: ARG002 - as roles have it
+        """Start the servers of tools."""
         self.executor.begin_tools()
 
     def update_session_variables(self, session_variables: dict[str, str]) -> None:
         """Set variables that plugins read."""
-        self.executor.update_session_var(session_variables)
+        self._client.update_session_var(session_variables)
 
     def repeater(self, client: Client) -> Callable[[RecordedCell], Ran]:
         """Return a function that runs this role's recorded cells again in another kernel.
@@ -196,7 +203,7 @@ class CodeInterpreter(Role, Interpreter):
         return self.replies(memory)[-1]
 
     def replies(self, memory: Memory) -> list[Post]:
-        """Take the next step of the newest order: run cells, or end it with a report.
+        """Take the next step of the newest order: run cells, or end with a report.
 
         An order that carries a cell ends with its run. For one in words the model writes cells
         and reads their outcomes, one post to itself after the other, until it answers.
@@ -267,7 +274,7 @@ class CodeInterpreter(Role, Interpreter):
         return self._run_given(memory, task, task.message)
 
     def _run_given(self, memory: Memory, task: Post, code: str) -> Post:
-        """Run code that another wrote, and report; its author corrects it."""
+        """Run foreign code, and report. The author corrects the code."""
         with self.event_emitter.post(self.alias) as proxy:
             self._load()
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
@@ -285,7 +292,7 @@ class CodeInterpreter(Role, Interpreter):
             else:
                 is_known = order and not end.is_edited  # to the author of a carried cell
                 shown = None if is_known else end.code
-                proxy.update_message(self.executor.format_code_output(end.result, shown))
+                proxy.update_message(sections(end.result, code=shown))
             proxy.update_send_to(task.send_from)
             return proxy.end()
 
@@ -305,7 +312,7 @@ class CodeInterpreter(Role, Interpreter):
         before: Sequence[Post],
         order: str = "",
     ) -> CellEnd:
-        """Run a cell, and put its outcome on its post.
+        """Run a cell, and put the outcome on the post.
 
         `before` are posts with cells that the memory does not hold yet; `order` is the id of the
         post that carried the cell.
@@ -331,3 +338,39 @@ class CodeInterpreter(Role, Interpreter):
         self.generator.close()
         self.selection.close()
         self.executor.stop()
+
+
+class _NarrowConfig(CodeInterpreterConfig):
+    """Configuration of a code interpreter whose scope has a prompt file."""
+
+    scope_type: ClassVar[type[PromptedScope]]
+
+    def _read_scope(self) -> Scope:
+        file = self._get_path("prompt_file_path")
+        return self.scope_type(Path(file) if file else None)
+
+
+class PluginOrchestratorConfig(_NarrowConfig):
+    """Keys under ``code_interpreter_plugin_only.``."""
+
+    role = "code_interpreter_plugin_only"
+    scope_type = PluginCalls
+
+
+class PluginOrchestrator(CodeInterpreter):
+    """Answers tasks by calls of plugins, and no further code."""
+
+    config_type = PluginOrchestratorConfig
+
+
+class CLIAgentConfig(_NarrowConfig):
+    """Keys under ``code_interpreter_cli_only.``."""
+
+    role = "code_interpreter_cli_only"
+    scope_type = ShellScripts
+
+
+class CLIAgent(CodeInterpreter):
+    """Answers tasks with shell commands, in the session's kernel and sandbox."""
+
+    config_type = CLIAgentConfig

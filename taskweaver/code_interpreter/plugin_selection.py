@@ -1,4 +1,4 @@
-"""Which plugins the code model is shown, where there are more than it should read of."""
+"""Selection of the plugins that the code model is shown, where there are many."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORD = re.compile(r"\w+")
 
 
 class PluginSelection:
-    """Chooses plugins by how well name and description suit a request. Close it."""
+    """Chooses plugins by name and description for a request. Needs `close`."""
 
     def __init__(
         self,
@@ -43,14 +43,15 @@ class PluginSelection:
     def pool(
         self, plugins: Sequence[PluginEntry], rounds: Sequence[Round], task: str
     ) -> list[PluginEntry]:
-        """Return the plugins to show, in their order: those that suit, and those used before.
+        """Return the plugins to show, in order: fitting plugins, and plugins used before.
 
         The last of the rounds has the request.
         """
         if self._most is None or self._most >= len(plugins):
             return list(plugins)
         request = "\n".join(dict.fromkeys([rounds[-1].user_query if rounds else "", task]))
-        names = {entry.name for entry in self.select(plugins, request)} | _used(rounds)
+        names = {entry.name for entry in self.select(plugins, request)}
+        names.update(*(_WORD.findall(cell.code) for cell in successful_cells(rounds)))
         return [entry for entry in plugins if entry.name in names]
 
     def select(self, plugins: Sequence[PluginEntry], request: str) -> list[PluginEntry]:
@@ -87,8 +88,3 @@ class PluginSelection:
         index, self._index = self._index, None
         if index is not None:
             index.close()
-
-
-def _used(rounds: Sequence[Round]) -> set[str]:
-    """Return the names in the cells that succeeded."""
-    return {name for cell in successful_cells(rounds) for name in _WORD.findall(cell.code)}

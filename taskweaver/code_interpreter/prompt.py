@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.conversation import Conversation
@@ -29,12 +31,33 @@ from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fill, remove_temporal_delimiters
 
+_LIBRARIES = (
+    "scipy", "sklearn", "statsmodels", "seaborn", "plotly", "polars", "pyarrow", "duckdb",
+    "openpyxl", "sqlalchemy", "networkx", "sympy", "xgboost", "lightgbm", "torch", "tensorflow",
+    "jax", "transformers", "requests", "bs4",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFacts:
+    """Facts on the kernel in words, empty for an unknown kernel."""
+
+    text: str = ""
+
+
+def local_kernel_facts(policy: SandboxPolicy | None) -> KernelFacts:
+    """Return the facts on kernels of this installation, with or without a sandbox."""
+    found = [name for name in _LIBRARIES if find_spec(name) is not None]
+    network = policy.network if policy else "the network of this machine"
+    return KernelFacts(f"Installed too: {', '.join(found) or 'nothing'}. Code has {network}.")
+
+
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt_version_1.yaml")
 _TEXTS = (
     "instruction", "plugins", "feedback", "request", "plan", "task", "correction", "requirements",
     "revise_reply", "revise_failure",
 )  # fmt: skip
-_FURTHER_TEXTS = (
+FURTHER_TEXTS = (
     "policy", "revise_refused", "revise_masked", "declined", "revise_answer", "cells",
 )  # fmt: skip
 _ORIGINAL = OriginalPrompt(
@@ -50,15 +73,9 @@ _OWN_FIELDS = {AttachmentType.thought, AttachmentType.reply_type, AttachmentType
 _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
 
 
-@dataclass(frozen=True, slots=True)
-class NewestTurn:
-    """The sections of only the newest turn of a code prompt.
-
-    `request` is empty when the task is the user's own words.
-    """
-
-    request: str
-    plans: tuple[str, ...]
+def text_of(post: Post, kind: AttachmentType) -> str:
+    """Return the attachments of a type as one text."""
+    return "\n".join(str(item.content) for item in post.get_attachment(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,47 +87,90 @@ class PromptInput:
         compaction: Summary of the rounds before them.
         examples: Example conversations.
         plugins: The functions that cells may call.
-        newest: Sections of the newest turn.
+        request: Request of the user; empty where the task is the user's own words.
+        plans: Plans of the other roles.
         around: The situation, and the pictures that are shown.
-        task: The newest order; None for none.
+        task: The newest order.
         form: The form of replies.
-        full_offer: The actions of any reply to the order.
-        offer: The actions of the next reply.
+        offer: The actions of any reply to the order.
+        must_answer: Whether the next reply is an answer in words.
     """
 
     rounds: Sequence[Round]
     compaction: CompactedMessage | None
     examples: Sequence[Conversation]
     plugins: Sequence[PluginEntry]
-    newest: NewestTurn
+    request: str
+    plans: Sequence[str]
     around: Surroundings
-    task: Post | None
+    task: Post
     form: Form
-    full_offer: ActionOffer
     offer: ActionOffer
+    must_answer: bool
 
 
-def cell_guide(texts: Mapping[str, str], limits: str, plugins: Sequence[PluginEntry]) -> str:
-    """Return what the author of a cell has to know: the kernel, the policy, the functions."""
-    return "\n\n".join(filter(None, [texts["cells"], limits, plugins_text(texts, plugins)]))
-
-
-def plugins_text(texts: Mapping[str, str], plugins: Sequence[PluginEntry]) -> str:
-    """Return the section on plugins; empty for no plugins.
-
-    Its text places a line on each, or stubs in full where nothing else can be called.
-    """
-    lines = "\n".join(entry.format_line() for entry in plugins)
-    stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
-    return fill(texts["plugins"], PLUGIN_LINES=lines, PLUGINS=stubs) if plugins else ""
-
-
-class CodePrompt:
-    """Composes the prompts of the code model.
+class CodeTexts:
+    """Texts of a prompt file of either version.
 
     Attributes:
         limits: Facts on the kernel and limits of code, in words; empty for none.
+        only_form: The only form of replies that the texts describe; None for all.
     """
+
+    only_form: Form | None = None
+
+    def __init__(
+        self, alias: str, role_name: str, texts: dict[str, str], variants: Sequence[Path]
+    ) -> None:
+        """Take texts. Texts of `variants` go before, the last before all.
+
+        Raises:
+            ConfigError: If a file cannot be read or lacks instructions.
+        """
+        for variant in variants:
+            texts = load_prompt(variant, ("instruction",), texts)
+        self._texts = texts
+        self.limits = ""
+        self._alias = alias
+        self._role_name = role_name
+
+    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
+        """Return the facts for the author of a cell: the kernel, the policy, the functions."""
+        parts = [self._texts["cells"], self.limits, self.plugins_text(plugins)]
+        return "\n\n".join(filter(None, parts))
+
+    def plugins_text(self, plugins: Sequence[PluginEntry]) -> str:
+        """Return the section on plugins, or an empty text for no plugins.
+
+        Its text places a line on each, or stubs in full where nothing else can be called.
+        """
+        lines = "\n".join(entry.format_line() for entry in plugins)
+        stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
+        return self.text("plugins", PLUGIN_LINES=lines, PLUGINS=stubs) if plugins else ""
+
+    def text(self, name: str, **values: str) -> str:
+        """Return one of the prompt file's texts, filled."""
+        return fill(self._texts[name], **values)
+
+    def revise_answer(self, numbers: str) -> str:
+        """Return the request to correct numbers of an answer that stand in no result."""
+        return self.text("revise_answer", NUMBERS=numbers)
+
+    def context(self, given: PromptInput) -> list[str]:
+        """Return the sections before the newest order: the request, and the plans."""
+        request = quoted_section(given.request)
+        parts = [self.text("request", REQUEST=request)] if request else []
+        return parts + [self.text("plan", PLAN=quoted_section(plan)) for plan in given.plans]
+
+    def task(self, post: Post) -> str:
+        """Return the text of an order."""
+        return self.text("task", TASK=quoted_section(remove_temporal_delimiters(post.message)))
+
+
+class CodePrompt(CodeTexts):
+    """Composes the prompts of the code model, of version 1."""
+
+    only_form: Form | None = "json"
 
     def __init__(
         self,
@@ -121,30 +181,19 @@ class CodePrompt:
         variants: Sequence[Path] = (),
         language: str = "python",
     ) -> None:
-        """Load the texts.
-
-        The texts of `variants` go before those of the prompt file, the last before all; each has
-        instructions.
+        """Load the texts. See `CodeTexts`.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
         """
-        packaged = load_prompt(PROMPT_FILE, _FURTHER_TEXTS)
-        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
-        for variant in variants:
-            self._texts = load_prompt(variant, ("instruction",), self._texts)
-        self.limits = ""
-        self._alias = alias
-        self._role_name = role_name
+        packaged = load_prompt(PROMPT_FILE, FURTHER_TEXTS)
+        texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
+        super().__init__(alias, role_name, texts, variants)
         self._translator = translator
         self._past = ComposedRounds()
         self._schema = reply_schema(
             {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
         )
-
-    def form(self, _form: Form) -> Form:
-        """Return the only form of replies that the texts describe."""
-        return "json"
 
     def schema(self, _offer: ActionOffer) -> dict[str, object]:
         """Return the JSON schema of a reply."""
@@ -158,45 +207,25 @@ class CodePrompt:
             return with_head(self._round_messages(round_, previous), heads.get(round_.id, ""))
 
         def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            messages = self._round_messages(round_, previous, given.newest)
+            messages = self._round_messages(round_, previous, given)
             return with_head(messages, heads.get(round_.id, ""))
 
         live = self._past.messages(given.rounds, past, newest, heads)
+        if given.plugins and live:
+            text = f"{self.plugins_text(given.plugins)}\n\n{live[0]['content']}"
+            live = [format_chat_message(live[0]["role"], text), *live[1:]]
         return [
-            format_chat_message(
-                "system", fill(self._texts["instruction"], ROLE_NAME=self._role_name)
-            ),
+            format_chat_message("system", self.text("instruction", ROLE_NAME=self._role_name)),
             *example_messages(given.examples, self._round_messages),
-            *with_start(self._with_plugins(live, given.plugins), compaction=given.compaction),
+            *with_start(live, compaction=given.compaction),
         ]
-
-    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
-        """Return what the author of a cell has to know."""
-        return cell_guide(self._texts, self.limits, plugins)
-
-    def text(self, name: str, **values: str) -> str:
-        """Return one of the prompt file's texts, filled."""
-        return fill(self._texts[name], **values)
 
     def revise(self, _form: Form, problem: str) -> str:
         """Return the request to correct an unusable reply."""
         return self.text("revise_reply", PROBLEM=problem)
 
-    def revise_answer(self, numbers: str) -> str:
-        """Return the request to correct numbers of an answer that stand in no result."""
-        return self.text("revise_answer", NUMBERS=numbers)
-
-    def _with_plugins(
-        self, messages: list[ChatMessage], plugins: Sequence[PluginEntry]
-    ) -> list[ChatMessage]:
-        if not plugins or not messages:
-            return messages
-        head = plugins_text(self._texts, plugins)
-        first = format_chat_message(messages[0]["role"], f"{head}\n\n{messages[0]['content']}")
-        return [first, *messages[1:]]
-
     def _round_messages(
-        self, round_: Round, previous: Round | None, newest: NewestTurn | None = None
+        self, round_: Round, previous: Round | None, given: PromptInput | None = None
     ) -> list[ChatMessage]:
         messages: list[ChatMessage] = []
         feedback = self._feedback(previous.post_list[-1]) if previous else ""
@@ -206,32 +235,24 @@ class CodePrompt:
                 messages.append(format_chat_message("assistant", self._own_reply(post)))
                 feedback = self._feedback(post)
             if post.send_to == self._alias:
-                turn = newest if is_last else None
-                text = self._user_turn(post, feedback, turn)
+                text = self._user_turn(post, feedback, given if is_last else None)
                 messages.append(format_chat_message("user", text))
                 feedback = ""
         return messages
 
-    def _user_turn(self, post: Post, feedback: str, newest: NewestTurn | None) -> str:
+    def _user_turn(self, post: Post, feedback: str, given: PromptInput | None) -> str:
         parts = [self.text("feedback", FEEDBACK=feedback)] if feedback else []
-        if newest is not None:
-            parts += self._context(newest)
+        if given is not None:
+            parts += self.context(given)
         if post.send_from == self._alias:
-            notes = post.get_attachment(AttachmentType.revise_message)
-            text = "\n".join(str(note.content) for note in notes)
+            text = text_of(post, AttachmentType.revise_message)
             parts.append(self.text("correction", CORRECTION=quoted_section(text)))
         else:
-            task = quoted_section(remove_temporal_delimiters(post.message))
-            parts.append(self.text("task", TASK=task))
-        if newest is not None:
+            parts.append(self.task(post))
+        if given is not None:
             parts += [self.limits] if self.limits else []
             parts.append(self.text("requirements", ROLE_NAME=self._role_name))
         return "\n\n".join(parts)
-
-    def _context(self, newest: NewestTurn) -> list[str]:
-        request = quoted_section(newest.request)
-        parts = [self.text("request", REQUEST=request)] if request else []
-        return parts + [self.text("plan", PLAN=quoted_section(plan)) for plan in newest.plans]
 
     def _own_reply(self, post: Post) -> str:
         invalid = post.get_attachment(AttachmentType.invalid_response)
@@ -242,16 +263,12 @@ class CodePrompt:
         )
 
     def _feedback(self, post: Post) -> str:
-        """Return the outcome of a reply: the run and the variables after it."""
-        result = _content(post, AttachmentType.execution_result)
+        """Return the outcome of a reply: the run and the variables afterwards."""
+        result = text_of(post, AttachmentType.execution_result)
         parts = [result] if result else []
-        stored = _content(post, AttachmentType.session_variables)
+        stored = text_of(post, AttachmentType.session_variables)
         variables = (
             variables_text((str(n), str(v)) for n, v in json.loads(stored)) if stored else ""
         )
         parts += [f"### Variables\n{variables}"] if variables else []
         return "\n\n".join(parts)
-
-
-def _content(post: Post, kind: AttachmentType) -> str:
-    return "\n".join(str(attachment.content) for attachment in post.get_attachment(kind))

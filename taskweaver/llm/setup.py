@@ -31,7 +31,7 @@ from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import is_loopback, split_url
 from taskweaver.llm.types import ModelTool, ToolCall, Usage, format_chat_message
 from taskweaver.trust.answers import Answer, remember
-from taskweaver.trust.inspection import IsConfined, inspect_project
+from taskweaver.trust.opening import IsConfined, inspect_project
 from taskweaver.utils.redact import redact
 from taskweaver.utils.text import counted
 

@@ -1,4 +1,4 @@
-"""The log of an application: one file, its own logger, secrets masked.
+"""The log of an application: one file, an own logger, secrets masked.
 
 Nothing here is shared by a process: two applications write two files, and each closes its own.
 """
@@ -9,7 +9,6 @@ import logging
 import sys
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from taskweaver.config.config_mgt import AppConfigSource, register_secrets
@@ -21,14 +20,14 @@ _FORMAT = "%(asctime)s - %(levelname)s - %(message)s"
 
 
 class _RedactingFormatter(logging.Formatter):
-    """Masks secrets in all of a record, its traceback included."""
+    """Masks secrets in all of a record, also in the traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         return redact(super().format(record))
 
 
 class _FileHandler(logging.FileHandler):
-    """Writes the log; a full or vanished disk costs lines, never a traceback on the screen."""
+    """Writes the log. A full or vanished disk costs lines, never a traceback on the screen."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
         if not isinstance(sys.exc_info()[1], OSError | ValueError):
@@ -36,7 +35,7 @@ class _FileHandler(logging.FileHandler):
 
 
 class TelemetryLogger:
-    """The log. Whoever made it closes it.
+    """The log, closed by the maker.
 
     Attributes:
         path: The log file; None when nothing is written.
@@ -66,7 +65,7 @@ class TelemetryLogger:
 
     @classmethod
     def from_config(cls, src: AppConfigSource) -> Self:
-        """Open the log a configuration asks for; its secrets and the environment's are masked.
+        """Open the log of a configuration. Secrets of configuration and environment are masked.
 
         Raises:
             ConfigError: If a key of ``logging.`` cannot be read.
@@ -96,7 +95,7 @@ class TelemetryLogger:
         self._logger.error("%s", message, exc_info=True)
 
     def dump_log_file(self, obj: Any, file_path: str | Path) -> None:
-        """Write data to a file of its own as JSON, through its ``to_dict`` if it has one.
+        """Write data to an own file as JSON, through any ``to_dict``.
 
         Secrets are masked.
 
@@ -107,11 +106,11 @@ class TelemetryLogger:
         write_json(file_path, redact_data(obj.to_dict() if hasattr(obj, "to_dict") else obj))
 
     def dump_prompt_file(self, prompt: Any, file_path: str | Path) -> None:
-        """Write a prompt to a file of its own; as `dump_log_file`."""
+        """Write a prompt to an own file, as `dump_log_file`."""
         self.dump_log_file(prompt, file_path)
 
     def close(self) -> None:
-        """Close the file; later records are dropped. Idempotent."""
+        """Close the file. Later records are dropped. Idempotent."""
         if self._handler is not None:
             self._logger.removeHandler(self._handler)
             self._logger.addHandler(logging.NullHandler())
@@ -123,12 +122,7 @@ class TelemetryLogger:
         """Return the log itself."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         """Close the file."""
         self.close()
 

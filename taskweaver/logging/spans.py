@@ -124,7 +124,7 @@ class Span:
         """Set an attribute to the prompt, reply or code of `make`, if contents are recorded."""
 
     def measure(self, histogram: str, value: float, extra: Mapping[str, Value]) -> None:
-        """Add a point to a histogram, with the span's attributes that belong to it."""
+        """Add a point to a histogram, with the fitting attributes of the span."""
 
     def child(self, operation: Operation, began_s: float, duration_s: float, error: str) -> None:
         """Record an operation that is over and began some seconds after this span.
@@ -133,7 +133,7 @@ class Span:
         """
 
     def fail(self, error: str, message: str = "") -> None:
-        """Note that the operation failed; `error` is one of few types.
+        """Note that the operation failed. `error` is one of few types.
 
         The message, for a person, is recorded where contents are.
         """
@@ -163,7 +163,7 @@ def agent(name: str) -> Operation:
 
 
 def model_call(operation: str, model: str, attributes: Mapping[str, Value]) -> Operation:
-    """Return the operation of a model call; `operation` is ``chat`` or ``embeddings``."""
+    """Return the operation of a model call. `operation` is ``chat`` or ``embeddings``."""
     known: dict[str, Value] = {OPERATION: operation, REQUEST_MODEL: model}
     return Operation(
         f"{operation} {model}", known | dict(attributes), kind="client", metric=CLIENT_DURATION
@@ -171,7 +171,7 @@ def model_call(operation: str, model: str, attributes: Mapping[str, Value]) -> O
 
 
 def tool(name: str, kind: str, attributes: Mapping[str, Value] | None = None) -> Operation:
-    """Return the operation of a cell (``python``) or of a plugin; `kind` is the tool's type."""
+    """Return the operation of a cell (``python``) or of a plugin. `kind` is the tool's type."""
     known: dict[str, Value] = {OPERATION: "execute_tool", TOOL: name, "gen_ai.tool.type": kind}
     return Operation(f"execute_tool {name}", known | dict(attributes or {}), metric=TOOL_DURATION)
 

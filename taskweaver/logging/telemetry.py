@@ -1,4 +1,4 @@
-"""OpenTelemetry as an application uses it: providers, exporters, and their end.
+"""OpenTelemetry for an application: providers, exporters, and the end of both.
 
 The SDK is optional, and all of it is slow to import: `Telemetry` alone does so, when tracing is
 switched on. A tracer provider that the embedding program has made global is used as it is, and left
@@ -14,11 +14,74 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
+from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.errors import ConfigError
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import ERROR, HISTOGRAMS, Operation, Span, Value
-from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.utils.redact import redact
+
+_CONTENTS = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+_EXPORTERS = ("otlp", "console", "none")
+
+
+class TracingSettings:
+    """Settings for recording spans and metrics.
+
+    A key that is set goes before the environment. While `tracing.enabled` is not set, a variable
+    that names an exporter or a collector switches tracing on, as it does for other programs.
+
+    Attributes:
+        enabled: Whether spans are recorded.
+        exporter: ``otlp``, ``console`` or ``none``.
+        metrics_exporter: The same for metrics.
+        endpoint: Base address of the collector; empty leaves it to the environment.
+        has_contents: Whether prompts, replies and code are recorded.
+    """
+
+    def __init__(self, src: AppConfigSource, environment: Mapping[str, str] = os.environ) -> None:
+        """Read the settings.
+
+        Raises:
+            ConfigError: If a key cannot be read, or the endpoint of spans is no http(s) address.
+        """
+        wanted = src.get_bool("tracing.enabled", None)
+        variable = _first(environment, "OTEL_TRACES_EXPORTER").lower()
+        is_named = variable in {"otlp", "console"} or (
+            variable != "none" and any(environment.get(name) for name in _ENDPOINTS)
+        )
+        is_disabled = _first(environment, "OTEL_SDK_DISABLED").lower() == "true"
+        self.enabled = (is_named if wanted is None else wanted) and not is_disabled
+        given = src.get_enum("tracing.exporter", default=None)
+        self.exporter = given or (variable if variable in _EXPORTERS else "otlp")
+        metrics = _first(environment, "OTEL_METRICS_EXPORTER").lower()
+        self.metrics_exporter = metrics if metrics in _EXPORTERS else self.exporter
+        address = src.get_str("tracing.endpoint", None) or ""
+        self.endpoint = _base(address) if self.enabled else ""
+        name = src.get_str("tracing.service_name", None)
+        self.service_name = name or _first(environment, "OTEL_SERVICE_NAME") or "taskweaver"
+        self.has_contents = src.get_bool("tracing.contents") or _first(
+            environment, _CONTENTS
+        ).lower() in {"true", "span_only", "span_and_event"}
+
+
+def _first(environment: Mapping[str, str], name: str) -> str:
+    """Return the first of the values that a variable lists."""
+    return environment.get(name, "").partition(",")[0].strip()
+
+
+def _base(address: str) -> str:
+    """Return the address of a collector without the path of a signal."""
+    if not address:
+        return ""
+    parts = urlsplit(address)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        problem = f"must be an address such as http://127.0.0.1:4318, not {address!r}."
+        raise ConfigError("tracing.endpoint", problem)
+    return address.rstrip("/").removesuffix("/v1/traces")
+
 
 _SCOPE = "taskweaver"
 _EXPORT_S = 3.0
@@ -27,7 +90,7 @@ _NS = 1_000_000_000
 
 
 class Telemetry:
-    """Spans and metrics of one application. Close it.
+    """Spans and metrics of one application. Needs `close`.
 
     Attributes:
         has_contents: Whether prompts, replies and code are recorded.
@@ -80,26 +143,11 @@ class Telemetry:
         )
         return _RecordedSpan(self, span, operation)
 
-    def past(self, parent: Any, operation: Operation, began_ns: int) -> Any:
-        """Return a span that began in the past; the caller ends it."""
-        return self.tracer.start_span(
-            operation.name,
-            context=self._trace.set_span_in_context(parent),
-            attributes=_masked(operation.attributes),
-            start_time=began_ns,
-        )
-
     def record(self, histogram: str, value: float, attributes: Mapping[str, Value]) -> None:
         """Add a point to a histogram."""
         keys = HISTOGRAMS[histogram].keys
         known = {key: item for key, item in attributes.items() if key in keys}
         self._histograms[histogram].record(value, known)
-
-    def inject(self, carrier: Any) -> None:
-        """Write the current context into headers."""
-        from opentelemetry.propagate import inject
-
-        inject(carrier)
 
     def status(self, message: str) -> Any:
         """Return the status of an operation that failed."""
@@ -137,7 +185,14 @@ class _RecordedSpan(Span):
         now = time.time_ns()
         began_ns = min(self._began_ns + int(max(began_s, 0.0) * _NS), now)
         ended_ns = min(began_ns + int(max(duration_s, 0.0) * _NS), now)
-        span = self._telemetry.past(self.span, operation, began_ns)
+        from opentelemetry.trace import set_span_in_context
+
+        span = self._telemetry.tracer.start_span(
+            operation.name,
+            context=set_span_in_context(self.span),
+            attributes=_masked(operation.attributes),
+            start_time=began_ns,
+        )
         attributes = dict(operation.attributes)
         if error:
             attributes[ERROR] = error
@@ -227,7 +282,7 @@ def _resource(settings: TracingSettings) -> Any:
 
 
 def _options(settings: TracingSettings, signal: str) -> dict[str, Any]:
-    """Return where a signal goes; the exporter reads all else from the environment."""
+    """Return where a signal goes. The exporter reads all else from the environment."""
     options: dict[str, Any] = {}
     if settings.endpoint:
         options["endpoint"] = f"{settings.endpoint}/v1/{signal}"

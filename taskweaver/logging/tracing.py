@@ -16,8 +16,7 @@ from typing import Any, Literal
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import AGENT, CONVERSATION, Operation, Span, Value, agent
-from taskweaver.logging.telemetry import Telemetry, attached
-from taskweaver.logging.tracing_settings import TracingSettings
+from taskweaver.logging.telemetry import Telemetry, TracingSettings, attached
 from taskweaver.utils.redact import redact
 from taskweaver.utils.system.installation import install_command
 from taskweaver.utils.text import estimate_tokens
@@ -30,7 +29,7 @@ _CONVERSATION: ContextVar[str] = ContextVar("taskweaver_conversation", default="
 
 
 def current_agent() -> str:
-    """Return the alias of the role that is replying; empty outside a reply."""
+    """Return the alias of the role that is replying, or an empty text outside a reply."""
     return _AGENT.get()
 
 
@@ -38,7 +37,7 @@ _NO_SPAN = Span()
 
 
 class Tracing:
-    """The traces of an application. Whoever made it closes it.
+    """The traces of an application, closed by the maker.
 
     Attributes:
         enabled: Whether spans are recorded.
@@ -81,14 +80,14 @@ class Tracing:
         Tracing._open.append(self)
 
     def begin(self, operation: Operation) -> Span:
-        """Begin an operation, as a part of the current one, without making it the current one."""
+        """Begin an operation below the current operation, which stays current."""
         if self._telemetry is None:
             return _NO_SPAN
         return self._telemetry.begin(_with_ids(operation))
 
     @contextmanager
     def running(self, operation: Operation) -> Iterator[Span]:
-        """Record the block as an operation; an exception marks it as failed."""
+        """Record the block as an operation. An exception marks a failure."""
         span = self.begin(operation)
         if span is _NO_SPAN:
             yield span
@@ -104,7 +103,7 @@ class Tracing:
 
     @contextmanager
     def agent(self, alias: str) -> Iterator[Span]:
-        """Record the block as a role's reply; `current_agent` names the role meanwhile."""
+        """Record the block as a role's reply. `current_agent` names the role meanwhile."""
         token = _AGENT.set(alias)
         try:
             with self.running(agent(alias)) as span:
@@ -123,21 +122,23 @@ class Tracing:
 
     @contextmanager
     def span(self, name: str, **attributes: Attribute) -> Iterator[None]:
-        """Record the block under a name of one's own; an exception marks it as failed."""
+        """Record the block under a free name. An exception marks a failure."""
         with self.running(Operation(name, attributes)):
             yield
 
     def inject(self, carrier: Any) -> None:
         """Write the context of the current span into headers (W3C ``traceparent``)."""
         if self._telemetry is not None:
-            self._telemetry.inject(carrier)
+            from opentelemetry.propagate import inject
+
+            inject(carrier)
 
     def tracer(self) -> Any:
-        """Return the OpenTelemetry tracer; one that records nothing while tracing is off."""
+        """Return the OpenTelemetry tracer, which records nothing while tracing is off."""
         return self._telemetry.tracer if self._telemetry is not None else _api().NoOpTracer()
 
     def close(self) -> None:
-        """Deliver the records and end; bounded, and safe to call again."""
+        """Deliver the records and end. Bounded, and safe to call again."""
         if self._telemetry is not None:
             self._telemetry.close()
             self._telemetry = None
@@ -146,12 +147,12 @@ class Tracing:
 
     @staticmethod
     def newest() -> Tracing:
-        """Return the traces of the application opened last that records; empty ones for none."""
+        """Return the traces of the recording application opened last, or empty traces."""
         return Tracing._open[-1] if Tracing._open else Tracing()
 
     @staticmethod
     def set_span_status(status_code: SpanStatus, status_message: str | None = None) -> None:
-        """Set the status of the current span; only an error has a message."""
+        """Set the status of the current span. Only an error has a message."""
         if Tracing._open:
             trace = _api()
             message = status_message if status_code == "ERROR" else None
@@ -190,18 +191,18 @@ class Tracing:
 
 
 def get_tracer() -> Any:
-    """Return the tracer of the application opened last; an empty one while none traces."""
+    """Return the tracer of the application opened last, or an empty tracer."""
     return Tracing.newest().tracer()
 
 
 def error_type(error: BaseException) -> str:
-    """Return the type of an error as spans carry it: its ``kind``, else the name of its class."""
+    """Return the type of an error for spans: the ``kind``, else the name of the class."""
     kind = getattr(error, "kind", None)
     return kind if isinstance(kind, str) and kind else type(error).__name__
 
 
 def _with_ids(operation: Operation) -> Operation:
-    """Return an operation with the session and the role it belongs to."""
+    """Return an operation with the session and the role."""
     known = {CONVERSATION: _CONVERSATION.get(), AGENT: _AGENT.get()}
     ids: dict[str, Value] = {key: value for key, value in known.items() if value}
     return replace(operation, attributes=ids | dict(operation.attributes))

@@ -64,20 +64,12 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
-def _is_address(value: object) -> bool:
-    return isinstance(value, str) and value.startswith(("http://", "https://"))
-
-
 def _are_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
 def _are_named_texts(value: object) -> bool:
     return isinstance(value, Mapping) and all(isinstance(item, str) for item in value.values())
-
-
-def _is_confirm(value: object) -> bool:
-    return value in ("always", "never") or _are_texts(value)
 
 
 def _is_time(value: object) -> bool:
@@ -90,16 +82,22 @@ _FORMS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "args": (_are_texts, "a list of texts"),
     "env": (_are_named_texts, "an object of texts"),
     "cwd": (_is_text, "a text"),
-    "url": (_is_address, "an address that begins with http:// or https://"),
+    "url": (
+        lambda value: isinstance(value, str) and value.startswith(("http://", "https://")),
+        "an address that begins with http:// or https://",
+    ),
     "headers": (_are_named_texts, "an object of texts"),
-    "confirm": (_is_confirm, "always, never, or a list of names of tools"),
+    "confirm": (
+        lambda value: value in ("always", "never") or _are_texts(value),
+        "always, never, or a list of names of tools",
+    ),
     "tools": (_are_texts, "a list of texts"),
     "timeout_s": (_is_time, "a number of seconds above 0"),
 }
 
 
 def _checked(name: str, value: object) -> Mapping[str, Any]:
-    """Return the fields of a server, each of its form.
+    """Return the fields of a server, all of the right form.
 
     Raises:
         ConfigError: If one is not; names its place.

@@ -1,4 +1,4 @@
-"""One server: started or reached, asked for its tools, called, and ended with all it started.
+"""One server: started or reached, asked for tools, called, and ended with all processes.
 
 Everything here happens in one event loop, see `servers`.
 """
@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -35,14 +34,8 @@ _READ_S = 300.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Started:
-    client: Any
-    tools: list[RawTool]
-
-
 class Connection:
-    """A server that is started once more when it dies. Close it."""
+    """A server that is started once more after a death. Needs `close`."""
 
     def __init__(
         self,
@@ -51,7 +44,7 @@ class Connection:
         tracing: Tracing | None = None,
         listed: Callable[[list[RawTool]], None] = lambda _: None,
     ) -> None:
-        """Prepare it; nothing runs yet.
+        """Prepare the server. Nothing runs yet.
 
         `listed` is called with its tools whenever they are listed.
         """
@@ -79,54 +72,55 @@ class Connection:
         return {"network.transport": "tcp", "server.address": host, "server.port": port}
 
     async def start(self) -> list[RawTool]:
-        """Start it; return its tools.
+        """Start the server, and return the tools.
 
         Raises:
             ServerFailed: If it does not come up in time.
         """
         self._stopping = asyncio.Event()
-        started: asyncio.Future[_Started] = asyncio.get_running_loop().create_future()
+        started: asyncio.Future[list[RawTool]] = asyncio.get_running_loop().create_future()
         log_size = self._log_path.stat().st_size if self._log_path.is_file() else 0
 
         def give_up(_: object) -> None:
             if not started.done():
-                started.set_exception(ServerFailed(self._config.name, "it was closed."))
+                started.set_exception(self._failure("it was closed."))
 
         self._task = asyncio.create_task(self._live(started))
         self._task.add_done_callback(give_up)
         try:
-            found = await started
+            tools = await started
         except TimeoutError:
             late = f"it did not answer within {self._config.timeout_s:g} s"
             printed = f"; it printed what is no message: {self._garbage}" if self._garbage else ""
-            raise ServerFailed(self._config.name, f"{late}{printed}.") from None
+            raise self._failure(f"{late}{printed}.") from None
         except ServerFailed:
             raise
         except FileNotFoundError as error:
-            raise ServerFailed(
-                self._config.name, f"{str(error.filename)!r} is not there."
-            ) from error
+            raise self._failure(f"{str(error.filename)!r} is not there.") from error
         except Exception as error:
             said = self._last_line(log_size) or _reason(error)
-            raise ServerFailed(self._config.name, f"it does not start: {said}") from error
-        self._client = found.client
-        self._listed(found.tools)
-        return found.tools
+            raise self._failure(f"it does not start: {said}") from error
+        self._listed(tools)
+        return tools
+
+    def _failure(self, problem: str) -> ServerFailed:
+        return ServerFailed(self._config.name, problem)
 
     async def list_again(self) -> None:
-        """List the tools once more if the server reported a change of them."""
+        """List the tools once more after a reported change."""
         if self._client is not None and self._is_list_stale:
             self._is_list_stale = False
             self._listed(await self._answer(_tools_of(self._client), "the list of its tools"))
 
-    async def _live(self, started: asyncio.Future[_Started]) -> None:
-        """Hold the connection open, in a task of its own, until it is closed."""
+    async def _live(self, started: asyncio.Future[list[RawTool]]) -> None:
+        """Hold the connection open, in an own task, until `close`."""
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._config.timeout_s):
                     client = await stack.enter_async_context(self._made())
                     tools = await _tools_of(client)
-                started.set_result(_Started(client, tools))
+                started.set_result(tools)
+                self._client = client
                 await self._stopping.wait()
         except Exception as error:  # noqa: BLE001 - whatever it is, `start` tells it
             if not started.done():
@@ -203,14 +197,13 @@ class Connection:
         return shorten(without_steering(lines[-1].strip()), _MAX_REASON_CHARS) if lines else ""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
-        """Call a tool; return its result as the package `mcp` represents it.
+        """Call a tool, and return a result of the package `mcp`.
 
         Raises:
             ServerFailed: If it does not answer in time, dies, or its answer is not a result.
         """
         if self._client is None:
-            problem = "it has ended; the next session starts it again."
-            raise ServerFailed(self._config.name, problem)
+            raise self._failure("it has ended; the next session starts it again.")
         return await self._answer(self._client.call_tool(tool, dict(arguments)), tool)
 
     async def _answer(self, request: Awaitable[T], asked: str) -> T:
@@ -220,25 +213,26 @@ class Connection:
             ServerFailed: If there is none in time, or it is none.
         """
         from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
 
-        client, name = self._client, self._config.name
+        client = self._client
         try:
             async with asyncio.timeout(self._config.timeout_s):
                 return await request
         except TimeoutError:
             late = f"{asked} did not answer within {self._config.timeout_s:g} s (timeout_s)."
-            raise ServerFailed(name, late) from None
+            raise self._failure(late) from None
         except MCPError as error:
-            if _is_gone(error):
-                raise ServerFailed(name, await self._revived(client, asked)) from error
+            if error.code == CONNECTION_CLOSED:
+                raise self._failure(await self._revived(client, asked)) from error
             said = shorten(without_steering(str(error)), _MAX_REASON_CHARS)
-            raise ServerFailed(name, f"{asked}: {said}") from error
+            raise self._failure(f"{asked}: {said}") from error
         except Exception as error:
             said = shorten(_reason(error), _MAX_REASON_CHARS)
-            raise ServerFailed(name, f"{asked} gave no usable result: {said}") from error
+            raise self._failure(f"{asked} gave no usable result: {said}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
-        """Restart a server that has died; return a sentence about the outcome."""
+        """Restart a server that has died, and return a sentence about the outcome."""
         async with self._lock:
             if self._client is client:
                 await self.close()
@@ -255,7 +249,7 @@ class Connection:
         )
 
     async def close(self) -> None:
-        """End it, with all it started; safe to call again."""
+        """End the server with all processes. Safe to call again."""
         was_up = self._client is not None
         self._client = None
         task, self._task = self._task, None
@@ -281,12 +275,6 @@ async def _tools_of(client: Any) -> list[RawTool]:
         if not cursor or not page.tools:
             break
     return found[:_MAX_TOOLS]
-
-
-def _is_gone(error: Any) -> bool:
-    from mcp_types import CONNECTION_CLOSED
-
-    return bool(error.code == CONNECTION_CLOSED)
 
 
 def _leaf(error: BaseException) -> BaseException:

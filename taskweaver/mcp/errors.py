@@ -1,4 +1,4 @@
-"""Errors of MCP servers. None of them ends a conversation."""
+"""Errors of MCP servers, which never end a conversation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from taskweaver.errors import TaskWeaverError
 
 
 class ServerFailed(TaskWeaverError):
-    """A server, or a tool of it, cannot be used."""
+    """A server, or a tool of a server, cannot be used."""
 
     def __init__(self, server: str, problem: str) -> None:
         super().__init__(server, problem)
@@ -18,7 +18,7 @@ class ServerFailed(TaskWeaverError):
 
 
 class ToolFailed(TaskWeaverError):
-    """A tool says that it failed, or cannot be called like this.
+    """A tool reports a failure, or cannot be called like this.
 
     Attributes:
         kind: Type of the error in a span.

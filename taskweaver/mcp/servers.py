@@ -1,15 +1,20 @@
-"""The MCP servers of an application, in one thread with an event loop."""
+"""The MCP servers of an application, in one thread with an event loop.
+
+Tools are remembered as they were when they were first offered: a server may describe a tool as
+harmless until it is allowed, and otherwise afterwards. A tool that changed is asked about again.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,10 +25,75 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.connection import Connection
 from taskweaver.mcp.errors import ServerFailed, ToolFailed
-from taskweaver.mcp.known_tools import KnownTools
-from taskweaver.mcp.results import parts_of
-from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools
+from taskweaver.mcp.tools import RawTool, Tool, function_name, make_tools, parts_of
+from taskweaver.utils.files import PRIVATE, read_json, write_text
 from taskweaver.utils.system.installation import install_command
+
+_MOST_BYTES = 4 << 20
+
+
+class KnownTools:
+    """Fingerprints of tools: allowed before, and offered now."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Read the file. Without one the fingerprints are kept as long as this object."""
+        self._path = path
+        self._lock = threading.Lock()
+        self._allowed = _read(path)
+        self._offered: dict[str, tuple[str, str]] = {}
+
+    def offer(self, server: str, tools: Iterable[RawTool]) -> None:
+        """Take the list of a server. A tool that was never listed counts as allowed."""
+        with self._lock:
+            for tool in tools:
+                key = _key(server, tool.name)
+                self._offered[key] = (_fingerprint(tool), tool.description)
+                self._allowed.setdefault(key, self._offered[key][0])
+            self._save()
+
+    def change(self, tool: Tool) -> str | None:
+        """Return the new description of a tool that changed since the consent, else None."""
+        key = _key(tool.server, tool.name)
+        with self._lock:
+            found = self._offered.get(key)
+            if found is None or self._allowed.get(key) == found[0]:
+                return None
+            return found[1]
+
+    def allow(self, tool: Tool) -> None:
+        """Allow a tool as offered now."""
+        key = _key(tool.server, tool.name)
+        with self._lock:
+            self._allowed[key] = self._offered[key][0]
+            self._save()
+
+    def _save(self) -> None:
+        if self._path is not None:
+            text = json.dumps(self._allowed, indent=1, sort_keys=True)
+            write_text(self._path, text + "\n", mode=PRIVATE)
+
+
+def _key(server: str, tool: str) -> str:
+    return f"{server}: {tool}"
+
+
+def _read(path: Path | None) -> dict[str, str]:
+    if path is None or not path.is_file():
+        return {}
+    try:
+        data = read_json(path, _MOST_BYTES)
+    except (OSError, ValueError):
+        data = None
+    if not isinstance(data, dict):
+        return {}
+    return {str(name): str(value) for name, value in data.items()}
+
+
+def _fingerprint(tool: RawTool) -> str:
+    values = [getattr(tool, field.name) for field in fields(tool)]
+    text = json.dumps(values, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
 
 _END_WAIT_S = 2.0
 _KNOWN_FILE = "mcp_tools.json"
@@ -43,7 +113,11 @@ class Offer:
 
 
 class MCPServers:
-    """The servers an application has. They start when `begin` is called first. Close it."""
+    """The servers of an application. The first `begin` starts all. Needs `close`.
+
+    Attributes:
+        known: The tools that were allowed, and those that are offered now.
+    """
 
     def __init__(
         self,
@@ -51,11 +125,11 @@ class MCPServers:
         log_folder: Path | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """Prepare them; nothing runs yet."""
+        """Prepare the servers. Nothing runs yet."""
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder
-        self._known = KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
+        self.known = KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
         self._lock = threading.Lock()
         self._offer: Future[Offer] | None = None
         self._connections: dict[str, Connection] = {}
@@ -69,14 +143,14 @@ class MCPServers:
         return [config.name for config in self._configs]
 
     def begin(self) -> Future[Offer]:
-        """Start all servers in the background, once; the result is there when all have answered."""
+        """Start all servers in the background, once. The result is there when all have answered."""
         with self._lock:
             if self._offer is None:
                 self._offer = self._started()
             return self._offer
 
     def offer(self) -> Offer:
-        """Return the tools of the servers; waits for those that are starting."""
+        """Return the tools of the servers, after all starts."""
         return self.begin().result()
 
     def _started(self) -> Future[Offer]:
@@ -91,14 +165,11 @@ class MCPServers:
         # What the package logs of broken servers is told in our words; not on the terminal too.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="mcp-servers", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="mcp-servers", daemon=True
+        )
         self._thread.start()
         return asyncio.run_coroutine_threadsafe(self._start_all(), self._loop)
-
-    def _run(self) -> None:
-        assert self._loop is not None
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
 
     async def _start_all(self) -> Offer:
         for config in self._configs:
@@ -106,23 +177,22 @@ class MCPServers:
                 config,
                 self._log_path(config),
                 self._tracing,
-                partial(self._known.offer, config.name),
+                partial(self.known.offer, config.name),
             )
         starts = (connection.start() for connection in self._connections.values())
         answers = await asyncio.gather(*starts, return_exceptions=True)
         offer, taken = Offer(), set[str]()
         for config, answer in zip(self._configs, answers, strict=True):
-            if isinstance(answer, BaseException):
-                offer.problems.append(_failure(config, answer))
-                continue
-            self._add(offer, config, answer, taken)
+            if isinstance(answer, ServerFailed):
+                offer.problems.append(answer)
+            elif isinstance(answer, BaseException):
+                why = f"it does not start: {type(answer).__name__}: {answer}"
+                offer.problems.append(ServerFailed(config.name, why))
+            else:
+                tools, problems = make_tools(config, answer, taken)
+                offer.tools |= {tool.function: tool for tool in tools}
+                offer.problems += problems
         return offer
-
-    @staticmethod
-    def _add(offer: Offer, config: ServerConfig, raw: list[RawTool], taken: set[str]) -> None:
-        tools, problems = make_tools(config, raw, taken)
-        offer.tools |= {tool.function: tool for tool in tools}
-        offer.problems += problems
 
     def _log_path(self, config: ServerConfig) -> Path | None:
         if self._log_folder is None:
@@ -130,16 +200,8 @@ class MCPServers:
         self._log_folder.mkdir(parents=True, exist_ok=True)
         return self._log_folder / f"{function_name('mcp', config.name)}.log"
 
-    def change(self, tool: Tool) -> str | None:
-        """Return the new description of a tool that changed since it was allowed; else None."""
-        return self._known.change(tool.server, tool.name)
-
-    def allow(self, tool: Tool) -> None:
-        """Take a tool as it is now for allowed: a person was asked."""
-        self._known.allow(tool.server, tool.name)
-
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Future[Any]:
-        """Begin a call; its result are the parts of `results.parts_of`.
+        """Begin a call with the parts of `parts_of` as the result.
 
         Its result raises `ToolFailed` or `ServerFailed` where it fails.
         """
@@ -154,7 +216,7 @@ class MCPServers:
         with self._tracing.running(mcp_call(tool.name, connection.attributes)) as span:
             span.content(ARGUMENTS, lambda: json.dumps(dict(arguments), default=str))
             await connection.list_again()
-            if self.change(tool) is not None:
+            if self.known.change(tool) is not None:
                 raise ToolFailed("it changed since it was allowed; call it again to ask for it.")
             check_arguments(tool, arguments)
             parts = parts_of(await connection.call(tool.name, arguments), tool)
@@ -162,7 +224,7 @@ class MCPServers:
             return parts
 
     def close(self) -> None:
-        """End all servers, with all they started; safe to call again."""
+        """End all servers with all processes. Safe to call again."""
         with self._lock:
             self._is_closed = True
             loop, thread = self._loop, self._thread
@@ -189,7 +251,7 @@ class MCPServers:
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Check the names of arguments; their values are for the server to check.
+    """Check the names of arguments. Their values are for the server to check.
 
     Raises:
         ToolFailed: If the tool does not have one of them; names those it takes.
@@ -200,9 +262,3 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
         if unknown:
             takes = ", ".join(known) or "none"
             raise ToolFailed(f"it has no argument {', '.join(unknown)}; it takes {takes}.")
-
-
-def _failure(config: ServerConfig, error: BaseException) -> ServerFailed:
-    if isinstance(error, ServerFailed):
-        return error
-    return ServerFailed(config.name, f"it does not start: {type(error).__name__}: {error}")

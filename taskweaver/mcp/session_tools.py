@@ -1,4 +1,4 @@
-"""The tools of one session: shown to its models, called by its kernel, allowed by its user."""
+"""The tools of one session: shown to models, called by the kernel, allowed by the user."""
 
 from __future__ import annotations
 
@@ -37,17 +37,12 @@ class SessionTools:
         self.post_id = ""
         self.is_rebuilding = False
 
-    @property
-    def is_empty(self) -> bool:
-        """True if no server is configured."""
-        return not self._servers.names
-
     def begin(self) -> None:
         """Start the servers in the background."""
         self._servers.begin()
 
     def entries(self, taken: Container[str]) -> list[PluginEntry]:
-        """Return the functions, for prompts and the kernel; waits for servers that are starting.
+        """Return the functions, for prompts and the kernel. Waits for servers that are starting.
 
         A tool whose name is `taken`, by a plugin, is left out.
         """
@@ -68,12 +63,12 @@ class SessionTools:
         return new
 
     def permit(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return why a call may not go ahead; asks the user where that is configured."""
+        """Return why a call may not go ahead. Asks the user where that is configured."""
         tool = self._tool(name)
         if tool is None:
             return "the tool does not exist."
         is_repeated = self.is_rebuilding and not tool.is_read_only
-        change = self._servers.change(tool)
+        change = self._servers.known.change(tool)
         if not tool.is_confirmed and not is_repeated and change is None:
             return ""
         given = ", ".join(
@@ -89,7 +84,7 @@ class SessionTools:
         try:
             if self._confirmations.ask(request, self._timeout_s):
                 if change is not None:
-                    self._servers.allow(tool)
+                    self._servers.known.allow(tool)
                 return ""
         except NotConfirmed as error:
             return str(error)
@@ -109,13 +104,11 @@ class SessionTools:
 
 
 def intro_of(entries: Iterable[PluginEntry]) -> str:
-    """Return the tools as a planning role is shown them: a line for each; empty for none."""
+    """Return the tools for a planning role: a line for each, or an empty text."""
     lines = []
     for entry in entries:
         about = " ".join(entry.spec.description.split())
-        lines.append(f"  - {entry.name}: {_clipped(about)}")
+        is_long = len(about) > _MAX_LINE_CHARS
+        shown = f"{about[: _MAX_LINE_CHARS - 4].rstrip()} ..." if is_long else about
+        lines.append(f"  - {entry.name}: {shown}")
     return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""
-
-
-def _clipped(line: str) -> str:
-    return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 4].rstrip()} ..."

@@ -1,20 +1,25 @@
-"""The prompts of a Planner that acts by calls, JSON or fences, in the form in force."""
+"""The prompts of a Planner that acts by calls, JSON or fences, in the form in force.
+
+Examples are shown as a Planner that writes cells itself would have held them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
-from taskweaver.memory.attachment import AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.memory.summaries import CompactedMessage
 from taskweaver.role.files import PicturesOf, no_pictures
 from taskweaver.role.forms.history import History, numbered
-from taskweaver.role.forms.offer import ActionOffer
+from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.prompt import (
     ComposedRounds,
     example_messages,
@@ -25,6 +30,96 @@ from taskweaver.role.prompt import (
 from taskweaver.role.situation import Surroundings
 from taskweaver.utils.markup.quoting import quoted
 from taskweaver.utils.text import fill
+
+_CODE = re.compile(r"\A## Code\n(?P<mark>`{3,})python\n(?P<code>.*?)\n(?P=mark)\n+", re.DOTALL)
+_KEPT = (AttachmentType.thought, AttachmentType.plan)
+
+
+def led_examples(examples: Sequence[Conversation], leader: str, runner: str) -> list[Conversation]:
+    """Return examples in which the leader's orders to a runner of cells carry the cells.
+
+    An order whose cell is not recorded stays one in words.
+    """
+    return _rewritten(examples, lambda posts: _led(posts, leader, runner))
+
+
+def cell_examples(examples: Sequence[Conversation], leader: str, runner: str) -> list[Conversation]:
+    """Return examples of a runner's own model as a leader's, to whom the user gives the orders."""
+    return _rewritten(examples, lambda posts: _asked(posts, leader, runner))
+
+
+def _rewritten(
+    examples: Sequence[Conversation], rewrite: Callable[[Sequence[Post]], Iterator[Post]]
+) -> list[Conversation]:
+    return [
+        replace(
+            example,
+            rounds=[
+                replace(round_, post_list=list(rewrite(round_.post_list)))
+                for round_ in example.rounds
+            ],
+        )
+        for example in examples
+    ]
+
+
+def has_order_in_words(examples: Sequence[Conversation], leader: str, runner: str) -> bool:
+    """Return whether the leader gives the runner an order without a cell in an example."""
+    posts = (post for example in examples for round_ in example.rounds for post in round_.post_list)
+    return any(_is_order(post, leader, runner) and not _code(post) for post in posts)
+
+
+def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
+    """Yield the posts, with each cell moved from the report to the order."""
+    reports = iter([post for post in posts if post.send_from == runner])
+    for post in posts:
+        if _is_order(post, leader, runner):
+            report = next(reports, None)
+            kept = [item for item in post.attachment_list if item.type in _KEPT]
+            yield replace(post, attachment_list=[*kept, *_cell(report)])
+        elif post.send_from == runner:
+            yield replace(post, message=_CODE.sub("", post.message, count=1))
+        else:
+            yield post
+
+
+def _asked(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
+    """Yield the posts, with an order to the leader in place of each to the runner."""
+    for post in posts:
+        forms = [item.content for item in post.get_attachment(AttachmentType.reply_type)]
+        if post.send_from != runner:
+            yield replace(post, send_from=USER, send_to=leader)
+        elif "text" in forms or not _code(post):
+            yield replace(post, send_from=leader, send_to=USER)
+        else:
+            kinds = AttachmentType.thought, AttachmentType.execution_result
+            thoughts, results = map(post.get_attachment, kinds)
+            words, outcome = (
+                "\n".join(str(item.content) for item in items) for items in (thoughts, results)
+            )
+            yield Post.create(words, leader, runner, [*thoughts, *_cell(post)])
+            yield Post.create(outcome or _CODE.sub("", post.message), runner, leader)
+
+
+def _cell(report: Post | None) -> list[Attachment]:
+    """Return the cell of a report, from the attachments or else from the text."""
+    if report is None:
+        return []
+    match = _CODE.match(report.message)
+    code = [str(item.content) for item in _code(report)] or ([match["code"]] if match else [])
+    if not code:
+        return []
+    kinds = {AttachmentType.reply_type: "python", AttachmentType.reply_content: code[-1]}
+    return [Attachment.create(kind, text) for kind, text in kinds.items()]
+
+
+def _is_order(post: Post, leader: str, runner: str) -> bool:
+    return post.send_from == leader and post.send_to == runner
+
+
+def _code(post: Post) -> list[Attachment]:
+    return post.get_attachment(AttachmentType.reply_content)
+
 
 PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
 _TEXTS = (
@@ -42,6 +137,8 @@ class LeaderPrompt:
         offer: The actions that replies may hold.
         schema: JSON schema of replies in JSON.
     """
+
+    only_form: Form | None = None
 
     def __init__(
         self,
@@ -69,10 +166,6 @@ class LeaderPrompt:
         self.schema = offer.schema()
         self._past: dict[Form, ComposedRounds] = {}
 
-    def form(self, form: Form) -> Form:
-        """Return the form of replies where a model's form is `form`."""
-        return form
-
     def compose(
         self,
         form: Form,
@@ -92,9 +185,8 @@ class LeaderPrompt:
         """
 
         def written(round_: Round, shown: PicturesOf) -> list[ChatMessage]:
-            history = History(
-                self._alias, form, self._texts["incoming"], self._language, shown, around.news
-            )
+            language, incoming = self.offer.language or "python", self._texts["incoming"]
+            history = History(self._alias, form, incoming, language, shown, around.news)
             return with_head(history.messages(round_.post_list), around.heads.get(round_.id, ""))
 
         def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
@@ -110,7 +202,7 @@ class LeaderPrompt:
         return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 
     def shared_plan(self, post: Post) -> str:
-        """Return the plan as the other roles see it; empty for none."""
+        """Return the plan for the rest of the roles, or an empty text."""
         plans = post.get_attachment(AttachmentType.plan)
         return fill(self._texts["shared_plan"], PLAN=str(plans[-1].content)) if plans else ""
 
@@ -121,10 +213,6 @@ class LeaderPrompt:
     def revise_answer(self, numbers: str) -> str:
         """Return the request to correct numbers of an answer that stand in no outcome."""
         return fill(self._texts["revise_answer"], NUMBERS=numbers)
-
-    @property
-    def _language(self) -> str:
-        return self.offer.language or "python"
 
     def _instructions(self, form: Form, guide: str) -> str:
         asked = {name: intro for name, intro in self._workers.items() if name in self.offer.roles}
@@ -139,7 +227,9 @@ class LeaderPrompt:
             REPLY=self._reply_rules(form),
             DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
         )
-        return "\n".join(_without_gaps(text.splitlines()))
+        lines = text.splitlines()  # with single empty lines: places may be empty
+        pairs = zip(["x", *lines], lines, strict=False)
+        return "\n".join(line for before, line in pairs if before or line)
 
     def _reply_rules(self, form: Form) -> str:
         rules = self._texts[f"reply_{form}"]
@@ -155,8 +245,3 @@ class LeaderPrompt:
         branches = self._texts[f"{form}_alternatives"] if self.offer.has_branches else ""
         acting = "\n".join(filter(None, [code, ask, branches, memory]))
         return fill(rules, ACTING=acting, FIELDS=fields).replace("\n\n", "\n")
-
-
-def _without_gaps(lines: Sequence[str]) -> list[str]:
-    """Return lines without the empty ones after an empty one: places may be empty."""
-    return [line for before, line in zip(["x", *lines], lines, strict=False) if before or line]

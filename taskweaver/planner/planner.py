@@ -1,4 +1,4 @@
-"""The Planner role: writes cells, gives orders to other roles, and answers the user."""
+"""The Planner role: writes cells, gives orders to roles, and answers the user."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.cells import has_failed, has_run, ran_code
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
-from taskweaver.memory.round import Round
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
-from taskweaver.planner.examples import cell_examples, has_order_in_words, led_examples
-from taskweaver.planner.leader_prompt import LeaderPrompt
+from taskweaver.planner.leader_prompt import (
+    LeaderPrompt,
+    cell_examples,
+    has_order_in_words,
+    led_examples,
+)
 from taskweaver.planner.prompt import PlannerPrompt
 from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel
 from taskweaver.role.cells import CellRunner
@@ -55,7 +58,7 @@ class PlannerConfig(CompactingRoleConfig):
 
 
 class Planner(Role):
-    """The role that answers a request: by cells of its own, and by orders to other roles."""
+    """The role that answers a request: by own cells, and by orders to roles."""
 
     answers_from_outcomes = True
 
@@ -76,7 +79,7 @@ class Planner(Role):
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
-        """Compose prompts for these roles, and load the examples they take part in."""
+        """Compose prompts for the given roles, and load the shared examples."""
         others = {alias: role for alias, role in peers.items() if role is not self}
         workers = {alias: role.get_intro for alias, role in others.items()}
         path = self.planner_config.prompt_file_path
@@ -98,17 +101,15 @@ class Planner(Role):
         return min(runners, key=lambda role: role.language != "python", default=None)
 
     def _offer(self, others: Mapping[str, Role]) -> ActionOffer:
-        has_memory, runner = self.long_memory.is_kept, self._runner
-        if runner is None:
-            return ActionOffer(roles=tuple(others), has_plan=True, has_memory=has_memory)
-        roles = tuple(alias for alias in others if alias != runner.alias)
+        runner = self._runner
+        language, own = (runner.language, runner.alias) if runner else ("", "")
         return ActionOffer(
-            runner.language,
-            runner.alias,
-            roles,
+            language,
+            own,
+            tuple(alias for alias in others if alias != own),
             has_plan=True,
-            has_memory=has_memory,
-            has_branches=self.may_branch,
+            has_memory=self.long_memory.is_kept,
+            has_branches=runner is not None and self.may_branch,
         )
 
     def _load_examples(self, memory: Memory | None) -> None:
@@ -133,12 +134,16 @@ class Planner(Role):
             UnusableReply: If its replies stay unusable.
         """
         while True:
-            form = self.prompt.form(self.model.form)
+            form = self._form
             try:
                 return self._replies(memory, form)
             except ModelError as error:
-                if error.kind != "form" or self.prompt.form(self.model.form) == form:
+                if error.kind != "form" or self._form == form:
                     raise
+
+    @property
+    def _form(self) -> Form:
+        return self.prompt.only_form or self.model.form
 
     def _replies(self, memory: Memory, form: Form) -> list[Post]:
         view = self.model.view(memory, self.alias)
@@ -151,7 +156,7 @@ class Planner(Role):
             newest = view.rounds[-1]
             is_answer = ran_code(newest) or (form == "tools" and self.model.takes("tools"))
             asked = Asked(form, newest.user_query, is_answer, told(newest.post_list))
-            report = _last_report(newest)
+            report = next(filter(has_run, reversed(newest.post_list)), None)
             outcome = "" if report is None else report.message
             is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
             writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
@@ -193,7 +198,7 @@ class Planner(Role):
             return [answer] if isinstance(answer, Post) else answer
 
     def _review(self, post: Post | None, tries: int) -> None:
-        """Check an answer to the user, as long as its author may correct it.
+        """Check an answer to the user, as long as corrections are left.
 
         Raises:
             RefusedReply: If numbers of it stand in no outcome.
@@ -228,7 +233,7 @@ class Planner(Role):
         return DoneOperation(operation.name, operation.text, do(operation.text))
 
     def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
-        """Answer with the last outcome, where the model has no words for it."""
+        """Answer with the last outcome, where the model has no words."""
         proxy.update_attachment("TaskFailure", AttachmentType.stop)
         proxy.update_message(
             f"The model gave no answer that can be used. The last outcome:\n\n{outcome}"
@@ -237,7 +242,7 @@ class Planner(Role):
         return proxy.end()
 
     def _finish(self, post: Post, report: Post | None) -> Post:
-        """Share the plan of an order with its receiver; mark an answer after a cell that failed."""
+        """Share the plan of an order with the receiver. Mark an answer after a cell that failed."""
         if post.send_to == USER and report is not None and has_failed(report):
             if not post.get_attachment(AttachmentType.stop):
                 post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))
@@ -252,8 +257,3 @@ class Planner(Role):
     def close(self) -> None:
         """Stop the summaries."""
         self.model.close()
-
-
-def _last_report(round_: Round) -> Post | None:
-    """Return the report on the newest cell of a round."""
-    return next(filter(has_run, reversed(round_.post_list)), None)

@@ -51,7 +51,10 @@ class PlannerPrompt:
     Attributes:
         offer: The actions that replies may hold.
         schema: JSON schema of its replies.
+        only_form: The only form of replies that the texts describe.
     """
+
+    only_form: Form | None = "json"
 
     def __init__(
         self,
@@ -87,10 +90,6 @@ class PlannerPrompt:
             }
         )
 
-    def form(self, _form: Form) -> Form:
-        """Return the only form of replies that the texts describe."""
-        return "json"
-
     def compose(
         self,
         _form: Form,
@@ -115,7 +114,7 @@ class PlannerPrompt:
         ]
 
     def shared_plan(self, post: Post) -> str:
-        """Return the plan as the workers see it; empty for none."""
+        """Return the plan for the workers, or an empty text."""
         if not post.get_attachment(AttachmentType.plan):
             return ""
         plan, step = (

@@ -1,21 +1,74 @@
-"""Users, their tokens and quotas, and the audit log, in one database."""
+"""Users, their tokens and quotas, and the audit log, in one database.
+
+A token is an id that finds the account, and a secret of which only the hash is kept.
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
-from dataclasses import asdict, dataclass, field, fields
+import secrets
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Literal, NamedTuple, Self
 
 from taskweaver.server.databases.address import SharedDatabaseConfig
-from taskweaver.server.databases.loop_calls import LoopCalls
-from taskweaver.server.databases.schemas import SQLITE_ACCOUNTS
-from taskweaver.server.databases.sqlite import SqliteDatabase
-from taskweaver.server.databases.statements import AlreadyThere, ServerDatabase, insert_row
+from taskweaver.server.databases.sqlite import SQLITE_ACCOUNTS, SqliteDatabase
+from taskweaver.server.databases.statements import (
+    AlreadyThere,
+    LoopCalls,
+    ServerDatabase,
+    insert_row,
+)
 from taskweaver.server.errors import ServerError
-from taskweaver.server.tokens import AccessToken, id_of, is_valid, new_token
+from taskweaver.utils.redact import register_secret
+
+_PREFIX = "tw"
+_NO_HASH = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """A token that is handed out once.
+
+    Attributes:
+        id: The part that finds the account; no secret.
+        text: All of it, as a client sends it.
+        hash: The part that is kept.
+    """
+
+    id: str
+    text: str = field(repr=False)
+    hash: bytes = field(repr=False)
+
+
+def new_token() -> AccessToken:
+    """Return a new token, which the log masks from now on."""
+    token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    text = f"{_PREFIX}-{token_id}-{secret}"
+    register_secret(text)
+    # 256 random bits need no slow hash: there is nothing to guess.
+    return AccessToken(token_id, text, sha256(secret.encode()).digest())
+
+
+def id_of(text: str) -> str:
+    """Return the id in a token that a client sent, or an empty text."""
+    prefix, _, rest = text.partition("-")
+    return rest.partition("-")[0] if prefix == _PREFIX else ""
+
+
+def is_valid(text: str, stored_hash: bytes | None) -> bool:
+    """Return whether a token that a client sent is the one of a stored hash, in constant time.
+
+    None stands for an unknown id, and takes as long.
+    """
+    secret = text.partition("-")[2].partition("-")[2]
+    digest = sha256(secret.encode("utf-8", "surrogatepass")).digest()
+    return hmac.compare_digest(digest, stored_hash or _NO_HASH) and stored_hash is not None
+
 
 Role = Literal["admin", "user"]
 LOCAL_USER = "local"
@@ -28,7 +81,7 @@ _USER_COLUMNS = "name, role, quota, created_at, token_id"
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The most that a user may use; None sets no limit.
+    """Limits of a user, where None means no limit.
 
     Attributes:
         cost: Money for model calls, in the currency of the configured prices.
@@ -64,8 +117,7 @@ class User:
     token_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class UserSpending:
+class UserSpending(NamedTuple):
     """Money and tokens that a user has spent."""
 
     cost: float = 0.0
@@ -99,7 +151,7 @@ _AUDIT_COLUMNS = tuple(item.name for item in fields(AuditEntry))
 
 
 class Accounts:
-    """The accounts of a server. Close it.
+    """The accounts of a server. Needs `close`.
 
     The methods may be called from any thread. Each raises ServerError if the database cannot be
     read or written.
@@ -126,7 +178,7 @@ class Accounts:
 
     @classmethod
     def at(cls, path: Path) -> Self:
-        """Open the accounts in a file; make it, for its owner alone, if there is none.
+        """Open the accounts in a file. A new file is for the owner alone.
 
         Raises:
             ServerError: If it cannot be used.
@@ -134,7 +186,7 @@ class Accounts:
         return cls(SqliteDatabase(path, "The accounts", SQLITE_ACCOUNTS))
 
     def close(self) -> None:
-        """Close the database; safe to call again."""
+        """Close the database. Safe to call again."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -146,7 +198,7 @@ class Accounts:
         self.close()
 
     def add(self, name: str, role: Role = "user", quota: Quota | None = None) -> AccessToken:
-        """Add a user; return the token, which is not kept.
+        """Add a user, and return the token, which is not kept.
 
         Raises:
             ServerError: If the name is taken, or cannot be one.
@@ -172,7 +224,7 @@ class Accounts:
         return token
 
     def renew_token(self, name: str) -> AccessToken:
-        """Replace the token of a user; the one before is invalid from now on.
+        """Replace the token of a user. The one before is invalid from now on.
 
         Raises:
             ServerError: If there is no such user.
@@ -183,7 +235,7 @@ class Accounts:
         return token
 
     def remove(self, name: str) -> None:
-        """Remove a user; the token is invalid from now on, the user's folder stays.
+        """Remove a user. The token is invalid from now on, the user's folder stays.
 
         Raises:
             ServerError: If there is no such user.
@@ -202,12 +254,12 @@ class Accounts:
         return [_user(*row) for row in self._database.rows(sql)]
 
     def user(self, name: str) -> User | None:
-        """Return the user of a name; None if there is none."""
+        """Return the user of a name, if known."""
         found = self._database.rows(f"SELECT {_USER_COLUMNS} FROM users WHERE name = ?", name)
         return _user(*found[0]) if found else None
 
     def find(self, token: str) -> User | None:
-        """Return the user of a token; None for a wrong one. Both take the same time."""
+        """Return the user of a token, or None for a wrong one. Both take the same time."""
         sql = f"SELECT {_USER_COLUMNS}, token_hash FROM users WHERE token_id = ?"
         found = self._database.rows(sql, id_of(token))
         stored = found[0] if found else None
@@ -217,7 +269,7 @@ class Accounts:
         return None if user.name == LOCAL_USER else user  # an earlier version took this name
 
     def spend(self, user: str, cost: float, tokens: int) -> None:
-        """Add to the spending of a user; nothing happens for one without an account."""
+        """Add to the spending of a user. Nothing happens for one without an account."""
         sql = (
             'INSERT INTO spending ("user", cost, tokens)'
             " SELECT name, ?, ? FROM users WHERE name = ?"
@@ -241,17 +293,14 @@ class Accounts:
 
     def audit(self, count: int) -> list[AuditEntry]:
         """Return the last entries of the audit log, the oldest first."""
-        names = _AUDIT_COLUMNS
-        columns = ", ".join(f'"{name}"' for name in names)
+        columns = ", ".join(f'"{name}"' for name in _AUDIT_COLUMNS)
         sql = f"SELECT {columns} FROM audit ORDER BY id DESC LIMIT ?"
-        rows = [dict(zip(names, row, strict=True)) for row in self._database.rows(sql, count)]
-        return [
-            AuditEntry(**{**row, "at": datetime.fromisoformat(row["at"])}) for row in reversed(rows)
-        ]
+        rows = reversed(self._database.rows(sql, count))
+        return [replace(AuditEntry(*row), at=datetime.fromisoformat(row[-1])) for row in rows]
 
 
 def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
-    """Return the accounts of a project: in the database that it names, else in its workspace.
+    """Return the accounts of a project: in the configured database, else in the workspace.
 
     Args:
         config: The database.
@@ -268,7 +317,7 @@ def open_accounts(config: SharedDatabaseConfig, workspace: Path) -> Accounts:
 
 
 def server_folder(workspace: Path) -> Path:
-    """Return the folder of the server in a project's workspace; code never sees it."""
+    """Return the folder of the server in a project's workspace, which code never sees."""
     return workspace / "server"
 
 
@@ -278,8 +327,6 @@ def accounts_file(workspace: Path) -> Path:
 
 
 def _user(name: str, role: str, quota: str, created_at: str, token_id: str) -> User:
-    if role not in get_args(Role):
-        raise ServerError(f"The account {name} has the unknown role {role!r}.")
     checked: Role = "admin" if role == "admin" else "user"
     limits = Quota(**json.loads(quota))
     return User(name, checked, limits, datetime.fromisoformat(created_at), token_id)

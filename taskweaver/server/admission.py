@@ -18,7 +18,7 @@ class Admission:
     """
 
     def __init__(self, places: int, queue_per_user: int = 64) -> None:
-        """Begin with `places` free places; at most `queue_per_user` requests of a user wait."""
+        """Begin with `places` free places. At most `queue_per_user` requests of a user wait."""
         self._free = places
         self._queue_per_user = queue_per_user
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
@@ -26,7 +26,7 @@ class Admission:
 
     @asynccontextmanager
     async def place(self, user: str) -> AsyncIterator[None]:
-        """Wait for a place, and hold it inside the block.
+        """Hold a place inside the block, after a wait if needed.
 
         Raises:
             RequestRefused: If too many requests of the user wait, or the server stops.
@@ -66,7 +66,7 @@ class Admission:
                 del self._queues[user]
 
     def _leave(self) -> None:
-        """Give a place to the next user, or free it."""
+        """Give a place to the next user, or free the place."""
         while self._queues:
             user, queue = self._queues.popitem(last=False)
             turn = queue.popleft()

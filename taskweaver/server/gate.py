@@ -1,21 +1,81 @@
-"""The gate of every operation: finds the user of a request, counts it, and records it."""
+"""The gate of every operation: finds the user, counts requests, and records changes.
+
+Requests of each token and failed tokens of each address have limits of rate.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from pydantic import BaseModel
 from starlette.requests import Request
 from starlette.responses import Response
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.accounts import LOCAL_USER, Accounts, AuditEntry, User
+from taskweaver.server.accounts import (
+    LOCAL_USER,
+    AccessToken,
+    Accounts,
+    AuditEntry,
+    User,
+    id_of,
+    is_valid,
+)
 from taskweaver.server.errors import RequestRefused, ServerError
 from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body
-from taskweaver.server.rate_limits import FailedTokens, RequestRate
-from taskweaver.server.tokens import AccessToken, id_of, is_valid
+
+_MOST_KEYS = 4096
+_FIRST_DELAY_S, _LONGEST_DELAY_S = 0.05, 2.0
+
+
+class _FallingCounts:
+    """A falling number for each of at most `_MOST_KEYS` keys. The least recent are forgotten."""
+
+    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._clock = clock
+        self._counts: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def now(self, key: str) -> float:
+        """Return the number of a key."""
+        value, at_s = self._counts.get(key, (0.0, 0.0))
+        return max(0.0, value - (self._clock() - at_s) * self._per_s)
+
+    def add_one(self, key: str) -> float:
+        """Add one, and return the new number."""
+        value = self.now(key) + 1
+        self._counts[key] = value, self._clock()
+        self._counts.move_to_end(key)
+        while len(self._counts) > _MOST_KEYS:
+            self._counts.popitem(last=False)
+        return value
+
+
+class RequestRate:
+    """Requests that each token may make: `per_s` for long, `burst` at once."""
+
+    def __init__(
+        self, per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._per_s = per_s
+        self._burst = burst
+        self._counts = _FallingCounts(per_s, clock)
+
+    def count(self, token_id: str) -> None:
+        """Count a request.
+
+        Raises:
+            RequestRefused: If there are too many; this one is not counted.
+        """
+        excess = self._counts.now(token_id) + 1 - self._burst
+        if excess > 0:
+            detail = f"More than {self._per_s:g} requests a second came with this token."
+            raise RequestRefused(429, "rate", detail, retry_after_s=excess / self._per_s)
+        self._counts.add_one(token_id)
+
 
 _MOST_DELAYED = 64
 _BEARER = "bearer "
@@ -45,8 +105,8 @@ class Gate:
         self._accounts = accounts
         self._local = local
         self._local_user = User(LOCAL_USER, "admin", token_id=local.id if local else "")
-        self._rate = RequestRate()
-        self._failed = FailedTokens()
+        self._rate = RequestRate(200.0, 1000)
+        self._failed = _FallingCounts(1 / 30)
         self._only_user = only_user
         self._refused_users = set[str]()
         self._delayed = 0
@@ -105,11 +165,15 @@ class Gate:
     async def _owner(self, token: str) -> User | None:
         if self._local is not None and id_of(token) == self._local.id:
             return self._local_user if is_valid(token, self._local.hash) else None
-        return await self._accounts.calls.in_thread(partial(self._accounts.find, token))
+        return await self._accounts.calls.in_thread(self._accounts.find, token)
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
-        """Count a failure, and wait before it is answered."""
-        number, delay_s = self._failed.count(_address(request))
+        """Count a failure, and wait before the answer: each makes the next answer slower.
+
+        A right token is never slowed, so that a stranger behind the same proxy locks out no user.
+        """
+        number = round(self._failed.add_one(_address(request)))
+        delay_s = min(_FIRST_DELAY_S * 2.0 ** min(number - 1, 20), _LONGEST_DELAY_S)
         if number & (number - 1) == 0:  # the 1st, 2nd, 4th...: a flood does not fill the log
             await self._record("", request, operation, f"wrong token ({number} lately)")
         if self._delayed >= _MOST_DELAYED:
@@ -127,7 +191,7 @@ class Gate:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
-            await self._accounts.calls.in_thread(partial(self._accounts.record, entry))
+            await self._accounts.calls.in_thread(self._accounts.record, entry)
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
 
@@ -140,7 +204,7 @@ def _response(answer: Response | BaseModel | None, operation: ApiOperation) -> R
 
 
 def _token(request: Request) -> str:
-    """Return the token of a request; a cookie never carries one."""
+    """Return the token of a request. A cookie never carries one."""
     authorization = request.headers.get("authorization", "")
     if authorization[: len(_BEARER)].lower() == _BEARER:
         return authorization[len(_BEARER) :].strip()

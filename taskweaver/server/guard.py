@@ -56,7 +56,8 @@ class Guard:
         if scope["type"] != "http":
             raise RuntimeError(f"there is no handler for {scope['type']}")
         headers = Headers(scope=scope)
-        request_id = _request_id(headers)
+        given = headers.get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
         has_begun = False
 
@@ -86,7 +87,7 @@ class Guard:
             self._requests -= 1
 
     def _check(self, headers: Headers, path: str) -> None:
-        """Refuse requests that a foreign page may have sent, and those beyond the most."""
+        """Refuse requests that a foreign page may have sent, and requests beyond the limit."""
         if self._requests > _MOST_REQUESTS:
             detail = f"{_MOST_REQUESTS} requests are under way."
             raise RequestRefused(503, "busy", detail, retry_after_s=1)
@@ -115,8 +116,3 @@ def _hostname(address: str) -> str:
         return urlsplit(address).hostname or ""
     except ValueError:
         return ""
-
-
-def _request_id(headers: Headers) -> str:
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)

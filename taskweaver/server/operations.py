@@ -10,12 +10,14 @@ from types import MappingProxyType
 from typing import Any, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import Response
 
+from taskweaver import __version__
 from taskweaver.server.accounts import User
 from taskweaver.server.errors import RequestRefused, not_found
-from taskweaver.server.problems import Statuses
+from taskweaver.server.problems import MEDIA_TYPE, Statuses
 
 JSON_TYPE = "application/json"
 BYTES_TYPE = "application/octet-stream"
@@ -43,7 +45,7 @@ class Call:
     request: Request
 
     def path(self, name: str) -> str:
-        """Return a part of the path by its name in the operation."""
+        """Return a part of the path by name."""
         return str(self.request.path_params[name])
 
     def query(self, name: str, default: str = "") -> str:
@@ -52,7 +54,7 @@ class Call:
 
     @property
     def base_url(self) -> str:
-        """Address of the server as the client wrote it, without a slash at its end."""
+        """Address of the server as written by the client, without a final slash."""
         path = getattr(self.request.state, PATH_OF_PROXY, "")
         return str(self.request.base_url).rstrip("/") + path
 
@@ -77,7 +79,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ApiOperation:
-    """A route: its address, handler, and description.
+    """A route: address, handler, and description.
 
     Attributes:
         method: HTTP method.
@@ -118,7 +120,7 @@ class ApiOperation:
 
     @property
     def plain_path(self) -> str:
-        """Path with placeholders as OpenAPI writes them."""
+        """Path with placeholders in OpenAPI's form."""
         return _PLACEHOLDER.sub(r"{\1}", self.path)
 
     @property
@@ -178,7 +180,7 @@ def _model(types: Iterable[Any]) -> type[BaseModel] | None:
 
 
 class Door:
-    """A set of operations with the resources behind them.
+    """A set of operations with all resources.
 
     Attributes:
         statuses: Status of the response for each class of errors that handlers raise.
@@ -197,7 +199,7 @@ class Door:
         """Refuse new work, and end the running work: within a time by itself, else by force."""
 
     async def close(self) -> None:
-        """Release every resource; called once, after `finish`."""
+        """Release every resource. Called once, after `finish`."""
 
 
 def too_large(limit_bytes: int) -> RequestRefused:
@@ -248,7 +250,7 @@ def view(model: type[ModelT], source: object, **more: object) -> ModelT:
 
 
 def plain_name(text: str, kind: str) -> str:
-    """Return a name that a client gave, if it can be a part of a path.
+    """Return a name that a client gave, if fit for a path.
 
     Raises:
         RequestRefused: If it cannot.
@@ -265,7 +267,7 @@ def missing(kind: str, name: str) -> RequestRefused:
 
 
 def optional_number(call: Call, name: str) -> int | None:
-    """Return a number of the query; None if it is left out. Raises as `number_of`."""
+    """Return a number of the query, or None. Raises as `number_of`."""
     return number_of(call, name, 0, 1 << 40) if call.query(name) else None
 
 
@@ -281,3 +283,88 @@ def number_of(call: Call, name: str, default: int, most: int) -> int:
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise RequestRefused(422, "invalid-query", f"{name} must be a number from 0 on.")
     return min(int(text), most)
+
+
+_EVERYWHERE = (400, 403, 415, 421, 422, 429, 503)
+_REFERENCE = "#/components/schemas/{model}"
+
+
+class ProblemDocument(BaseModel):
+    """A problem document (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    request_id: str
+
+
+def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
+    """Return the document of all operations."""
+    used: set[type[BaseModel]] = {ProblemDocument}
+    used |= {model for item in operations for model in (item.body, item.answer) if model}
+    models = sorted(used, key=lambda model: model.__name__)
+    schemas, shared = models_json_schema(
+        [(model, "validation") for model in models], ref_template=_REFERENCE
+    )
+    references = {model: schemas[model, "validation"] for model in models}
+    paths: dict[str, dict[str, Any]] = {}
+    for item in operations:
+        paths.setdefault(item.plain_path, {})[item.method.lower()] = _entry(item, references)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "TaskWeaver", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": shared.get("$defs", {}),
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+            },
+        },
+    }
+
+
+def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
+    usual = (404, 409) if item.parameters else ()
+    own = usual if item.problems is None else item.problems
+    problems = {*_EVERYWHERE, *own, *(() if item.is_public else (401,))}
+    content: dict[str, Any] = {MEDIA_TYPE: {"schema": references[ProblemDocument]}}
+    failures = {
+        str(status): {"description": HTTPStatus(status).phrase, "content": content}
+        for status in problems
+    }
+    answer: dict[str, Any] = {"description": HTTPStatus(item.status).phrase}
+    if item.answer is not None:
+        answer["content"] = {JSON_TYPE: {"schema": references[item.answer]}}
+    elif item.status != HTTPStatus.NO_CONTENT:
+        answer["content"] = {item.answer_type: {}}
+    entry: dict[str, Any] = {
+        "summary": item.summary,
+        "operationId": _operation_id(item),
+        "parameters": [
+            *({**_parameter(name), "in": "path", "required": True} for name in item.parameters),
+            *(
+                {**_parameter(name), "in": "query", "description": use}
+                for name, use in item.query.items()
+            ),
+        ],
+        "responses": {str(item.status): answer} | dict(sorted(failures.items())),
+        "security": [] if item.is_public else [{"bearer": []}, {"key": []}],
+    }
+    if item.body is not None:
+        content = {JSON_TYPE: {"schema": references[item.body]}}
+        entry["requestBody"] = {"required": True, "content": content}
+    elif item.takes_bytes:
+        entry["requestBody"] = {"required": True, "content": {BYTES_TYPE: {}}}
+    return entry
+
+
+def _operation_id(item: ApiOperation) -> str:
+    """Return an id that stays the same when handlers are renamed."""
+    parts = [part.strip("{}") for part in item.plain_path.split("/") if part]
+    return "_".join([item.method.lower(), *parts]).replace("-", "_").replace(".", "_")
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "schema": {"type": "string"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -37,8 +38,11 @@ def problem_response(
         kind, detail = kind.replace(" ", "-"), f"{error.detail}."
     elif isinstance(error, ValidationError):
         status, kind, detail = 422, "invalid-body", "The body does not fit this request."
-    elif isinstance(error, TaskWeaverError) and (known := _status(error, statuses)):
-        status, kind, detail = known, _kebab(type(error).__name__), str(error)
+    elif isinstance(error, TaskWeaverError) and (
+        known := [statuses[kind] for kind in type(error).__mro__ if kind in statuses]
+    ):
+        status, detail = known[0], str(error)
+        kind = re.sub(r"\B([A-Z])", r"-\1", type(error).__name__).lower()
     else:
         status, kind = 500, "internal"
         detail = "The server failed; its log has the details under the id of this request."
@@ -70,11 +74,3 @@ def document(status: int, kind: str, detail: str, request_id: str, **more: Any) 
         **more,
     }
     return json.dumps(content).encode()
-
-
-def _status(error: Exception, statuses: Statuses) -> int | None:
-    return next((statuses[kind] for kind in type(error).__mro__ if kind in statuses), None)
-
-
-def _kebab(name: str) -> str:
-    return "".join(f"-{char.lower()}" if char.isupper() else char for char in name).strip("-")

@@ -1,4 +1,4 @@
-"""The server's life: from the operations of its doors to an orderly stop."""
+"""The server's life: from the operations of the doors to an orderly stop."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.errors import ServerError
 from taskweaver.server.gate import Gate
 from taskweaver.server.guard import LOOPBACK_NAMES, Guard
-from taskweaver.server.openapi import openapi_document
-from taskweaver.server.operations import PATH_OF_PROXY, ApiOperation, Call, Door
+from taskweaver.server.operations import PATH_OF_PROXY, ApiOperation, Call, Door, openapi_document
 from taskweaver.server.problems import problem_response
 
 FINISH_S = 10.0
@@ -89,7 +88,7 @@ class _BelowPath:
 
 
 class Server(uvicorn.Server):
-    """A server that ends its doors in order: no new work, running work, then resources."""
+    """A server with an orderly end: no new work, running work, then resources."""
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class Server(uvicorn.Server):
         *,
         is_behind_proxy: bool = False,
     ) -> None:
-        """Prepare to serve; the doors are closed at the end.
+        """Prepare to serve. The doors are closed at the end.
 
         Args:
             app: The application.
@@ -145,7 +144,7 @@ class Server(uvicorn.Server):
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; port 0 takes any free one.
+    """Return a listening socket. Port 0 takes any free one.
 
     Raises:
         ServerError: If the address cannot be listened at.
@@ -165,7 +164,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """Return the address of a listening socket as a client writes it."""
+    """Return the address of a listening socket in a client's form."""
     host, port = listener.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}"

@@ -1,4 +1,4 @@
-"""Files of a working directory, up and down: streamed, in ranges, and never outside of it."""
+"""Files of a working directory, up and down: streamed, in ranges, and never outside."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 class FileFacts(BaseModel):
-    """A file of a working directory, by its path in it."""
+    """A file of a working directory, by relative path."""
 
     path: str
     size: int
@@ -82,7 +82,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def disk_room(user: User, folder: Path) -> int | None:
-    """Return the disk space in bytes that a user has left in a folder; None for no limit.
+    """Return the disk space in bytes that a user has left in a folder (None: no limit).
 
     Raises:
         RequestRefused: If the quota is used up.
@@ -97,15 +97,38 @@ def disk_room(user: User, folder: Path) -> int | None:
 
 
 async def upload_within(room: int | None, folder: Folder, path: str, call: Call) -> FileFacts:
-    """Write a file from the body of a request, of a size that there is room for; as `upload`."""
+    """Write a file from the body of a request. Only a whole file appears.
+
+    Args:
+        room: Most bytes that there is room for; None for no limit of the user.
+        folder: The working directory.
+        path: Path of the file in it.
+        call: The request.
+
+    Raises:
+        RequestRefused: If there is no room, or the path leads out of the folder.
+    """
     most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
-    return await upload(folder, path, call.chunks(most))
+    with explained(path):
+        parent = PurePosixPath(path).parent
+        if str(parent) != ".":
+            await asyncio.to_thread(folder.make_folders, str(parent))
+        with folder.replacing(path) as file:
+            async for chunk in call.chunks(most):
+                await asyncio.to_thread(file.write, chunk)
+            await asyncio.to_thread(file.flush)
+            facts = os.fstat(file.fileno())
+    return FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)
 
 
 async def sent(call: Call, folder: Folder, path: str) -> Response:
-    """Return the response with a file, or with the range of it that a request names."""
+    """Return the response with a file, or with the range that a request names.
+
+    Raises:
+        RequestRefused: If there is no such file, or no byte of the range.
+    """
     asked = call.request.headers.get("range", "")
-    return await asyncio.to_thread(download, folder, path, asked)
+    return await asyncio.to_thread(_download, folder, path, asked)
 
 
 async def remove(folder: Folder, path: str) -> None:
@@ -122,16 +145,11 @@ async def remove(folder: Folder, path: str) -> None:
     await asyncio.to_thread(delete)
 
 
-def download(folder: Folder, path: str, range_header: str) -> Response:
-    """Return the response with a file, or with a range of its bytes.
-
-    Raises:
-        RequestRefused: If there is no such file, or no byte of the range.
-    """
+def _download(folder: Folder, path: str, range_header: str) -> Response:
     with explained(path):
         file = folder.open_file(path)
     try:
-        facts = _stat(file)
+        facts = os.fstat(file.fileno())
         first, last = _range(range_header, facts.st_size)
     except BaseException:
         file.close()
@@ -152,12 +170,8 @@ def download(folder: Folder, path: str, range_header: str) -> Response:
     return StreamingResponse(body, 206 if is_part else 200, headers, media_type)
 
 
-def _stat(file: BinaryIO) -> os.stat_result:
-    return os.fstat(file.fileno())
-
-
 def _range(header: str, size: int) -> tuple[int, int]:
-    """Return the first and the last byte that a header asks for; a form that is not known, all.
+    """Return the first and the last byte that a header asks for. A form that is not known, all.
 
     Raises:
         RequestRefused: If the file has none of the bytes.
@@ -185,21 +199,3 @@ async def _chunks(file: BinaryIO, first: int, count: int) -> AsyncIterator[bytes
             yield chunk
     finally:
         file.close()
-
-
-async def upload(folder: Folder, path: str, chunks: AsyncIterator[bytes]) -> FileFacts:
-    """Write a file from chunks; it appears when the whole of it is there.
-
-    Raises:
-        RequestRefused: If there is no room, or the path leads out of the folder.
-    """
-    with explained(path):
-        parent = PurePosixPath(path).parent
-        if str(parent) != ".":
-            await asyncio.to_thread(folder.make_folders, str(parent))
-        with folder.replacing(path) as file:
-            async for chunk in chunks:
-                await asyncio.to_thread(file.write, chunk)
-            await asyncio.to_thread(file.flush)
-            facts = _stat(file)
-    return FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)

@@ -1,1 +1,1 @@
-"""Trust in project folders: the effects of opening one, and the user's decisions about them."""
+"""Trust in project folders: effects of opening a folder, and the user's decisions."""

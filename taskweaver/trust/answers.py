@@ -16,14 +16,14 @@ _MOST_BYTES = 4 << 20
 
 
 class Answer(NamedTuple):
-    """An answer about a folder, and the hashes of the effects that it is about."""
+    """An answer about a folder, and the hashes of the effects."""
 
     digests: frozenset[str]
     is_granted: bool
 
 
 def answer_for(folder: Path) -> Answer | None:
-    """Return the answer about a folder; None where there is none, or it cannot be read."""
+    """Return the readable answer about a folder, or None."""
     file = _file(folder)
     if file is None:
         return None
@@ -70,7 +70,7 @@ def remember(folder: Path, answer: Answer) -> bool:
 
 
 def forget(folder: Path) -> bool:
-    """Remove the answer about a folder; return whether there was one.
+    """Remove the answer about a folder, and return whether there was one.
 
     Raises:
         OSError: If it cannot be removed.

@@ -10,7 +10,7 @@ _MOST_NAMED = 5
 
 
 class ProjectNotTrusted(TaskWeaverError):
-    """Opening the folder would run or loosen something, and the user has not agreed to it.
+    """Opening the folder would run or loosen something without the user's consent.
 
     Attributes:
         folder: The folder.

@@ -147,13 +147,13 @@ _PROVIDERS = BY_NAME["llm.api_type"].choices
 
 @lru_cache(maxsize=1024)
 def known_key(name: str) -> Key | None:
-    """Return the key that a name in a project file stands for; None for one that no code reads."""
+    """Return the key that a name in a project file stands for, or None for an unread name."""
     stands_for = provider_key(name, _PROVIDERS)
     return find(stands_for or name)
 
 
 def risk_of(name: str) -> Risk:
-    """Return the risk of a name in a project file; that of a name that no code reads is none."""
+    """Return the risk of a name in a project file. An unread name is harmless."""
     key = known_key(name)
     if key is None:
         return "harmless"

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.code_interpreter.code_verification.plugin_calls import plugin_call_problems
 from taskweaver.code_interpreter.code_verification.policy_check import (
     Policy,
     code_snippet_verification,
@@ -15,6 +14,7 @@ from taskweaver.code_interpreter.code_verification.policy_check import (
     policy_text,
     verify,
 )
+from taskweaver.code_interpreter.scope import plugin_call_problems
 from taskweaver.config.keys.known_keys import BY_NAME
 
 DEFAULT = Policy(

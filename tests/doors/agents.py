@@ -19,9 +19,8 @@ from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.doors.chat_completions.door import ChatCompletions
 from taskweaver.llm.types import ChatMessage
 from taskweaver.server.accounts import Accounts, server_folder
-from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
+from taskweaver.server.agents.index import AgentIndexes, FileIndexes, SharedIndexes
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.agents.shared_indexes import SharedIndexes
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.operations import Door
 

@@ -27,8 +27,7 @@ from support import code_reply, make_project
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.agents import sessions as agent_sessions
-from taskweaver.server.agents.index import AgentIndex
-from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.agents.index import AgentIndex, FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.user_sessions import ListedSession
 from taskweaver.server.errors import RequestRefused

@@ -22,7 +22,7 @@ from taskweaver.doors.agent_api.door import AgentApi
 from taskweaver.doors.mcp.door import McpDoor
 from taskweaver.server import serving
 from taskweaver.server.accounts import Accounts, Quota
-from taskweaver.server.agents.indexes import FileIndexes
+from taskweaver.server.agents.index import FileIndexes
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Door
 

@@ -18,7 +18,7 @@ from patience import PATIENCE_S
 
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.cli.main import commands
-from taskweaver.doors.jupyter.notebook_kernels import NOTEBOOK_KERNELS
+from taskweaver.doors.jupyter.provisioner import NOTEBOOK_KERNELS
 
 GROUP = "jupyter_client.kernel_provisioners"
 

@@ -32,13 +32,11 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, Quota, User
 from taskweaver.server.agents import sessions as agent_sessions
 from taskweaver.server.agents import user_sessions
-from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.index import IndexedMessage, SharedIndexes
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.agents.shared_indexes import SharedIndexes
-from taskweaver.server.databases import presence
+from taskweaver.server.databases import postgresql
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import Connection
-from taskweaver.server.databases.postgresql import PostgresDatabase
+from taskweaver.server.databases.postgresql import Connection, PostgresDatabase
 from taskweaver.server.operations import Door
 
 _PATIENT = "options=-c%20lock_timeout%3D100s"
@@ -105,7 +103,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
     config = {"llm.api_type": "offline"}  # of a server that is a process
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(presence, "_SETTLED_S", 0.0)  # the database was just started
+        patch.setattr(postgresql, "_SETTLED_S", 0.0)  # the database was just started
         patch.setattr(agent_sessions, "_LOOK_S", 0.05)
         patch.setattr(user_sessions, "_LEFT_S", PATIENCE_S)
         boss = stack.enter_context(postgres_server())

@@ -149,8 +149,7 @@ def test_notes_of_the_session_are_no_words_of_the_user() -> None:
 
 def test_what_a_chat_client_sends_before_the_question_is_no_part_of_it() -> None:
     pytest.importorskip("starlette")
-    from taskweaver.doors.chat_completions.models import CompletionMessage
-    from taskweaver.doors.chat_completions.turns import with_history
+    from taskweaver.doors.chat_completions.door import CompletionMessage, with_history
 
     said = [
         CompletionMessage(role="system", content="Be brief.\n\nAnswer in English."),

@@ -16,8 +16,8 @@ from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.config.errors import ConfigError
 from taskweaver.logging import TelemetryLogger, Tracing
 from taskweaver.logging.spans import AGENT, HISTOGRAMS, agent, tool
+from taskweaver.logging.telemetry import TracingSettings
 from taskweaver.logging.tracing import get_tracer
-from taskweaver.logging.tracing_settings import TracingSettings
 from taskweaver.module.tracing import tracing_decorator, tracing_decorator_non_class
 from taskweaver.utils.redact import MASK
 

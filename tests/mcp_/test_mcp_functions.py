@@ -9,9 +9,8 @@ import pytest
 
 from taskweaver.mcp.config import ServerConfig
 from taskweaver.mcp.errors import ToolFailed
-from taskweaver.mcp.results import parts_of
 from taskweaver.mcp.servers import check_arguments
-from taskweaver.mcp.tools import RawTool, Tool, make_tools
+from taskweaver.mcp.tools import RawTool, Tool, make_tools, parts_of
 
 types = pytest.importorskip("mcp_types")
 SERVER = ServerConfig("my-server", command="x")

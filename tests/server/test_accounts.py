@@ -12,11 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sizes import examples
 
-from taskweaver.server.accounts import Accounts, AuditEntry, Quota, UserSpending, accounts_file
+from taskweaver.server.accounts import (
+    Accounts,
+    AuditEntry,
+    Quota,
+    UserSpending,
+    accounts_file,
+    id_of,
+    is_valid,
+    new_token,
+)
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.errors import ServerError
-from taskweaver.server.tokens import id_of, is_valid, new_token
 
 
 def accounts_at(place: Path | PostgresAddress) -> Accounts:

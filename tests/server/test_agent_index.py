@@ -17,10 +17,14 @@ from patience import PATIENCE_S
 from shared_database import end_connections, no_new_connections
 
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.agents.index import AgentIndex, IndexedMessage
-from taskweaver.server.agents.indexes import AgentIndexes, FileIndexes
-from taskweaver.server.agents.shared_indexes import SharedIndexes
-from taskweaver.server.databases import presence
+from taskweaver.server.agents.index import (
+    AgentIndex,
+    AgentIndexes,
+    FileIndexes,
+    IndexedMessage,
+    SharedIndexes,
+)
+from taskweaver.server.databases import postgresql
 from taskweaver.server.databases.address import PostgresAddress
 from taskweaver.server.databases.postgresql import PostgresDatabase
 from taskweaver.server.databases.statements import DatabaseLost
@@ -46,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def _servers_have_their_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge servers at once, though the database was just started."""
-    monkeypatch.setattr(presence, "_SETTLED_S", 0.0)
+    monkeypatch.setattr(postgresql, "_SETTLED_S", 0.0)
 
 
 @pytest.fixture
@@ -180,7 +184,7 @@ def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
                 assert connection.execute(cut, [key]).fetchall() == [(True,)]
                 return here.messages()[0].state
 
-        monkeypatch.setattr(presence, "_SETTLED_S", 2 * PATIENCE_S)
+        monkeypatch.setattr(postgresql, "_SETTLED_S", 2 * PATIENCE_S)
         assert state_while_cut() == "queued"
         first = time.monotonic()
         count = "SELECT count(*) FROM pg_locks WHERE objid = %s"
@@ -188,7 +192,7 @@ def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
             pass
         there.rename_session("s", "title")
         assert woken.wait(PATIENCE_S)
-        monkeypatch.setattr(presence, "_SETTLED_S", time.monotonic() - first)
+        monkeypatch.setattr(postgresql, "_SETTLED_S", time.monotonic() - first)
         assert state_while_cut() == "queued", "it was there in between"
 
 
@@ -196,13 +200,13 @@ def test_open_messages_of_a_server_whose_presence_was_cut_are_left(
 def test_a_server_has_ended_when_its_lock_stays_free(
     database: PostgresAddress, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(presence, "_SETTLED_S", 2 * PATIENCE_S)
+    monkeypatch.setattr(postgresql, "_SETTLED_S", 2 * PATIENCE_S)
     with closing(SharedIndexes(database, TelemetryLogger())) as server:
         server.of("ann", folder).add_message(message("m"))
     with closing(SharedIndexes(database, TelemetryLogger())) as server:
         index = server.of("ann", folder)
         assert [one.state for one in index.messages()] == ["queued"]
-        monkeypatch.setattr(presence, "_SETTLED_S", 0.0)
+        monkeypatch.setattr(postgresql, "_SETTLED_S", 0.0)
         assert [one.state for one in index.messages()] == ["stopped"]
 
 

@@ -15,8 +15,7 @@ import pytest
 
 from taskweaver.server.agents import following
 from taskweaver.server.agents.following import Alarm, StreamEnd, StreamReaders
-from taskweaver.server.databases.loop_calls import LoopCalls
-from taskweaver.server.databases.statements import DatabaseLost
+from taskweaver.server.databases.statements import DatabaseLost, LoopCalls
 
 _WRITERS, _EACH = 4, 500
 

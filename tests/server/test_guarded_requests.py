@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from served import Served, problem, served
 
 from taskweaver.server.errors import RequestRefused, ServerError
+from taskweaver.server.gate import RequestRate
 from taskweaver.server.operations import Call, Door, operation
-from taskweaver.server.rate_limits import RequestRate
 from taskweaver.server.transfer import explained
 
 

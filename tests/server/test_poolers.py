@@ -10,7 +10,7 @@ import pytest
 from shared_database import relayed
 
 from taskweaver.server.databases.address import PostgresAddress
-from taskweaver.server.databases.connecting import connect
+from taskweaver.server.databases.postgresql import connect
 from taskweaver.server.databases.statements import DatabaseLost
 
 pytestmark = pytest.mark.postgres

@@ -10,7 +10,7 @@ import pytest
 from markdown_payloads import PAYLOADS
 
 from taskweaver.ces.common import ExecutionResult
-from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.code_executor import sections
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.cells import ExecutedCell
 from taskweaver.memory.post import Post

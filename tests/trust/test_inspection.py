@@ -15,9 +15,8 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.config.keys.known_keys import BY_NAME
 from taskweaver.trust.answers import Answer, answer_for, forget, remember
 from taskweaver.trust.errors import ForeignProject, ProjectNotTrusted
-from taskweaver.trust.inspection import Inspection
 from taskweaver.trust.keys import RISKS, risk_of
-from taskweaver.trust.opening import inspect_folder, read_project
+from taskweaver.trust.opening import Inspection, inspect_folder, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 
 SHIPPED = Path(__file__).parents[2] / "project"

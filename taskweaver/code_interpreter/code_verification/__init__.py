@@ -1,4 +1,4 @@
-"""Reading of cells before they run: against a policy, or for plugin calls alone."""
+"""Reading of cells before the run, against a policy."""
 
 from taskweaver.code_interpreter.code_verification.policy_check import code_snippet_verification
 

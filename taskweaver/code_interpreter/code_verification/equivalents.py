@@ -1,4 +1,4 @@
-"""Functions of libraries that do the same as one that a policy forbids.
+"""Functions of libraries that do the same as a forbidden function.
 
 A policy names functions; the same act has other doors. The table is advice, like the whole check:
 it warns the model early, and is neither complete nor a wall.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from taskweaver.tables.names import KERNEL_FUNCTIONS
 
@@ -18,8 +18,7 @@ ADDRESS = re.compile(r"(?:https?|ftps?|s3|gs|az|abfss?|hdfs)://", re.IGNORECASE)
 _PATH_KEYWORDS = frozenset("path path_or_buf path_or_buffer buf fname file filepath".split())
 
 
-@dataclass(frozen=True, slots=True)
-class _Act:
+class _Act(NamedTuple):
     """Something that a policy may forbid.
 
     Attributes:
@@ -105,7 +104,7 @@ _TEXT_FUNCTIONS = frozenset(
 
 
 class ForbiddenDoors:
-    """The functions equivalent to those that a policy forbids."""
+    """The functions equivalent to the functions that a policy forbids."""
 
     def __init__(
         self,
@@ -140,11 +139,11 @@ class ForbiddenDoors:
 
     @property
     def doors(self) -> Mapping[str, str]:
-        """The effect of each forbidden function, by its name in the form of the policy's lists."""
+        """The effect of each forbidden function, by name in the form of the policy's lists."""
         return self._doors
 
     def problems(self, place: str) -> Iterator[str]:
-        """Yield why a function or attribute, by its dotted name as far as known, is not allowed."""
+        """Yield the reason why a function or attribute with this dotted name is not allowed."""
         parts = place.split(".")
         for name in (".".join(parts[-2:]), f".{parts[-1]}"):
             if name in self._doors:
@@ -154,7 +153,7 @@ class ForbiddenDoors:
     def call_problems(
         self, name: str | None, first: object, keywords: Collection[str | None], *, has_args: bool
     ) -> Iterator[str]:
-        """Yield the reasons why a call is not allowed, from its arguments.
+        """Yield the reasons why a call is not allowed, from the arguments.
 
         `name` is the last part of the function's name, `first` the first argument if constant.
         """

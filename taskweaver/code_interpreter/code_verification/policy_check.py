@@ -1,4 +1,4 @@
-"""Check of a cell against a policy, before it runs.
+"""Check of a cell against a policy, before the run.
 
 This is advice: it warns the model early and lets a person set a policy. It is no wall. Python
 cannot be confined by reading it: plain library calls write files and open connections. Nothing
@@ -13,15 +13,74 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.code_interpreter.code_verification.equivalents import ForbiddenDoors
-from taskweaver.code_interpreter.code_verification.magics import allowed_magics
 from taskweaver.tables.names import KERNEL_FUNCTIONS
 from taskweaver.utils.parsing import parse, parse_expression
+
+ALLOWED_INSTALL = re.compile(r"install(?:\s+(?:-q|--quiet|-U|--upgrade|[\w.\-\[\],=<>!~]+))+\s*")
+_SHELL_INSTALL = re.compile(rf"\s*(?:pip3?|conda)\s+{ALLOWED_INSTALL.pattern}")
+_INSTALLERS = {"pip", "conda", "mamba"}
+_TIMERS = {"time", "timeit"}
+_TIMER_OPTIONS = re.compile(r"\s*(?:-[nr]\s*\d+\s+|-[tcpqo]+(?:\s*\d+)?\s+)*")
+_HARMLESS = {
+    "matplotlib": re.compile(r"\s*\w*\s*"),
+    "precision": re.compile(r"\s*\d*\s*"),
+    "pwd": re.compile(r"\s*"),
+    "who": re.compile(r"[\s\w]*"),
+    "whos": re.compile(r"[\s\w]*"),
+    "config": re.compile(r"\s*InlineBackend\.figure_formats?\s*=\s*(['\"]?)\w+\1\s*"),
+}
+
+
+class AllowedMagic(NamedTuple):
+    """A use of a magic that is allowed.
+
+    Attributes:
+        name: The name ``get_ipython`` in it.
+        texts: Its arguments, which are data or are checked as code.
+        code: The code that it runs, which is checked like the rest; empty for none.
+    """
+
+    name: ast.AST
+    texts: tuple[ast.AST, ...]
+    code: str = ""
+
+
+def allowed_magics(nodes: Iterable[ast.AST]) -> Iterator[AllowedMagic]:
+    """Give the uses of ``get_ipython`` that only install packages, measure time or show things."""
+    for node in nodes:
+        match node:
+            case ast.Call(
+                ast.Attribute(ast.Call(ast.Name("get_ipython") as name)) as function, arguments
+            ) if all(isinstance(item, ast.Constant) for item in arguments):
+                texts = [str(item.value) for item in arguments if isinstance(item, ast.Constant)]
+                code = _allowed_code(function.attr, texts)
+                if code is not None:
+                    yield AllowedMagic(name, (function, *arguments), code)
+
+
+def _allowed_code(kind: str, texts: list[str]) -> str | None:
+    """Return the code that a magic runs, or None if the magic is not allowed."""
+    if kind == "system":
+        return "" if texts and _SHELL_INSTALL.fullmatch(texts[0]) else None
+    if kind not in {"run_line_magic", "run_cell_magic"} or len(texts) < 2:
+        return None
+    name, line, *body = texts
+    if name in _TIMERS:
+        setup = line[len(_TIMER_OPTIONS.match(line)[0]) :]  # type: ignore[index]  # it matches ""
+        return "\n".join([setup, *body])
+    if kind == "run_cell_magic":
+        return None
+    if name in _INSTALLERS:
+        return "" if ALLOWED_INSTALL.fullmatch(line) else None
+    pattern = _HARMLESS.get(name)
+    return "" if pattern is not None and pattern.fullmatch(line) else None
+
 
 # Ways from a value to the interpreter's insides. Ordinary code has no use for them.
 _INSIDES = frozenset(
@@ -75,7 +134,7 @@ def code_snippet_verification(  # noqa: PLR0913 - kept signature
     blocked_functions: Sequence[str] | None = None,
     allowed_variables: Sequence[str] | None = None,
 ) -> list[str] | None:
-    """Check a cell against a policy; see `Policy` for the lists.
+    """Check a cell against a policy. See `Policy` for the lists.
 
     ``getattr`` and its relatives (`_BY_TEXT`) are refused whatever the lists.
 
@@ -119,7 +178,7 @@ def unreadable(error: Exception) -> str:
 
 
 def tree_of(code: str) -> ast.Module:
-    """Return the syntax tree of a cell, its magics and shell lines as IPython rewrites them.
+    """Return the syntax tree of a cell, with magics and shell lines in IPython's form.
 
     Both parsers are foreign, and fail on odd texts with errors of any type: an ``IndexError``, for
     example. Callers take each error for a text that cannot be read.
@@ -133,7 +192,7 @@ def tree_of(code: str) -> ast.Module:
 
 
 def nodes_of(cell: str) -> Iterator[ast.AST]:
-    """Return the nodes of a cell that ran before; none of a text that is no Python."""
+    """Return the nodes of a cell that ran before. A text that is no Python has no nodes."""
     try:
         return ast.walk(tree_of(cell))
     except Exception:  # noqa: BLE001 - it ran: a line such as `pip list`
@@ -143,15 +202,10 @@ def nodes_of(cell: str) -> Iterator[ast.AST]:
 Finding = tuple[int, str]
 
 
-@dataclass(slots=True)
 class _Check:
-    policy: Policy
-    _places: dict[str, str] = field(default_factory=lambda: dict(USUAL_NAMES))
-    """Names of the cell, and the dotted places they were imported from."""
-    _doors: ForbiddenDoors = field(init=False)
-
-    def __post_init__(self) -> None:
-        policy = self.policy
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self._places = dict(USUAL_NAMES)  # dotted places that names were imported from
         self._doors = ForbiddenDoors(
             policy.blocked_functions,
             policy.blocked_modules,
@@ -202,17 +256,13 @@ class _Check:
                 yield from self._name_problems(name, ctx)
             case ast.Attribute(attr=attr):
                 yield from self._attribute_problems(node, attr)
-            case ast.Subscript() | ast.MatchClass():
-                yield from _named_problems(node)
-            case ast.Constant(str(text)):
-                yield from _text_problems(text)
+            case ast.MatchClass() | ast.Subscript() | ast.Constant():
+                yield from _inside_problems(node)
             case ast.Call():
                 yield from self._call_problems(node)
-            case _:
-                return
 
     def _annotation_problems(self, node: ast.AST) -> Iterator[str]:
-        """Check an annotation that is a text: libraries evaluate it."""
+        """Check an annotation that is a text, which libraries evaluate."""
         annotation = getattr(node, "annotation", None) or getattr(node, "returns", None)
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
             yield from self._expression_problems(annotation.value)
@@ -285,7 +335,7 @@ class _Check:
 
     def _call_problems(self, node: ast.Call) -> Iterator[str]:
         allowed = self.policy.allowed_functions
-        name = _name_of(node.func)
+        name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
         if allowed is not None and name not in allowed:
             yield f"calling {name or 'this'!r} is not allowed; allowed are {', '.join(allowed)}"
         if isinstance(node.func, ast.Subscript):
@@ -325,19 +375,17 @@ class _Check:
         return root, [*([] if root else [value.id]), *parts]
 
 
-def _text_problems(text: str) -> Iterator[str]:
-    if text in _INSIDES:
-        yield _inside(text)
-    elif _FORMAT_INSIDES.search(text):
-        yield "a format text that reaches into objects is not allowed"
-
-
-def _named_problems(node: ast.Subscript | ast.MatchClass) -> Iterator[str]:
-    """Check the names that a subscript or a pattern reaches for."""
-    if isinstance(node, ast.MatchClass):
-        yield from (_inside(attr) for attr in node.kwd_attrs if _is_inside(attr))
-    elif isinstance(node.slice, ast.Constant) and str(node.slice.value).startswith("__"):
-        yield _inside(str(node.slice.value))
+def _inside_problems(node: ast.AST) -> Iterator[str]:
+    """Check the names that a pattern, a subscript or a text reaches for."""
+    match node:
+        case ast.MatchClass(kwd_attrs=attrs):
+            yield from (_inside(attr) for attr in attrs if _is_inside(attr))
+        case ast.Subscript(slice=ast.Constant(name)) if str(name).startswith("__"):
+            yield _inside(str(name))
+        case ast.Constant(str(text)) if text in _INSIDES:
+            yield _inside(text)
+        case ast.Constant(str(text)) if _FORMAT_INSIDES.search(text):
+            yield "a format text that reaches into objects is not allowed"
 
 
 def _is_inside(name: str) -> bool:
@@ -357,18 +405,8 @@ def _inside(name: str) -> str:
     return f"{name!r} reaches into the interpreter, and is not allowed"
 
 
-def _name_of(function: ast.expr) -> str | None:
-    match function:
-        case ast.Name(name):
-            return name
-        case ast.Attribute(attr=name):
-            return name
-        case _:
-            return None
-
-
 def kinds_of(code: str, plugins: Iterable[str]) -> frozenset[str]:
-    """Return the kinds of a cell, for the person who confirms it."""
+    """Return the kinds of a cell, for the person who confirms."""
     kinds = {"code"}
     try:
         nodes = list(ast.walk(tree_of(code)))

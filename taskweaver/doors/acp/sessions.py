@@ -16,8 +16,8 @@ from acp.helpers import ContentBlock
 from acp.schema import SessionInfo
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.doors.acp.cells import made_files, shown
-from taskweaver.doors.acp.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, refused
+from taskweaver.doors.acp.requests import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, refused
+from taskweaver.doors.acp.updates import made_files, shown
 from taskweaver.module.confirmation import AnsweredElsewhere, Confirmation
 from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.errors import SessionError, SessionInUse
@@ -52,6 +52,7 @@ class OpenSession:
         session: The session that it is a branch of.
         branch: The branch.
         folder: Folder that the client works in.
+        confirmations: The requests for confirmation of the whole session.
         running: The prompt that is being answered.
     """
 
@@ -59,18 +60,11 @@ class OpenSession:
     session: Session
     branch: SessionBranch
     folder: Path
+    confirmations: AnsweredElsewhere
     running: RunningPrompt | None = None
 
-    @property
-    def confirmations(self) -> AnsweredElsewhere:
-        """The requests for confirmation of the whole session."""
-        handler = self.session.event_emitter.confirmation_handler
-        if not isinstance(handler, AnsweredElsewhere):
-            raise TypeError("the session was opened by another program")
-        return handler
-
     def files(self, branch: str, names: Sequence[str]) -> list[ContentBlock]:
-        """Return files of a branch of the session, as blocks; an empty name means its own."""
+        """Return files of a branch of the session, as blocks. An empty name means its own."""
         chosen = self.session.at(branch) if branch else self.branch
         return made_files(names, chosen.execution_cwd)
 
@@ -85,7 +79,7 @@ class OpenSession:
 
 
 class AcpSessions:
-    """The sessions of a client. The application's owner closes them."""
+    """The sessions of a client. The application's owner closes the sessions."""
 
     def __init__(self, app: TaskWeaverApp) -> None:
         self._manager = app.session_manager
@@ -118,7 +112,7 @@ class AcpSessions:
             return self._added(session.session_id, session, session.branch, folder)
 
     async def open(self, session_id: str, cwd: str) -> OpenSession:
-        """Open a session that is on disk, or return it where it is open.
+        """Open a session that is on disk, or return the open session.
 
         Raises:
             RequestError: If there is none, or the folder cannot be one.
@@ -140,7 +134,7 @@ class AcpSessions:
                 raise refused(NOT_FOUND, str(error)) from error
 
     async def fork(self, session_id: str, cwd: str) -> OpenSession:
-        """Fork a session with its variables and files.
+        """Fork a session with variables and files.
 
         Raises:
             RequestError: If there is none, or it is at work.
@@ -159,7 +153,7 @@ class AcpSessions:
             return self._added(made_id, session, name, source.folder)
 
     async def close(self, session_id: str) -> None:
-        """Close a session: end its round, and its processes when no branch of it is open.
+        """Close a session: end the round, and the processes when no branch is open any more.
 
         Raises:
             RequestError: If none of this id is open.
@@ -188,10 +182,11 @@ class AcpSessions:
         return found[start:end], end if end < len(found) else None
 
     def _added(self, session_id: str, session: Session, name: str, folder: Path) -> OpenSession:
-        branch = session.at(name)
-        if not isinstance(session.event_emitter.confirmation_handler, AnsweredElsewhere):
-            session.event_emitter.confirmation_handler = AnsweredElsewhere()
-        self._open[session_id] = OpenSession(session_id, session, branch, folder)
+        branch, emitter = session.at(name), session.event_emitter
+        handler = emitter.confirmation_handler
+        if not isinstance(handler, AnsweredElsewhere):
+            handler = emitter.confirmation_handler = AnsweredElsewhere()
+        self._open[session_id] = OpenSession(session_id, session, branch, folder, handler)
         return self._open[session_id]
 
 
@@ -209,7 +204,7 @@ def _write(workspace: Path, folder: Path, forks: Sequence[str]) -> None:
 
 
 def _read(workspace: Path) -> dict[str, Any]:
-    """Return the record of a session; empty for one that was made elsewhere."""
+    """Return the record of a session, or nothing for a session that was made elsewhere."""
     try:
         record = json.loads((workspace / _RECORD).read_bytes())
     except (OSError, ValueError):  # there is none, or it is no record
@@ -219,7 +214,7 @@ def _read(workspace: Path) -> dict[str, Any]:
 
 
 def _infos(item: StoredSession) -> list[SessionInfo]:
-    """Return a session on disk and its forks, as clients list them; nothing of a damaged one."""
+    """Return a session on disk and its forks, as clients list them. Nothing of a damaged one."""
     if item.problem:
         return []
     record = _read(item.folder)

@@ -16,7 +16,7 @@ from taskweaver.server.agents.following import (
     event_number,
     event_stream,
 )
-from taskweaver.server.databases.loop_calls import LoopCalls
+from taskweaver.server.databases.statements import LoopCalls
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import EVENTS_TYPE, Call, operation
 

@@ -1,1 +1,1 @@
-"""OpenAI-compatible routes: chat front ends and programs ask as they would ask a model."""
+"""OpenAI-compatible routes: chat front ends and programs ask as if they asked a model."""

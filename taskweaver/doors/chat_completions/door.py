@@ -1,27 +1,245 @@
-"""The chat completions API as a door of the server."""
+"""The chat completions API as a door of the server.
+
+A client sends its chat whole each time: the messages before the last find session, branch, round.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, NamedTuple
+from weakref import WeakValueDictionary
 
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from taskweaver.doors.chat_completions import models
-from taskweaver.doors.chat_completions.answering import ChatAnswer, data_event, pieces
-from taskweaver.doors.chat_completions.picture_links import PictureLinks
-from taskweaver.doors.chat_completions.turns import ChatTurns
+from taskweaver.doors.chat_completions.picture_links import PictureLinks, without_pictures
 from taskweaver.server.accounts import User
-from taskweaver.server.agents.following import event_stream
-from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.following import event_stream, until_left
+from taskweaver.server.agents.index import IndexedMessage
+from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
 from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import Call, Door, missing, operation
+from taskweaver.server.operations import Call, Door, missing, operation, view
+from taskweaver.utils.redact import redact_known
+
+MODEL = "taskweaver"
+"""Name of the one model; others are taken as well, and mean the same."""
+
+
+class ContentPart(BaseModel):
+    """A part of a message."""
+
+    type: str
+    text: str = ""
+
+
+class CompletionMessage(BaseModel):
+    """A message of a chat. Further fields are not used."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ContentPart] | None = None
+
+    @property
+    def text(self) -> str:
+        """Text of the message."""
+        if isinstance(self.content, list):
+            return "\n".join(part.text for part in self.content if part.text)
+        return self.content or ""
+
+
+class StreamOptions(BaseModel):
+    """Options of a stream."""
+
+    include_usage: bool = False
+
+
+class CompletionRequest(BaseModel):
+    """A request for a completion. Options of sampling and limits of tokens are not used."""
+
+    model: str = MODEL
+    messages: list[CompletionMessage] = Field(min_length=1, max_length=10_000)
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    n: int = 1
+    response_format: dict[str, Any] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+
+
+class CompletionUsage(BaseModel):
+    """Tokens of a completion: the sum over all calls of the round."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+
+
+class CompletionAnswer(BaseModel):
+    """A completion."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    choices: list[dict[str, Any]]
+    usage: CompletionUsage
+
+
+class OfferedModel(BaseModel):
+    """A model that can be asked."""
+
+    id: str = MODEL
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: str = MODEL
+
+
+class OfferedModels(BaseModel):
+    """The models that can be asked."""
+
+    object: Literal["list"] = "list"
+    data: list[OfferedModel]
+
+
+_MOST_KEPT = 10_000
+_TITLE_CHARS = 60
+_HISTORY_CHARS = 100_000
+_INSTRUCTIONS = frozenset({"system", "developer"})
+
+
+class _Turn(NamedTuple):
+    """The end of a round that answered a chat."""
+
+    session_id: str
+    branch: str
+    rounds: int
+
+
+class ChatPlace(NamedTuple):
+    """The place where a chat goes on, and the text of the next message."""
+
+    conversation: UserConversation
+    branch: str
+    text: str
+
+
+class ChatTurns:
+    """Finds the session that a chat belongs to by the messages before the last."""
+
+    def __init__(self, sessions: AgentSessions) -> None:
+        self._sessions = sessions
+        self._known: OrderedDict[str, _Turn] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def place(
+        self, user: User, messages: Sequence[CompletionMessage]
+    ) -> AsyncIterator[ChatPlace]:
+        """Give the place where a chat goes on, locked for this request until the context ends.
+
+        A chat whose beginning was answered here goes on in its session; where another message
+        followed then, on a fork. One that is not known begins a session, with its history as text.
+
+        Raises:
+            RequestRefused: If the last message is not the user's, or has more than text.
+        """
+        text = _question(messages)
+        own = await self._sessions.of(user)
+        known = self._known.get(_key(user, messages[:-1]))
+        if known is not None:
+            try:
+                conversation = await own.conversation(known.session_id)
+            except RequestRefused as error:
+                if error.status != 404:
+                    raise
+            else:
+                async with self._kept(conversation, known) as branch:
+                    yield ChatPlace(conversation, branch, text)
+                return
+        title = text.strip().splitlines()[0][:_TITLE_CHARS]
+        conversation = await own.create(title)
+        yield ChatPlace(conversation, conversation.session.branch, with_history(messages))
+
+    @asynccontextmanager
+    async def _kept(self, conversation: UserConversation, known: _Turn) -> AsyncIterator[str]:
+        """Give the branch after a turn: of two requests at once, the second has a fork."""
+        lock = self._locks.setdefault(known.session_id, asyncio.Lock())
+        async with lock:
+            yield await self._branch(conversation, known)
+
+    @staticmethod
+    async def _branch(conversation: UserConversation, known: _Turn) -> str:
+        branch = conversation.branch(known.branch)
+        is_newest = len(await asyncio.to_thread(branch.rounds)) == known.rounds
+        if is_newest and conversation.state(known.branch) == "idle":
+            return known.branch
+        return await conversation.change(
+            known.branch, lambda source: source.fork(at_round=known.rounds), waits=True
+        )
+
+    def keep(
+        self, user: User, messages: Sequence[CompletionMessage], place: ChatPlace, answer: str
+    ) -> None:
+        """Remember where a chat goes on after this answer."""
+        branch = place.conversation.branch(place.branch)
+        rounds = len(branch.rounds())
+        said = CompletionMessage(role="assistant", content=answer)
+        turn = _Turn(place.conversation.session.session_id, place.branch, rounds)
+        self._known[_key(user, [*messages, said])] = turn
+        while len(self._known) > _MOST_KEPT:
+            self._known.popitem(last=False)
+
+
+def _question(messages: Sequence[CompletionMessage]) -> str:
+    """Return the text of the last message, which is the question.
+
+    Raises:
+        RequestRefused: If it is not the user's, or messages have more than text.
+    """
+    last = messages[-1] if messages else None
+    if last is None or last.role != "user" or not last.text.strip():
+        detail = "The last message must be the user's, and have a text."
+        raise RequestRefused(422, "invalid-body", detail)
+    contents = [message.content for message in messages if isinstance(message.content, list)]
+    if any(part.type != "text" for content in contents for part in content):
+        detail = "Messages have texts only here; files go up by the agent API."
+        raise RequestRefused(422, "invalid-body", detail)
+    return last.text
+
+
+def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
+    """Return a digest of a user's chat, without instructions and white space around texts."""
+    said = [
+        (message.role, message.text.strip())
+        for message in messages
+        if message.role not in _INSTRUCTIONS
+    ]
+    return hashlib.sha256(json.dumps([user.name, said]).encode()).hexdigest() if said else ""
+
+
+def with_history(messages: Sequence[CompletionMessage]) -> str:
+    """Return the last message with the earlier messages as text, as far as there is room."""
+    before = "\n\n".join(f"{item.role}: {item.text.strip()}" for item in messages[:-1])
+    before = without_pictures(before)  # a model's provider is to see none
+    if not before.strip():
+        return messages[-1].text
+    shown = before[-_HISTORY_CHARS:]
+    return f"Earlier in this chat:\n\n{shown}\n\nThe question now:\n\n{messages[-1].text}"
+
+
+_PIECE_CHARS = 400
+_UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project bound an answer.\n"
 
 
 class ChatCompletions(Door):
-    """The chat completions API. The agent API, whose sessions it uses, finishes and closes them."""
+    """The chat completions API. The agent API finishes and closes the sessions."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
@@ -30,16 +248,16 @@ class ChatCompletions(Door):
         self.groups = (self._links,)
 
     @operation("GET", "/v1/models", "The models of the OpenAI-compatible routes: one")
-    async def _models(self, _call: Call) -> models.OfferedModels:
-        return models.OfferedModels(data=[models.OfferedModel()])
+    async def _models(self, _call: Call) -> OfferedModels:
+        return OfferedModels(data=[OfferedModel()])
 
     @operation(
         "GET", "/v1/models/{model}", "A model of the OpenAI-compatible routes", problems=(404,)
     )
-    async def _model(self, call: Call) -> models.OfferedModel:
-        if call.path("model") != models.MODEL:
+    async def _model(self, call: Call) -> OfferedModel:
+        if call.path("model") != MODEL:
             raise missing("Model", call.path("model")[:64])
-        return models.OfferedModel()
+        return OfferedModel()
 
     @operation(
         "POST",
@@ -47,100 +265,124 @@ class ChatCompletions(Door):
         "Answer a chat; with `stream` the answer is server-sent events",
         problems=(409,),
     )
-    async def _complete(
-        self, call: Call, wanted: models.CompletionRequest
-    ) -> Response | models.CompletionAnswer:
+    async def _complete(self, call: Call, wanted: CompletionRequest) -> Response | CompletionAnswer:
         if wanted.n != 1:
             raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
-        models.require_text_form(wanted.response_format)
+        if (wanted.response_format or {"type": "text"}).get("type") != "text":
+            detail = "Answers are text: another form is not promised. Ask for it in the question."
+            raise RequestRefused(422, "invalid-body", detail)
         own = await self._sessions.of(call.user)
         await own.check_disk(call.user)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
-            limit = wanted.max_completion_tokens or wanted.max_tokens
-            answer = ChatAnswer(self._links, call, place, completion_id, limit)
-            await answer.submit()
-        completion = _Completion(self._turns, call.user, wanted, answer, completion_id)
+            session_id = place.conversation.session.session_id
+            message = IndexedMessage(completion_id, session_id, place.branch, "ask", place.text)
+            sent = SilentMessage(self._sessions, call.user, place.conversation, message)
+            await sent.submit()
+        completion = _Completion(self._turns, self._links, call, wanted, place, sent)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 
 
 class _Completion:
-    """A completion, as it comes."""
+    """A completion that is being answered."""
 
     def __init__(
         self,
         turns: ChatTurns,
-        user: User,
-        wanted: models.CompletionRequest,
-        answer: ChatAnswer,
-        completion_id: str,
+        links: PictureLinks,
+        call: Call,
+        wanted: CompletionRequest,
+        place: ChatPlace,
+        message: SilentMessage,
     ) -> None:
         self._turns = turns
-        self._user = user
+        self._links = links
+        self._call = call
         self._wanted = wanted
-        self._answer = answer
-        self._id = completion_id
+        self._place = place
+        self._message = message
         self._created = int(time.time())
 
+    async def _steps(self) -> AsyncIterator[str]:
+        """Yield what is under way, a line each."""
+        limit = self._wanted.max_completion_tokens or self._wanted.max_tokens
+        if limit is not None:
+            yield _UNBOUND
+        async for kind, text in self._message.events():
+            if kind in PROGRESS:
+                yield f"{redact_known(text)}\n"
+
     async def _outcome(self) -> str:
-        """Return the answer, and remember where its chat goes on; raises as `ChatAnswer`."""
-        text = await self._answer.text()
-        self._turns.keep(self._user, self._wanted.messages, self._answer.place, text)
+        """Return the answer with the pictures, and remember where the chat goes on.
+
+        Raises:
+            RequestRefused: If there is none; its text is the reason.
+        """
+        conversation = self._place.conversation
+        ended = await conversation.index.calls.in_thread(conversation.message, self._message.id)
+        if ended.state != "finished":
+            raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
+        text = await self._links.answer(self._call, ended)
+        self._turns.keep(self._call.user, self._wanted.messages, self._place, text)
         return text
 
-    async def whole(self) -> models.CompletionAnswer:
-        """Return the answer when it is there; a client that leaves before stops it."""
-        async with self._answer.stopped_without_client():
-            steps = "".join([step async for step in self._answer.progress()])
+    async def whole(self) -> CompletionAnswer:
+        """Return the whole answer. A client that leaves early stops the answer."""
+        leaving = asyncio.ensure_future(self._give_up_without_client())
+        try:
+            steps = "".join([step async for step in self._steps()])
+        finally:
+            leaving.cancel()
+            await asyncio.wait({leaving})
         message = {"role": "assistant", "content": await self._outcome()}
         if steps:
             message["reasoning_content"] = steps
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        return models.CompletionAnswer(
-            id=self._id,
+        return CompletionAnswer(
+            id=self._message.id,
             created=self._created,
             model=self._wanted.model,
             choices=[choice],
             usage=self._usage(),
         )
 
-    def _usage(self) -> models.CompletionUsage:
-        usage = self._answer.usage
-        return models.CompletionUsage(
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            total_tokens=usage.total_tokens,
-        )
+    async def _give_up_without_client(self) -> None:
+        await until_left(self._call.request.receive)
+        await self._message.give_up()
+
+    def _usage(self) -> CompletionUsage:
+        branch = self._place.conversation.branch(self._place.branch)
+        return view(CompletionUsage, branch.round_usage)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the answer as server-sent events; a reader that leaves before its end stops it."""
+        """Yield the answer as server-sent events. A reader that leaves early stops the answer."""
         try:
             yield self._chunk({"role": "assistant", "content": ""})
-            async for line in self._answer.progress():
+            async for line in self._steps():
                 yield self._chunk({"reasoning_content": line})
             try:
                 answer = await self._outcome()
             except RequestRefused as error:
                 problem = {"message": str(error), "type": error.kind, "code": error.kind}
-                yield data_event({"error": problem})
+                yield _data_event({"error": problem})
                 return
-            for piece in pieces(answer):
-                yield self._chunk({"content": piece})
+            for start in range(0, len(answer), _PIECE_CHARS):
+                yield self._chunk({"content": answer[start : start + _PIECE_CHARS]})
             yield self._chunk({}, finish_reason="stop")
             options = self._wanted.stream_options
             if options is not None and options.include_usage:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            await self._answer.give_up()
+            await self._message.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any
     ) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return data_event(
+        return _data_event(
             {
-                "id": self._id,
+                "id": self._message.id,
                 "object": "chat.completion.chunk",
                 "created": self._created,
                 "model": self._wanted.model,
@@ -148,3 +390,8 @@ class _Completion:
                 **more,
             }
         )
+
+
+def _data_event(content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a server-sent event with JSON."""
+    return f"data: {json.dumps(content)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Addresses of an answer's pictures, signed: a chat front end shows them without a token."""
+"""Signed addresses of an answer's pictures, which a chat front end shows without a token."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import hmac
 import re
-from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -44,7 +43,7 @@ class PictureLinks:
     """
 
     def __init__(self, sessions: AgentSessions) -> None:
-        """Read the key of the signatures; make one if there is none.
+        """Read the key of the signatures, or make a key.
 
         Raises:
             ServerError: If it cannot be read or written.
@@ -53,7 +52,7 @@ class PictureLinks:
         self._key = _key_in(sessions.folder)
 
     async def answer(self, call: Call, message: IndexedMessage) -> str:
-        """Return the answer to a message, with the pictures of its round as Markdown.
+        """Return the answer to a message, with the pictures of the round as Markdown.
 
         It is without them where the session cannot be opened, as when another program has it open.
         """
@@ -112,11 +111,11 @@ class PictureLinks:
         if name == LOCAL_USER:
             return User(name)
         accounts = self.sessions.accounts
-        return await accounts.calls.in_thread(partial(accounts.user, name))
+        return await accounts.calls.in_thread(accounts.user, name)
 
 
 def without_pictures(text: str) -> str:
-    """Return a text, such as that of a chat, without the pictures that `PictureLinks` put there."""
+    """Return a text without the pictures that `PictureLinks` put there."""
     return _PICTURE.sub("", text)
 
 

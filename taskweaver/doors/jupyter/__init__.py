@@ -1,1 +1,1 @@
-"""Jupyter: clients join a session's kernel; notebooks get kernels and answers."""
+"""Jupyter: clients join a session's kernel. Notebooks get kernels and answers."""

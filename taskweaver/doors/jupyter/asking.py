@@ -1,4 +1,4 @@
-"""Questions in a notebook: `%%ask` cells and `%ask` lines, answered from its own variables."""
+"""Questions in a notebook: `%%ask` cells and `%ask` lines, answered from the variables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_BYTES = 200 << 20
 
 
 class NotebookAsker:
-    """Answers the questions of a notebook, in one session. Close it."""
+    """Answers the questions of a notebook, in one session. Needs `close`."""
 
     def __init__(self, shell: Any) -> None:
         """Open the nearest project above the notebook's folder, or the folder itself.
@@ -90,12 +90,12 @@ class NotebookAsker:
                 self._shell.user_ns.update(meant)
 
     def close(self) -> None:
-        """End the session; the notebook's variables stay."""
+        """End the session. The notebook's variables stay."""
         self._app.stop()
 
 
 def _frames(namespace: dict[str, Any]) -> dict[str, Any]:
-    """Return the data frames of a notebook by name, those that are not too large."""
+    """Return the data frames of a notebook by name, except for large frames."""
     pandas: Any = sys.modules.get("pandas")
     if pandas is None:
         return {}
@@ -131,11 +131,11 @@ class AskInNotebook:
 
 def _plain_questions(lines: list[str]) -> list[str]:
     """Return a cell's lines with `%ask` as a call: a question mark at the end asks for help."""
-    return [_ASKED.sub(_as_call, line) for line in lines]
-
-
-def _as_call(match: re.Match[str]) -> str:
-    return f"{match['target']}get_ipython().run_line_magic('ask', {match['question']!r})"
+    magic = r"get_ipython().run_line_magic('ask', "
+    return [
+        _ASKED.sub(lambda match: f"{match['target']}{magic}{match['question']!r})", line)
+        for line in lines
+    ]
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -1,21 +1,27 @@
-"""The connection file by which Jupyter clients join the kernel of a session."""
+"""Files by which Jupyter finds kernels: a running kernel, and the kind that Jupyter starts.
+
+A connection file lets clients join the kernel of a session. A specification of kernels makes
+Jupyter start them by the provisioner, and a line of configuration makes Jupyter servers fork them.
+"""
 
 from __future__ import annotations
 
 import json
 import socket
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.session.errors import SessionError, SessionInUse
 from taskweaver.session.storage.stored_sessions import stored_sessions
+from taskweaver.utils.files import write_text
 
 
-@dataclass(frozen=True, slots=True)
-class AttachedKernel:
+class AttachedKernel(NamedTuple):
     """A kernel that Jupyter clients can join.
 
     Attributes:
@@ -106,3 +112,38 @@ def _answers(file: Path) -> bool:
     except (OSError, ValueError, KeyError):
         return False  # left behind by a process that was killed
     return True
+
+
+SPEC_NAME = "taskweaver"
+_PROVISIONER = "taskweaver-provisioner"
+_EXTENSION = "taskweaver.doors.jupyter.fork_api"
+
+
+def install_spec(prefix: str | None) -> Path:
+    """Write the kernel specification, and enable the server extension; return the first's folder.
+
+    Args:
+        prefix: Prefix of an environment; None takes the folder of the user.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    from jupyter_client.kernelspec import KernelSpecManager
+    from jupyter_core.paths import jupyter_config_dir
+
+    spec = {
+        # Without this package in the environment of the Jupyter server, it refuses the kernel.
+        "argv": [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+        "display_name": "Python (TaskWeaver, sandboxed)",
+        "language": "python",
+        "interrupt_mode": "signal",
+        "metadata": {"kernel_provisioner": {"provisioner_name": _PROVISIONER}},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "kernel.json").write_text(json.dumps(spec, indent=1) + "\n", "utf-8")
+        manager = KernelSpecManager()
+        place = manager.install_kernel_spec(folder, SPEC_NAME, user=prefix is None, prefix=prefix)
+    config = Path(jupyter_config_dir()) if prefix is None else Path(prefix, "etc", "jupyter")
+    enabled = {"ServerApp": {"jpserver_extensions": {_EXTENSION: True}}}
+    write_text(config / "jupyter_server_config.d/taskweaver.json", json.dumps(enabled) + "\n")
+    return Path(place)

@@ -33,14 +33,14 @@ def _handler() -> type:
     from tornado import web
 
     class ForkHandler(APIHandler):
-        """Forks a kernel with all its data."""
+        """Forks a kernel with all data."""
 
         auth_resource = "kernels"
 
         @web.authenticated
         @authorized
         async def post(self, kernel_id: str) -> None:
-            """Fork a kernel; return the model of the fork, with the path of its notebook."""
+            """Fork a kernel, and return the model of the fork, with the path of its notebook."""
             if kernel_id not in self.kernel_manager:
                 raise web.HTTPError(404, f"There is no kernel {kernel_id}.")
             try:
@@ -56,7 +56,7 @@ def _handler() -> type:
 
 
 async def fork_kernel(kernel_id: str, kernels: Any, sessions: Any, contents: Any) -> Any:
-    """Fork a kernel of a Jupyter server; return the model of the fork.
+    """Fork a kernel of a Jupyter server, and return the model of the fork.
 
     Args:
         kernel_id: The kernel.

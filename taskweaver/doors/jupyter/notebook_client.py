@@ -1,12 +1,17 @@
-"""The kernel of a notebook as the kernel of a session in it; see `ces.common`."""
+"""The kernel of a notebook as the kernel of a session. See `ces.common`.
+
+Cells of the session run in the notebook's namespace, inside of one of the notebook's own cells.
+"""
 
 from __future__ import annotations
 
+import io
 import math
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,25 +28,161 @@ from taskweaver.ces.common import (
 )
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.hostcalls import HostFunctions
+from taskweaver.ces.inkernel.cell.current import ARTIFACTS
+from taskweaver.ces.inkernel.cell.display import save_rich, text_of
+from taskweaver.ces.inkernel.cell.report import make_report, table_text, to_json
+from taskweaver.ces.inkernel.namespace import (
+    PANDAS_OPTIONS,
+    add_functions,
+    add_usual_names,
+    kernel_names,
+    leave_libraries,
+    table_reads,
+)
+from taskweaver.ces.inkernel.plugins import LoadedPlugins, PluginSession
+from taskweaver.ces.kernel.channel import KernelReply
 from taskweaver.ces.kernel.outcome import accept, fields, report_of, trace
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state_transfer import Origin, StateWriter
-from taskweaver.doors.jupyter.notebook_cells import NotebookCells
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
+from taskweaver.utils.markup.characters import without_steering
+
+_OUTPUT_CHARS = 1 << 20
+_FIGURE = "<Figure size "
+_OWN_MAGICS = ("%%ask", "%ask", "%load_ext taskweaver", "%reload_ext taskweaver")
+
+
+class NotebookCells:
+    """Runs cells in a notebook's shell, with output, displays and figures kept for their report.
+
+    Attributes:
+        shell: The notebook's shell.
+        plugins: The plugins in the notebook's namespace.
+        session: What plugins know of the session.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self.shell = shell
+        self.session = PluginSession()
+        self.plugins = LoadedPlugins(shell.user_ns, self.session)
+        leave_libraries()
+        add_usual_names(shell.user_ns)
+        add_functions(shell.user_ns, shell.user_ns_hidden)
+
+    @property
+    def hidden_names(self) -> frozenset[str]:
+        """Names in the namespace that are not the user's."""
+        return kernel_names(self.shell) | self.plugins.names
+
+    def run(self, exec_id: str, code: str, cwd: Path, table_chars: int) -> KernelReply:
+        """Run a cell in a folder, and report like a kernel.
+
+        Raises:
+            KeyboardInterrupt: If it is interrupted.
+        """
+        shell = self.shell
+        ARTIFACTS.folder = cwd
+        ARTIFACTS.begin(exec_id)
+        self.session.lines = []
+        self.session.calls.begin()
+        table_reads(begin=True)
+        with chdir(cwd), _usual_options(), _captured(shell) as captured:
+            outcome = shell.run_cell(code, store_history=False)
+            error = outcome.error_before_exec or outcome.error_in_exec
+            if isinstance(error, KeyboardInterrupt):
+                raise error
+            for shown in (item["data"] for item in captured.publisher.outputs):
+                if str(shown.get("text/plain")).startswith(_FIGURE):
+                    if type(captured.value).__module__.startswith(("matplotlib.", "seaborn.")):
+                        captured.value = None  # its figure is shown
+                    if "savefig(" in code:
+                        continue  # the cell has written it to a file of its own
+                if not save_rich(shown):
+                    sys.stdout.write(f"{text_of(shown)}\n")
+            report = make_report(shell, captured.value, self.hidden_names, self.session.lines)
+            report |= {"calls": self.session.calls.rows, "tables": table_reads()}
+            report["table"] = table_text(captured.value, table_chars) if table_chars else ""
+        trace = [without_steering("\n".join(captured.trace))] if error is not None else []
+        reply = {
+            "status": "ok" if error is None else "error",
+            "traceback": trace,
+            "user_expressions": {"taskweaver": to_json(report)},
+        }
+        printed, warned = captured.stdout.getvalue(), captured.stderr.getvalue()
+        is_cut = len(printed) > _OUTPUT_CHARS or len(warned) > _OUTPUT_CHARS
+        stdout, stderr = ([text[:_OUTPUT_CHARS]] if text else [] for text in (printed, warned))
+        return KernelReply("reply", reply, stdout, stderr, is_cut)
+
+
+class _Captured:
+    """Output, displayed objects and value of a cell."""
+
+    def __init__(self, publisher: Any) -> None:
+        self.stdout, self.stderr = io.StringIO(), io.StringIO()
+        self.value: Any = None
+        self.trace: list[str] = []
+        self.publisher = publisher
+
+    def keep_value(self, value: Any) -> None:
+        """Take the value of the last expression, in place of the display hook."""
+        self.value = value
+
+    def keep_trace(self, _kind: Any, _error: Any, lines: list[str]) -> None:
+        """Take a traceback, which the notebook would show below the own cell."""
+        self.trace = list(lines)
+
+
+@contextmanager
+def _captured(shell: Any) -> Iterator[_Captured]:
+    from IPython.core.displaypub import CapturingDisplayPublisher
+
+    publisher: Any = CapturingDisplayPublisher  # its module is untyped
+    captured = _Captured(publisher())
+    names = {
+        "display_pub": captured.publisher,
+        "_showtraceback": captured.keep_trace,
+        "ast_node_interactivity": "last_expr_or_assign",
+    }
+    before = {name: getattr(shell, name) for name in names}
+    hook = sys.displayhook
+    for name, value in names.items():
+        setattr(shell, name, value)
+    sys.displayhook = captured.keep_value
+    try:
+        with redirect_stdout(captured.stdout), redirect_stderr(captured.stderr):
+            yield captured
+    finally:
+        sys.displayhook = hook
+        for name, value in before.items():
+            setattr(shell, name, value)
+
+
+@contextmanager
+def _usual_options() -> Iterator[None]:
+    """Show tables in the width that roles expect. The notebook's own options come back."""
+    pandas: Any = sys.modules.get("pandas")
+    if pandas is None:
+        yield
+        return
+    pairs = [part for pair in PANDAS_OPTIONS.items() for part in pair]
+    with suppress(AttributeError), pandas.option_context(*pairs):
+        yield
+
 
 _NO_FORK = "it is the kernel of a notebook; notebooks fork as 'Jupyter' in the documentation shows"
 _LOAD_S = 30.0
 
 
 class NotebookClient:
-    """The kernel of a notebook, for the session in it."""
+    """The kernel of a notebook, for the notebook's session."""
 
     is_forked = False
     has_state = True
     state = "ready"
     footprint = Footprint()
     bounds: tuple[ResourceBound, ...] = ()
+    last_foreign_request = -math.inf  # unknown
 
     def __init__(self, cells: NotebookCells, cwd: Path, tables: CellTables) -> None:
         self._cells = cells
@@ -49,11 +190,12 @@ class NotebookClient:
         self._tables = tables
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
+        self._seen = 0
 
     def execute_code(
         self, exec_id: str, code: str, on_output: OutputHandler | None = None
     ) -> ExecutionResult:
-        """Run a cell in the notebook's namespace; see `Client`.
+        """Run a cell in the notebook's namespace. See `Client`.
 
         Raises:
             KernelStartFailed: In another thread than the notebook's.
@@ -91,10 +233,12 @@ class NotebookClient:
 
     def foreign_cells(self) -> list[str]:
         """Return, once, the code of the notebook's own cells."""
-        return self._cells.own_cells()
+        cells: list[str] = list(self._cells.shell.user_ns.get("In", []))
+        new, self._seen = cells[max(self._seen, 1) :], len(cells)
+        return [code for code in new if code.strip() and not code.lstrip().startswith(_OWN_MAGICS)]
 
     def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the notebook's namespace; see `Client`."""
+        """Put a plugin into the notebook's namespace. See `Client`."""
         problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
         if problem:
             raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
@@ -102,7 +246,7 @@ class NotebookClient:
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
-        """Load plugins, and remove others; see `Client`."""
+        """Load and remove plugins. See `Client`."""
         items = [asdict(plugin) for plugin in plugins]
         names = [*removed]
         if not items and not names:
@@ -111,13 +255,13 @@ class NotebookClient:
         return dict(self._cells.plugins.load(request)["problems"])
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return a first impression of data files; see `Client`."""
+        """Return a first impression of data files. See `Client`."""
         from taskweaver.ces.inkernel.overview import overviews
 
         return dict(overviews({"files": list(files)})["files"])
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of the notebook's variables; see `Client`."""
+        """Return a view of the notebook's variables. See `Client`."""
         from taskweaver.ces.inkernel.view import view
 
         return view(wanted, self._cells.shell.user_ns, self._cells.hidden_names)
@@ -132,21 +276,21 @@ class NotebookClient:
         self._cells.session.session_vars.update(session_var_dict)
 
     def snapshot(self) -> Snapshot:
-        """Refuse it."""
+        """Not supported in notebooks."""
         raise ForkRefused(_NO_FORK)
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
-        """Refuse it: the variables are the notebook's."""
+        """Not supported: the variables are the notebook's."""
         raise ForkRefused(_NO_FORK)
 
     def start(self) -> None:
-        """Do nothing: it runs."""
+        """Do nothing: the kernel runs."""
 
     def stop(self) -> None:
-        """Do nothing: it is the notebook's."""
+        """Do nothing: the kernel is the notebook's."""
 
     def interrupt(self) -> None:
-        """Do nothing: interrupting the notebook interrupts its cell."""
+        """Do nothing: interrupting the notebook interrupts the cell."""
 
     def restore_from(self, origin: Origin) -> None:
         """Do nothing: the variables are the notebook's."""
@@ -154,23 +298,18 @@ class NotebookClient:
     def offer(self, functions: HostFunctions) -> None:
         """Do nothing: tools of MCP servers are not offered in notebooks."""
 
-    @property
-    def last_foreign_request(self) -> float:
-        """None that is known."""
-        return -math.inf
-
     def left_behind(self) -> str:
         """Return nothing: processes are the notebook's."""
         return ""
 
     @contextmanager
     def operation(self) -> Iterator[None]:
-        """Keep other threads out of a block."""
+        """Keep all further threads out of a block."""
         with self._lock:
             yield
 
     def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the session's working directory; see `Client`."""
+        """Write a file into the session's working directory. See `Client`."""
         if not is_plain_name(filename):
             raise ValueError(f"{filename!r} is not the name of a file without folders")
         with Folder.at(self._cwd) as folder, folder.replacing(filename) as target:
@@ -208,7 +347,7 @@ class NotebookManager:
         *,
         devices: tuple[Path, ...] = (),  # noqa: ARG002
     ) -> NotebookClient:
-        """Return the client of the session; a notebook has one, with one branch.
+        """Return the client of the session. A notebook has one, with one branch.
 
         Raises:
             KernelStartFailed: For another branch, or if there can be no working directory.
@@ -234,7 +373,7 @@ class NotebookManager:
         session_dir: Path | str | None = None,  # noqa: ARG002
         cwd: Path | str | None = None,  # noqa: ARG002
     ) -> NotebookClient:
-        """Refuse it."""
+        """Not supported in notebooks."""
         raise ForkRefused(_NO_FORK)
 
     def get_kernel_mode(self) -> str:

@@ -1,1 +1,1 @@
-"""The kernel API: the routes of the original's execution server, and more of them."""
+"""The kernel API: the routes of the original's execution server, and further routes."""

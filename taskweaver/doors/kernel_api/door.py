@@ -1,24 +1,49 @@
-"""The kernel API as a door of the server."""
+"""The kernel API as a door of the server: operations on sessions, kernels and files."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+import base64
+import binascii
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
+from typing import Any
+
+from starlette.responses import JSONResponse, Response
 
 from taskweaver import __version__
-from taskweaver.ces.common import Manager
+from taskweaver.ces.common import Client, ExecutionResult, Manager, PluginCode
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, PluginLoadFailed
 from taskweaver.doors.kernel_api import models
-from taskweaver.doors.kernel_api.file_operations import FileOperations
-from taskweaver.doors.kernel_api.kernel_operations import KernelOperations
 from taskweaver.doors.kernel_api.registry import KernelSessions
-from taskweaver.doors.kernel_api.routes import ONE, PREFIX, SESSIONS, KernelApiOperations
-from taskweaver.server.operations import Call, Door, operation
+from taskweaver.doors.kernel_api.sessions import KernelSession, LastEvents
+from taskweaver.server.agents.following import event_stream
+from taskweaver.server.errors import RequestRefused
+from taskweaver.server.operations import (
+    BYTES_TYPE,
+    EVENTS_TYPE,
+    Call,
+    Door,
+    missing,
+    operation,
+    plain_name,
+)
+from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload_within
 from taskweaver.session.errors import SessionError
 
+PREFIX = "/api/v1"
+SESSIONS = f"{PREFIX}/sessions"
+ONE = f"{SESSIONS}/{{session_id}}"
 
-class KernelApi(KernelApiOperations, Door):
-    """The kernel API. Finish and close it."""
+
+_OVERVIEW_BYTES = 64 << 20
+_FILE = f"{ONE}/files/{{path:path}}"
+_MOST_BASE64_BYTES = 64 << 20
+_DOWNLOAD: Any = {"answer_type": BYTES_TYPE, "problems": (404, 416)}
+
+
+class KernelApi(Door):
+    """The kernel API. Needs `finish` and `close`."""
 
     statuses = MappingProxyType(
         {
@@ -31,19 +56,18 @@ class KernelApi(KernelApiOperations, Door):
     )
 
     def __init__(self, kernels: Manager, folder: Path) -> None:
-        """Offer kernels; the folders of sessions are made below `folder`.
+        """Offer kernels. The folders of sessions are made below `folder`.
 
         The caller closes `kernels`.
         """
-        super().__init__(KernelSessions(kernels, folder))
-        self.groups = (KernelOperations(self._sessions), FileOperations(self._sessions))
+        self._sessions = KernelSessions(kernels, folder)
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new work, and end the running work."""
         await self._sessions.finish(grace_s)
 
     async def close(self) -> None:
-        """Stop every kernel of it."""
+        """Stop every kernel."""
         await self._sessions.close()
 
     @operation("GET", f"{PREFIX}/health", "State of the server", is_public=True)
@@ -66,16 +90,167 @@ class KernelApi(KernelApiOperations, Door):
         return self._sessions.get(call.user, call.path("session_id")).facts
 
     @operation("DELETE", ONE, "Stop a session and delete its files", problems=(404,))
-    async def _remove(self, call: Call) -> models.StoppedSession:
+    async def _remove(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await self._sessions.remove(session)
-        return models.StoppedSession(session_id=session.id)
+        return models.SessionStatus(session_id=session.id, status="stopped")
 
     @operation(
         "POST", f"{ONE}/fork", "Make a session with the variables and files of this one", status=201
     )
-    async def _fork(self, call: Call, wanted: models.NewFork) -> models.CreatedSession:
+    async def _fork(self, call: Call, wanted: models.NewSession) -> models.CreatedSession:
         source = self._found(call)
         await self._sessions.check_quotas(call.user)
         session = await self._sessions.fork(call.user, source, wanted.session_id)
         return models.CreatedSession(session_id=session.id, cwd=session.facts.cwd)
+
+    @operation("POST", f"{ONE}/execute", "Run code")
+    async def _execute(
+        self, call: Call, wanted: models.NewExecution
+    ) -> Response | models.ExecutionAnswer:
+        session = self._found(call)
+        name = plain_name(wanted.exec_id, "an execution")
+        await self._sessions.check_quotas(call.user)
+        address = f"{call.base_url}{SESSIONS}/{session.id}"
+
+        def last_events(ended: ExecutionResult | str) -> LastEvents:
+            if isinstance(ended, str):
+                failed = models.ExecutionAnswer(execution_id=name, is_success=False, error=ended)
+                return [("result", failed.model_dump_json())]
+            answer = models.execution_answer(ended, f"{address}/artifacts")
+            details = models.execution_details(ended)
+            return [("details", details.model_dump_json()), ("result", answer.model_dump_json())]
+
+        execution = session.execute(name, wanted.code, last_events)
+        if wanted.stream:
+            stream_url = f"{address}/execute/{name}/stream"
+            return JSONResponse({"execution_id": name, "stream_url": stream_url})
+        return models.execution_answer(await execution.outcome(), f"{address}/artifacts")
+
+    @operation(
+        "GET",
+        f"{ONE}/execute/{{exec_id}}/stream",
+        "Events of an execution; the header Last-Event-ID resumes",
+        answer_type=EVENTS_TYPE,
+    )
+    async def _stream(self, call: Call) -> Response:
+        execution = self._found(call).executions.get(call.path("exec_id"))
+        if execution is None:
+            raise missing("Execution", call.path("exec_id")[:128])
+        position = execution.position(call.request.headers.get("last-event-id", ""))
+        return event_stream(execution.follow(position))
+
+    @operation("POST", f"{ONE}/interrupt", "Interrupt the running cell", problems=(404,))
+    async def _interrupt(self, call: Call) -> models.SessionStatus:
+        session = self._found(call)
+        await session.interrupt()
+        return models.SessionStatus(session_id=session.id, status="interrupted")
+
+    @operation("POST", f"{ONE}/restart", "Replace the kernel by a fresh one", problems=(404,))
+    async def _restart(self, call: Call) -> models.SessionStatus:
+        session = self._found(call)
+        await self._sessions.restart(call.user, session)
+        return models.SessionStatus(session_id=session.id, status="restarted")
+
+    @operation("POST", f"{ONE}/plugins", "Load a plugin", problems=(404,))
+    async def _load_plugin(self, call: Call, wanted: models.NewPlugin) -> models.LoadedPlugin:
+        session = self._found(call)
+
+        def load(kernel: Client) -> None:
+            kernel.load_plugin(wanted.name, wanted.code, wanted.config)
+
+        await session.run(load)
+        plugin = PluginCode(wanted.name, wanted.code, wanted.config)
+        session.plugins[wanted.name] = plugin
+        return models.LoadedPlugin(name=wanted.name)
+
+    @operation(
+        "POST", f"{ONE}/variables", "Set session variables, which plugins read", problems=(404,)
+    )
+    async def _set_variables(
+        self, call: Call, wanted: models.NewVariables
+    ) -> models.UpdatedVariables:
+        session = self._found(call)
+        await session.run(lambda kernel: kernel.update_session_var(wanted.variables))
+        session.variables |= wanted.variables
+        return models.UpdatedVariables(variables=wanted.variables)
+
+    @operation(
+        "POST",
+        f"{ONE}/overview",
+        "A first impression of data files, from their beginnings",
+        problems=(404,),
+        body_limit=_OVERVIEW_BYTES,
+    )
+    async def _overview(self, call: Call, wanted: models.Overview) -> models.OverviewAnswer:
+        session = self._found(call)
+        files = await session.run(lambda kernel: kernel.overview(wanted.files))
+        return models.OverviewAnswer(files=dict(files))
+
+    @operation("GET", f"{ONE}/files", "Files of the working directory")
+    async def _list_files(self, call: Call) -> models.FileList:
+        files = await asyncio.to_thread(list_files, self._found(call).files)
+        return models.FileList(files=files)
+
+    @operation(
+        "POST",
+        f"{ONE}/files",
+        "Write a file that is in the body",
+        problems=(404, 507),
+        body_limit=_MOST_BASE64_BYTES,
+    )
+    async def _write_file(self, call: Call, wanted: models.NewFile) -> models.UploadedFile:
+        session = self._found(call)
+        await self._sessions.check_quotas(call.user)
+        name = PurePosixPath(wanted.filename.replace("\\", "/")).name
+        content = _decoded(wanted)
+
+        def write() -> None:
+            with explained(wanted.filename), session.files.replacing(name) as file:
+                file.write(content)
+
+        await asyncio.to_thread(write)
+        return models.UploadedFile(filename=wanted.filename, path=str(session.place.cwd / name))
+
+    @operation(
+        "PUT",
+        _FILE,
+        "Write a file; the body is its bytes",
+        takes_bytes=True,
+        problems=(404, 413, 507),
+    )
+    async def _upload(self, call: Call) -> FileFacts:
+        session, path = self._found(call), call.path("path")
+        room = await self._sessions.check_quotas(call.user)
+        return await upload_within(room, session.files, path, call)
+
+    @operation("GET", _FILE, "Bytes of a file, or a range of them", **_DOWNLOAD)
+    @operation(
+        "GET", f"{ONE}/artifacts/{{path:path}}", "Bytes of a file, or a range of them", **_DOWNLOAD
+    )
+    async def _download(self, call: Call) -> Response:
+        return await sent(call, self._found(call).files, call.path("path"))
+
+    @operation("DELETE", _FILE, "Delete a file or a folder", problems=(404,))
+    async def _delete_file(self, call: Call) -> None:
+        await remove(self._found(call).files, call.path("path"))
+
+    def _found(self, call: Call) -> KernelSession:
+        """Return the session that a request is about, and note the use.
+
+        Raises:
+            RequestRefused: If the user has no such session.
+        """
+        session = self._sessions.get(call.user, call.path("session_id"))
+        session.touch()
+        return session
+
+
+def _decoded(file: models.NewFile) -> bytes:
+    if file.encoding == "text":
+        return file.content.encode("utf-8", "replace")
+    try:
+        return base64.b64decode(file.content, validate=True)
+    except (binascii.Error, ValueError):
+        detail = "The content is not encoded in base64."
+        raise RequestRefused(422, "invalid-body", detail) from None

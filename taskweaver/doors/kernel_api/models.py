@@ -1,4 +1,4 @@
-"""Bodies and answers of the kernel API; those of the original have its fields, names and types."""
+"""Bodies and answers of the kernel API, with the fields, names and types of the original."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from taskweaver.server.transfer import FileFacts
 
 
 class ServerHealth(BaseModel):
-    """State of the server; the number of sessions is that of the caller's own."""
+    """State of the server. Only sessions of the caller are counted."""
 
     status: Literal["healthy"] = "healthy"
     version: str
@@ -22,24 +22,18 @@ class ServerHealth(BaseModel):
 
 
 class NewSession(BaseModel):
-    """A session to make. A `cwd` is not used: the server has working directories of its own."""
+    """A session to make. A `cwd` is not used: the server chooses the working directory."""
 
     session_id: str
     cwd: str | None = None
 
 
 class CreatedSession(BaseModel):
-    """A session that was made, with its working directory on the server."""
+    """A session that was made, with the working directory on the server."""
 
     session_id: str
     status: Literal["created"] = "created"
     cwd: str
-
-
-class NewFork(BaseModel):
-    """The id of a session to make from another, as that is now."""
-
-    session_id: str
 
 
 class SessionFacts(BaseModel):
@@ -60,11 +54,11 @@ class SessionList(BaseModel):
     sessions: list[SessionFacts]
 
 
-class StoppedSession(BaseModel):
-    """A session that was stopped."""
+class SessionStatus(BaseModel):
+    """A session after an operation, with the end of the operation."""
 
     session_id: str
-    status: Literal["stopped"] = "stopped"
+    status: Literal["stopped", "interrupted", "restarted"]
 
 
 class NewPlugin(BaseModel):
@@ -83,13 +77,13 @@ class LoadedPlugin(BaseModel):
 
 
 class Overview(BaseModel):
-    """Name, size and the beginning of data files, as the kernel reads them."""
+    """Name, size and the beginning of data files, as for the kernel."""
 
     files: list[dict[str, Any]]
 
 
 class OverviewAnswer(BaseModel):
-    """Tables of each file, a smaller picture, or the problem, by its name."""
+    """Tables of each file, a smaller picture, or the problem, by file name."""
 
     files: dict[str, Any]
 
@@ -120,7 +114,7 @@ class ArtifactFacts(BaseModel):
 
 
 class ExecutionAnswer(BaseModel):
-    """Result of an execution; with `stream`, the address of its events instead."""
+    """Result of an execution. With `stream`, the address of the events instead."""
 
     execution_id: str
     is_success: bool
@@ -158,7 +152,7 @@ class UpdatedVariables(BaseModel):
 
 
 class NewFile(BaseModel):
-    """A file to write into the working directory; folders in its name are dropped."""
+    """A file to write into the working directory. Folders in the name are dropped."""
 
     filename: str
     content: str
@@ -179,22 +173,8 @@ class FileList(BaseModel):
     files: list[FileFacts]
 
 
-class Interrupted(BaseModel):
-    """A session whose running cell, if there was one, was interrupted."""
-
-    session_id: str
-    status: Literal["interrupted"] = "interrupted"
-
-
-class Restarted(BaseModel):
-    """A session with a fresh kernel: its plugins and session variables are there again."""
-
-    session_id: str
-    status: Literal["restarted"] = "restarted"
-
-
 def execution_answer(result: ExecutionResult, artifacts_url: str) -> ExecutionAnswer:
-    """Return the answer for a result; `artifacts_url` is the address below which artifacts are."""
+    """Return the answer for a result. `artifacts_url` is the address below which artifacts are."""
     artifact = [_artifact(item, artifacts_url) for item in result.artifact]
     return view(ExecutionAnswer, result, artifact=artifact)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from taskweaver.ces.common import Client, Manager
-from taskweaver.doors.kernel_api.sessions import KernelSession, Place, Workers
+from taskweaver.doors.kernel_api.sessions import KernelSession, Place
 from taskweaver.server.accounts import User
 from taskweaver.server.admission import Admission
 from taskweaver.server.errors import RequestRefused, conflict, quota_used_up, stopping
@@ -25,7 +25,7 @@ _INTERRUPTED_S = 3.0
 
 
 class KernelSessions:
-    """The sessions of all users. Finish and close it."""
+    """The sessions of all users. Needs `finish` and `close`."""
 
     def __init__(self, kernels: Manager, folder: Path) -> None:
         """Prepare for sessions whose folders are below `folder`, one for each user.
@@ -35,8 +35,8 @@ class KernelSessions:
         places = max(8, 4 * (os.cpu_count() or 1))
         self.folder = folder
         self._kernels = kernels
-        threads = ThreadPoolExecutor(places, thread_name_prefix="kernel-api")
-        self._workers = Workers(Admission(places), threads)
+        self._admission = Admission(places)
+        self._threads = ThreadPoolExecutor(places, thread_name_prefix="kernel-api")
         self._sessions: dict[tuple[str, str], KernelSession] = {}
         self._changing: dict[tuple[str, str], Path] = {}  # roots of those made or removed
 
@@ -56,7 +56,7 @@ class KernelSessions:
         return session
 
     async def create(self, user: User, session_id: str) -> KernelSession:
-        """Make a session; its kernel starts in the background.
+        """Make a session. The kernel starts in the background.
 
         Raises:
             RequestRefused: If the user has a session of this id, or as many as allowed.
@@ -98,8 +98,7 @@ class KernelSessions:
 
             kernel = await source.run(work)
             fork = await self._add(user, session_id, place, kernel)
-            fork.loaded.plugins = dict(source.loaded.plugins)
-            fork.loaded.variables = dict(source.loaded.variables)
+            fork.plugins, fork.variables = dict(source.plugins), dict(source.variables)
             return fork
 
     def _client(self, user: User, session_id: str, place: Place) -> Client:
@@ -110,7 +109,9 @@ class KernelSessions:
         self, user: User, session_id: str, place: Place, kernel: Client
     ) -> KernelSession:
         try:
-            session = KernelSession(session_id, user.name, place, kernel, self._workers)
+            session = KernelSession(
+                session_id, user.name, place, kernel, self._admission, self._threads
+            )
         except BaseException:
             await asyncio.to_thread(kernel.stop)
             raise
@@ -120,9 +121,9 @@ class KernelSessions:
 
     @contextmanager
     def _reserved(self, user: User, session_id: str, root: Path) -> Iterator[None]:
-        """Keep an id and a place for a session while it is made."""
+        """Keep an id and a place for a session that is being made."""
         key = (user.name, plain_name(session_id, "a session"))
-        if self._workers.admission.is_stopping:
+        if self._admission.is_stopping:
             raise stopping()
         if key in self._sessions or key in self._changing:
             raise conflict(f"Session {session_id} already exists.")
@@ -139,7 +140,7 @@ class KernelSessions:
             del self._changing[key]
 
     async def restart(self, user: User, session: KernelSession) -> None:
-        """Give a session a fresh kernel, with its plugins and session variables.
+        """Give a session a fresh kernel, with the same plugins and session variables.
 
         The cells that run or wait end without a result.
 
@@ -149,13 +150,13 @@ class KernelSessions:
         await session.replace_kernel(lambda: self._client(user, session.id, session.place))
 
         def prepare(kernel: Client) -> None:
-            kernel.update_session_var(session.loaded.variables)
-            kernel.load_plugins(session.loaded.plugins.values())
+            kernel.update_session_var(session.variables)
+            kernel.load_plugins(session.plugins.values())
 
         await session.run(prepare)
 
     async def remove(self, session: KernelSession) -> None:
-        """Stop a session and delete its files."""
+        """Stop a session and delete the files."""
         key, root = (session.user, session.id), session.place.root
         del self._sessions[key]
         self._changing[key] = root  # a new session of this id waits for the end of this one
@@ -169,7 +170,7 @@ class KernelSessions:
             del self._changing[key]
 
     async def check_quotas(self, user: User) -> int | None:
-        """Check the memory and the disk of a user before work that may need more of them.
+        """Check the memory and the disk of a user before work that may need more.
 
         Returns:
             Room on the disk in bytes; None for no limit.
@@ -186,8 +187,8 @@ class KernelSessions:
         return await asyncio.to_thread(disk_room, user, self.folder / user.name)
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new work; let running code end within a time, then interrupt it."""
-        self._workers.admission.stop()
+        """Refuse new work. Let running code end within a time, then interrupt the kernels."""
+        self._admission.stop()
         settled = asyncio.gather(*(session.settle() for session in self._sessions.values()))
         try:
             async with asyncio.timeout(grace_s):
@@ -199,10 +200,10 @@ class KernelSessions:
             await asyncio.wait([settled], timeout=_INTERRUPTED_S)
 
     async def close(self) -> None:
-        """Stop every session; the files stay."""
+        """Stop every session. The files stay."""
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.stop() for session in sessions))
-        self._workers.threads.shutdown()
+        self._threads.shutdown()
 
 
 def _client_id(user: User, session_id: str) -> str:

@@ -24,7 +24,7 @@ class McpMessage(RootModel[dict[str, Any]]):
 
 def _import_user_server() -> Callable[..., Any]:
     """Import the server of a user, and the package of the protocol, which takes a second."""
-    from taskweaver.doors.mcp.remote import UserServer
+    from taskweaver.doors.mcp.tool_servers import UserServer
 
     return UserServer
 
@@ -52,7 +52,7 @@ class _Answer(Response):
 
 
 class McpDoor(Door):
-    """MCP over HTTP. The agent API, whose sessions it uses, closes them."""
+    """MCP over HTTP. The agent API closes the sessions."""
 
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions

@@ -1,1 +1,1 @@
-"""Sessions of the server's users: their messages, their events, and what they may use."""
+"""Sessions of the server's users: messages, events, and quotas."""

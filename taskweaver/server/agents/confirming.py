@@ -1,4 +1,4 @@
-"""Confirmations of a session that clients answer, by the branch they belong to."""
+"""Confirmations of a session that clients answer, by branch."""
 
 from __future__ import annotations
 
@@ -16,15 +16,6 @@ from taskweaver.module.event_emitter import current_branch
 from taskweaver.utils.text import shorten
 
 _SHOWN_CHARS = 300
-
-
-def progress_line(kind: str, message: str, session_id: str) -> str:
-    """Return the line by which a client that cannot confirm hears of an event; empty for none."""
-    if kind == "post_confirmation_request":
-        return (
-            f"waits for a yes in session {session_id}, on the page or by the agent API: {message}"
-        )
-    return message if kind == "post_status_update" else ""
 
 
 class ClientConfirmations(AnsweredElsewhere):
@@ -46,7 +37,7 @@ class ClientConfirmations(AnsweredElsewhere):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Count a client that is shown requests, and can answer them, inside the block."""
+        """Count a client that can see and answer requests, inside the block."""
         self._watchers += 1
         try:
             yield
@@ -54,7 +45,7 @@ class ClientConfirmations(AnsweredElsewhere):
             self._watchers -= 1
 
     def expect(self, request: ConfirmationRequest) -> None:
-        """Take an answer to a request from now on; after the end of the session it is no.
+        """Take an answer to a request from now on. After the end of the session the answer is no.
 
         Raises:
             NotConfirmed: If the client of the branch cannot confirm, and none that can watches.
@@ -94,7 +85,7 @@ class ClientConfirmations(AnsweredElsewhere):
             self._branches.pop(request.id, None)
 
     def waiting(self) -> list[tuple[str, ConfirmationRequest]]:
-        """Return the requests that wait, each with its branch."""
+        """Return the requests that wait, each with the branch."""
         with self._changed:
             requests = list(self.requests.values())
         return [(self._branches.get(request.id, ""), request) for request in requests]

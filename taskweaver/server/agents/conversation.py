@@ -1,4 +1,4 @@
-"""An open session of a user, and the messages that run and wait on its branches."""
+"""An open session of a user, and the messages that run and wait on the branches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from taskweaver.server.accounts import User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.open_messages import OpenMessages, RoundEnds, WaitingMessages
-from taskweaver.server.agents.quotas import check_spending
-from taskweaver.server.agents.workers import RoundWorkers
+from taskweaver.server.agents.workers import RoundWorkers, check_spending
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
 from taskweaver.session.branches.branch import SessionBranch
@@ -75,7 +74,7 @@ class _Watch:
 
 
 class UserConversation:
-    """A session of a user that is open. Its messages are answered in turn on each branch.
+    """An open session of a user, whose messages are answered in turn on each branch.
 
     Used in the event loop's thread, except for what a message's own thread calls.
 
@@ -110,7 +109,7 @@ class UserConversation:
         self.used_at = time.monotonic()
 
     def branch(self, name: str) -> SessionBranch:
-        """Return a branch; raises SessionError if it does not exist."""
+        """Return a branch. Raises SessionError for a missing branch."""
         return self.session.at(name)
 
     @property
@@ -122,7 +121,7 @@ class UserConversation:
         return bool(self._running or self._waiting) or self._changes > 0
 
     def last_use(self) -> float:
-        """Return the time of the last use, that of other Jupyter clients of its kernels included.
+        """Return the time of the last use, also by Jupyter clients of the kernels.
 
         Raises:
             SessionClosed: If the session was stopped.
@@ -150,7 +149,7 @@ class UserConversation:
         return message_id in self._stopped
 
     async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message of a new id, as `accept`, or give it up.
+        """Accept a message of a new id, as `accept`, or give the message up.
 
         Its client is shown no requests for confirmation.
         """
@@ -163,7 +162,7 @@ class UserConversation:
             raise
 
     async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
-        """Accept a message, which is answered when its turn comes.
+        """Accept a message, which is answered after the messages before.
 
         It is on disk then. A message that was accepted before is returned as it is now. One that is
         in the index, but waits nowhere since the database did not answer then, is accepted now.
@@ -176,11 +175,11 @@ class UserConversation:
         self.branch(message.branch)
         self._changes += 1  # until `_accept` ends, the session is not closed as unused
         # In turn: the same message, sent twice at once, is found the second time.
-        return await self.index.calls.in_turn(partial(self._accept, user, message))
+        return await self.index.calls.in_turn(self._accept, user, message)
 
     async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
         try:
-            known = await self.index.calls.in_thread(partial(self.index.message, message.id))
+            known = await self.index.calls.in_thread(self.index.message, message.id)
             if known is not None:
                 known.require_same(message)
                 is_open = known.id in self.open_messages
@@ -189,8 +188,8 @@ class UserConversation:
             await self._check_room(user, message.branch)
             self.open_messages.add(message.id)
             try:
-                add = partial(self.index.add_message, message)
-                accepted = known if known else await self.index.calls.in_thread(add)
+                add = self.index.add_message
+                accepted = known if known else await self.index.calls.in_thread(add, message)
             except BaseException:
                 self.open_messages.discard(message.id)
                 raise
@@ -212,7 +211,7 @@ class UserConversation:
             detail = f"{_MOST_WAITING} messages wait on the branch {branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
         accounts = self.workers.accounts
-        await accounts.calls.in_thread(partial(check_spending, accounts, user))
+        await accounts.calls.in_thread(check_spending, accounts, user)
 
     async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -221,16 +220,16 @@ class UserConversation:
             RequestRefused: If there is none, or it is being answered or was.
         """
         calls = self.index.calls
-        is_withdrawn = await calls.in_turn(partial(self._waiting.withdraw, message_id))
-        found = await calls.in_thread(partial(self.message, message_id))
+        is_withdrawn = await calls.in_turn(self._waiting.withdraw, message_id)
+        found = await calls.in_thread(self.message, message_id)
         if is_withdrawn:
             return found
         raise conflict(f"Message {message_id} is {found.state}; only one that waits is withdrawn.")
 
     async def give_up(self, message_id: str) -> None:
-        """Withdraw a message that waits or is being accepted, or stop its answer."""
+        """Withdraw a message that waits or is being accepted, or stop the answer."""
         if not self._stop_answer(message_id):
-            await self.index.calls.in_turn(partial(self._give_up, message_id))
+            await self.index.calls.in_turn(self._give_up, message_id)
 
     async def _give_up(self, message_id: str) -> None:
         if not await self._waiting.withdraw(message_id):
@@ -249,7 +248,7 @@ class UserConversation:
         return self.index.message_of(self.session.session_id, message_id)
 
     def stop(self, branch: str) -> bool:
-        """Interrupt what runs on a branch; return whether something did.
+        """Interrupt what runs on a branch, and return whether something did.
 
         Raises:
             SessionError: If the branch does not exist.
@@ -298,7 +297,7 @@ class UserConversation:
     async def change(
         self, branch: str, work: Callable[[SessionBranch], T], *, waits: bool = False
     ) -> T:
-        """Change a branch in a thread, between its messages.
+        """Change a branch in a thread, between messages.
 
         Where a message is being answered on it, this `waits` for the answer, or is refused.
 
@@ -312,7 +311,7 @@ class UserConversation:
         return await self.in_turn(branch, lambda: work(changed))
 
     async def in_turn(self, place: str, work: Callable[[], T]) -> T:
-        """Work in a thread, after other work at a branch or `PAST`; raises as `work` does."""
+        """Work in a thread, after other work at a branch or `PAST`. Raises as `work` does."""
         self._changes += 1
         try:
             async with self._turn(place):
@@ -324,11 +323,10 @@ class UserConversation:
 
     async def note(self, kind: str, **facts: object) -> None:
         """Note a change in the index."""
-        note = partial(self.index.note, kind, self.session.session_id, **facts)
-        await self.index.calls.change(note)
+        await self.index.calls.change(self.index.note, kind, self.session.session_id, **facts)
 
     async def release(self) -> None:
-        """End the processes of the session; messages that come meanwhile wait.
+        """End the processes of the session. Messages that come meanwhile wait.
 
         Raises:
             SessionBusy: If a branch is at work.
@@ -343,7 +341,7 @@ class UserConversation:
         return self._turns.setdefault(branch, asyncio.Lock())
 
     def _answer(self, user: User, message: IndexedMessage) -> None:
-        """Answer a message, in a thread of its own."""
+        """Answer a message, in an own thread."""
         try:
             outcome = self._outcome(user, message)
         except TaskWeaverError as error:
@@ -360,7 +358,7 @@ class UserConversation:
         self.open_messages.end(message.id)
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
-        """Play the round of a message; return the fields of its outcome."""
+        """Play the round of a message, and return the fields of the outcome."""
         retry_while_lost(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
         branch, watch = self.branch(message.branch), _Watch(self, message, user)
         play = branch.run_code if message.kind == "code" else branch.send_message
@@ -396,7 +394,7 @@ class UserConversation:
         await self._waiting.end_cut()
 
     async def close(self) -> None:
-        """End its messages, then the session."""
+        """End the messages, then the session."""
         self._is_closed = True
         await self.index.calls.settle()  # a message that was being accepted waits now
         await self.interrupt()

@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from taskweaver.server.databases.loop_calls import LoopCalls
-from taskweaver.server.databases.statements import DatabaseLost
+from taskweaver.server.agents.index import IndexChange
+from taskweaver.server.databases.statements import DatabaseLost, LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
+from taskweaver.session.storage.event_log import NumberedEvent
 from taskweaver.utils.redact import redact_known
 
 _KEEP_ALIVE_S = 15.0
@@ -26,24 +26,8 @@ _GATHERED_S = 0.016  # a frame of a screen
 _KEEP_ALIVE = b": keepalive\n\n"
 
 
-class SourceEvent(Protocol):
-    """An event with a number, a kind, and its fields as JSON."""
-
-    @property
-    def number(self) -> int:
-        """Its number."""
-
-    @property
-    def kind(self) -> str:
-        """Its kind."""
-
-    @property
-    def data(self) -> str:
-        """Its fields, as JSON."""
-
-
 class Listenable(Protocol):
-    """A thing that calls functions when it changes."""
+    """A thing that calls functions after changes."""
 
     def listen(self, on_event: Callable[[], None]) -> None:
         """Call a function after each event, from any thread."""
@@ -52,6 +36,7 @@ class Listenable(Protocol):
         """Call a function no longer."""
 
 
+SourceEvent = NumberedEvent | IndexChange
 NamedEvents = list[tuple[str, SourceEvent]]
 
 
@@ -62,8 +47,7 @@ class EventSource(Listenable, Protocol):
         """Return the events after one, oldest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEnd:
+class StreamEnd(NamedTuple):
     """End of a stream.
 
     Attributes:
@@ -88,13 +72,13 @@ class Alarm:
         self._waiting: list[asyncio.Future[None]] = []  # one, while the reader waits or pauses
 
     def ring(self) -> None:
-        """Wake the reader if it waits; one that pauses looks after its pause."""
+        """Wake a reader that waits. A reader that pauses looks after the pause."""
         self._has_rung = True
         if not self._is_pausing:
             self._wake()
 
     def ring_at_once(self) -> None:
-        """Wake the reader if it waits or pauses."""
+        """Wake a reader that waits or pauses."""
         self._has_rung = self._is_urgent = True
         self._wake()
 
@@ -110,12 +94,12 @@ class Alarm:
         self._has_rung = self._is_urgent = False
 
     async def wait(self) -> bool:
-        """Wait for a ring; return False when none came for `_KEEP_ALIVE_S`."""
+        """Wait for a ring. Return False after `_KEEP_ALIVE_S` without a ring."""
         await self._until(lambda: self._has_rung, _KEEP_ALIVE_S)
         return self._has_rung
 
     async def pause(self) -> None:
-        """Let events gather for a moment, unless it is urgent to look."""
+        """Let events gather for a moment, except after an urgent ring."""
         self._is_pausing = True
         try:
             await self._until(lambda: self._is_urgent, _GATHERED_S)
@@ -147,7 +131,7 @@ class StreamReaders:
         self.is_stopping = False
 
     def stop(self) -> None:
-        """End all streams, once they have passed on what is there."""
+        """End all streams after the events that are there."""
         self.is_stopping = True
         for alarm in tuple(self._alarms):
             alarm.ring_at_once()
@@ -159,7 +143,7 @@ class StreamReaders:
         end: StreamEnd | None = None,
         calls: LoopCalls | None = None,
     ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
-        """Yield events of sources after some, each with its source's name.
+        """Yield events of sources after given positions, each with the source's name.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
         yielded; and when a reader is so slow that events are no longer kept, or no source is left.
@@ -230,7 +214,7 @@ async def _read_all(
 ) -> NamedEvents:
     """Return the new events of all sources, of which the last is a database that may be away."""
     try:
-        return await calls.in_thread(partial(read, names))
+        return await calls.in_thread(read, names)
     except DatabaseLost:  # it rings when it is there again, and is read after a silence
         return read(names[:-1])
 
@@ -238,7 +222,7 @@ async def _read_all(
 def _new_events(
     sources: dict[str, EventSource], positions: Mapping[str, int], names: Sequence[str]
 ) -> NamedEvents:
-    """Return the next events of some sources; one that was closed is left out from now on.
+    """Return the next events of some sources. A closed source is left out from now on.
 
     What a source tells comes after what the sources before it had told by then: the last one is
     read first, and waits while one before it has more.
@@ -256,7 +240,7 @@ def _new_events(
 
 
 def check_position(source: EventSource, after: int) -> int:
-    """Return the number after which a reader goes on, if the source has the events after it.
+    """Return the number after which a reader goes on, if the source has the next events.
 
     Raises:
         RequestRefused: If it has them no longer (410), or not yet (409).
@@ -271,7 +255,7 @@ def check_position(source: EventSource, after: int) -> int:
 
 
 def event_number(text: str) -> int:
-    """Return the number of the last event that a client saw; an empty text is none.
+    """Return the number of the last event that a client saw, or 0 for an empty text.
 
     Raises:
         RequestRefused: If it is no number.
@@ -284,12 +268,12 @@ def event_number(text: str) -> int:
 
 
 def encoded_event(event_id: str, kind: str, data: str) -> bytes:
-    """Return a server-sent event; known secrets in it are masked."""
+    """Return a server-sent event, with known secrets masked."""
     return f"id: {event_id}\nevent: {kind}\ndata: {redact_known(data)}\n\n".encode()
 
 
 class _EventStream(Response):
-    """A response whose content is sent as it comes, and closed when the client leaves."""
+    """A response whose content is sent piece by piece, and closed when the client leaves."""
 
     def __init__(self, content: AsyncGenerator[bytes, None], headers: Mapping[str, str]) -> None:
         super().__init__(None, 200, headers, EVENTS_TYPE)
@@ -336,6 +320,6 @@ async def until_left(receive: Receive) -> None:
 
 
 def event_stream(content: AsyncGenerator[bytes, None]) -> Response:
-    """Return a response with server-sent events, each chunk a whole number of them."""
+    """Return a response with server-sent events. A chunk never ends inside of an event."""
     headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
     return _EventStream(content, headers)

@@ -1,17 +1,27 @@
-"""The index of a user's sessions: titles, messages and changes, in a database."""
+"""Indexes of users: titles, messages and changes, in files or one database of several servers."""
 
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
-from taskweaver.server.databases.loop_calls import LoopCalls
-from taskweaver.server.databases.statements import Row, RunStatement, ServerDatabase, insert_row
+from taskweaver.logging.log import TelemetryLogger
+from taskweaver.server.databases.address import PostgresAddress, SharedDatabaseConfig
+from taskweaver.server.databases.sqlite import SQLITE_INDEX, SqliteDatabase
+from taskweaver.server.databases.statements import (
+    LoopCalls,
+    Row,
+    RunStatement,
+    ServerDatabase,
+    insert_row,
+)
 from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
 from taskweaver.session.errors import EventsGone, EventsToCome
@@ -24,9 +34,8 @@ _NOTED = "session, branch, state, round_id"
 _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedSession:
-    """A session as the index has it; `title` is empty until the user gives it one."""
+class IndexedSession(NamedTuple):
+    """A session in the index. `title` is empty until the user chooses a title."""
 
     session: str
     title: str
@@ -79,9 +88,8 @@ class IndexedMessage:
 _FIELDS = tuple(item.name for item in fields(IndexedMessage))
 
 
-@dataclass(frozen=True, slots=True)
-class IndexChange:
-    """A change of the index: its number, its kind, and its fields as JSON."""
+class IndexChange(NamedTuple):
+    """A change of the index: number, kind, and fields as JSON."""
 
     number: int
     kind: str
@@ -89,7 +97,7 @@ class IndexChange:
 
 
 class IndexServers(Protocol):
-    """The servers that use an index, seen from one of them.
+    """The servers that use an index, seen from one server.
 
     Attributes:
         id: Id of this server, another one at each start.
@@ -100,7 +108,7 @@ class IndexServers(Protocol):
     is_shared: bool
 
     def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:
-        """Return those of some other servers of a database that have ended."""
+        """Return the given servers of a database that have ended."""
 
     def listen(self, user: str, on_change: Callable[[], None]) -> None:
         """Call a function when another server may have changed the index of a user."""
@@ -110,7 +118,7 @@ class IndexServers(Protocol):
 
 
 class AgentIndex:
-    """An index. Close it; thread-safe.
+    """A thread-safe index. Needs `close`.
 
     A change is on disk when its method returns.
 
@@ -195,7 +203,7 @@ class AgentIndex:
             self._note(run, "session_renamed", session_id=session, title=title)
 
     def remove_session(self, session: str) -> None:
-        """Remove a session and its messages."""
+        """Remove a session with all messages."""
         with self._changing() as run:
             for table in ("sessions", "messages"):
                 sql = f'DELETE FROM {table} WHERE "user" = ? AND session = ?'
@@ -208,7 +216,7 @@ class AgentIndex:
             self._note(run, kind, session_id=session, **facts)
 
     def add_message(self, message: IndexedMessage) -> IndexedMessage:
-        """Add a message that was accepted, and return it as it is kept; its id must be new."""
+        """Add an accepted message with a new id, and return the stored message."""
         new = replace(message, created_at=_now(), server=self.server)
         row = {name: getattr(new, name) for name in _FIELDS}
         with self._changing() as run:
@@ -229,7 +237,7 @@ class AgentIndex:
         self._note(run, f"message_{facts['state']}", message_id=message_id, **facts)
 
     def message(self, message_id: str) -> IndexedMessage | None:
-        """Return a message; None if there is none of this id."""
+        """Return the message of an id, or None."""
         found = self._messages("id = ?", message_id)
         return found[0] if found else None
 
@@ -266,7 +274,7 @@ class AgentIndex:
         return [IndexedMessage(*row) for row in self._database.rows(sql, self._user, *values)]
 
     def _mark_cut(self, messages: Sequence[IndexedMessage]) -> bool:
-        """Mark the open ones of servers that have ended; return whether there are any."""
+        """Mark open messages of servers that have ended, and return whether there are any."""
         if not self._marking.acquire(blocking=False):
             return False  # another thread does it, and may wait for the lock of the user
         try:
@@ -288,7 +296,7 @@ class AgentIndex:
         return message.state == "queued" and message.server == self.server
 
     def mark_stopped(self, message: IndexedMessage, answer: str) -> None:
-        """Mark a message unless its state has changed since it was read."""
+        """Mark a message unless the state has changed since the reading."""
         sql = (
             "UPDATE messages SET state = ?, answer = ?"
             ' WHERE "user" = ? AND id = ? AND server = ? AND state = ?'
@@ -301,7 +309,7 @@ class AgentIndex:
 
     @property
     def last_change(self) -> int:
-        """Number of the newest change; 0 before the first."""
+        """Number of the newest change. 0 before the first."""
         sql = 'SELECT coalesce(max(number), 0) FROM changes WHERE "user" = ?'
         ((number,),) = self._database.rows(sql, self._user)
         return int(number)
@@ -326,7 +334,7 @@ class AgentIndex:
         return [IndexChange(*row) for row in rows]
 
     def listen(self, on_change: Callable[[], None]) -> None:
-        """Call a function after each change, in the thread that made it or heard of it."""
+        """Call a function after each change, in the thread that made or heard of the change."""
         self._listeners.append(on_change)
 
     def unlisten(self, on_change: Callable[[], None]) -> None:
@@ -336,3 +344,97 @@ class AgentIndex:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
+
+
+class OnlyServer:
+    """The only server of some files. Any server that the files name has ended.
+
+    Attributes:
+        id: Its id.
+        is_shared: False.
+    """
+
+    is_shared = False
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(8)
+
+    def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """Return all given servers."""
+        return list(servers)
+
+    def listen(self, user: str, on_change: Callable[[], None]) -> None:
+        """Do nothing: only one server changes an index."""
+
+    def unlisten(self, user: str) -> None:
+        """Do nothing."""
+
+
+class FileIndexes:
+    """Indexes in one file for each user, which one server uses."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """Keep the files in a folder of one user, or each beside the user's sessions."""
+        self._folder = folder
+        self._server = OnlyServer()
+        self._databases: list[SqliteDatabase] = []
+
+    def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - the folder is the user's
+        """Return the index in a folder."""
+        path = (self._folder or folder) / "agent.sqlite"
+        database = SqliteDatabase(path, "The index", SQLITE_INDEX)
+        try:
+            index = AgentIndex(database, self._server)
+        except BaseException:
+            database.close()
+            raise
+        self._databases.append(database)
+        return index
+
+    def close(self) -> None:
+        """Close the files."""
+        for database in self._databases:
+            database.close()
+
+
+class SharedIndexes:
+    """Indexes of all users in one set of tables."""
+
+    def __init__(self, address: PostgresAddress, log: TelemetryLogger) -> None:
+        """Connect, and show the rest of the servers that this server lives.
+
+        Raises:
+            ServerError: If the database cannot be used.
+        """
+        from taskweaver.server.databases.postgresql import PostgresDatabase, ServerPresence
+
+        self._presence = ServerPresence(address, log)
+        try:
+            self._database = PostgresDatabase(address, self._presence.id)
+        except BaseException:
+            self._presence.close()
+            raise
+
+    def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - it is in no folder
+        """Return the index of a user."""
+        return AgentIndex(self._database, self._presence, user)
+
+    def close(self) -> None:
+        """Close the connections. The open messages of this server count as cut from now on."""
+        self._presence.close()
+        self._database.close()
+
+
+AgentIndexes = FileIndexes | SharedIndexes
+"""The indexes of all users, which `of` opens. Closed after the indexes."""
+
+
+def open_indexes(config: SharedDatabaseConfig, log: TelemetryLogger) -> AgentIndexes:
+    """Return the indexes of a project: in the configured database, else in files.
+
+    Raises:
+        ServerError: If the database cannot be used.
+    """
+    if config.address is None:
+        return FileIndexes()
+    return SharedIndexes(config.address, log)

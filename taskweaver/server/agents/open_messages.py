@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
@@ -28,7 +27,7 @@ class RoundEnds:
         self.over: set[str] = set()
 
     def handle(self, event: TaskWeaverEvent) -> None:
-        """Handle an event; a round of foreign cells may come before that of a message."""
+        """Handle an event. A round of foreign cells may come before the round of a message."""
         if event.t is RoundEventType.round_start:
             self.over.discard(event.branch)
         elif event.t is RoundEventType.round_end:
@@ -36,7 +35,7 @@ class RoundEnds:
 
 
 class OpenMessages:
-    """Ids of open messages. Listeners are called after each end; thread-safe."""
+    """Ids of open messages. Listeners are called after each end. Thread-safe."""
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
@@ -55,7 +54,7 @@ class OpenMessages:
         self._ids.discard(message_id)
 
     def end(self, message_id: str) -> None:
-        """Let streams of a message's answer end, now that its outcome is written."""
+        """Let streams of a message's answer end, now that the outcome is written."""
         self._ids.discard(message_id)
         for listener in tuple(self._listeners):
             listener()
@@ -65,7 +64,7 @@ class OpenMessages:
         return StreamEnd(lambda: message_id not in self._ids, self)
 
     def listen(self, on_end: Callable[[], None]) -> None:
-        """Call a function after each end of a message, in the thread where it happens."""
+        """Call a function after each end of a message, in the thread of the end."""
         self._listeners.append(on_end)
 
     def unlisten(self, on_end: Callable[[], None]) -> None:
@@ -74,7 +73,7 @@ class OpenMessages:
 
 
 class WaitingMessages:
-    """Messages that wait, in their order on each branch; used in the event loop's thread alone."""
+    """Messages that wait, in their order on each branch. Used in the event loop's thread alone."""
 
     def __init__(self, index: AgentIndex, open_: OpenMessages, log: TelemetryLogger) -> None:
         self._index = index
@@ -93,11 +92,11 @@ class WaitingMessages:
         return any(self._queues.values())
 
     def add(self, message: IndexedMessage) -> None:
-        """Add a message to its branch."""
+        """Add a message to the branch."""
         self._queues.setdefault(message.branch, deque()).append(message)
 
     async def take(self, branch: str) -> IndexedMessage | None:
-        """Take the next one of a branch, after one that is being withdrawn; None if none is left.
+        """Take the next message of a branch, after any message that is being withdrawn, or None.
 
         Nothing else runs in the event loop between this and what the caller does next.
         """
@@ -106,36 +105,37 @@ class WaitingMessages:
             return queue.popleft() if queue else None
 
     async def withdraw(self, message_id: str) -> bool:
-        """Withdraw a message, in a turn of the index; return whether it waits."""
+        """Withdraw a message, in a turn of the index, and return whether the message waited."""
         async with self._withdrawing:
             waiting = [one for queue in self._queues.values() for one in queue]
             found = next((one for one in waiting if one.id == message_id), None)
             if found is None:
                 return False
-            change = partial(self._index.update, message_id, state="withdrawn")
-            await self._index.calls.in_thread(change)
+            await self._index.calls.in_thread(self._index.update, message_id, state="withdrawn")
             if found in self._queues[found.branch]:  # else it was cut meanwhile
                 self._queues[found.branch].remove(found)
             self._open.end(message_id)
             return True
 
     def cut(self, answer: str, branch: str | None = None) -> None:
-        """Let those of a branch, or all, wait no longer; `end_cut` gives them this answer."""
+        """Cut the messages of a branch, or all. `end_cut` writes this answer."""
         for queue in self._queues.values() if branch is None else [self._queues[branch]]:
             self._cut.extend((one.id, answer) for one in queue)
             queue.clear()
 
     async def end_cut(self) -> None:
-        """Write the ends of those that were cut; of one that cannot be, the log tells."""
+        """Write the ends of the messages that were cut. Failures are in the log."""
         await self._index.calls.in_turn(self._end_cut)
 
     async def _end_cut(self) -> None:
         while self._cut:
             message_id, answer = self._cut.popleft()
             if message_id in self._open:  # else it was withdrawn meanwhile
-                change = partial(self._index.update, message_id, state="stopped", answer=answer)
+                update = self._index.update
                 try:
-                    await self._index.calls.in_thread(change)
+                    await self._index.calls.in_thread(
+                        update, message_id, state="stopped", answer=answer
+                    )
                 except ServerError:  # its server has ended for others
                     self._log.exception(f"the outcome of message {message_id} is not written")
                 self._open.end(message_id)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,12 +13,15 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.server.accounts import LOCAL_USER, Accounts, User
 from taskweaver.server.admission import Admission
+from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import StreamReaders
-from taskweaver.server.agents.indexes import AgentIndexes
+from taskweaver.server.agents.index import AgentIndexes, IndexedMessage
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping
 
+PROGRESS = ("post_status_update", "post_confirmation_request")
+"""Kinds of the events by which a client hears what is under way."""
 _IDLE_S = 600.0
 _LOOK_S = 15.0
 _MOST_OPEN = 200
@@ -24,7 +29,7 @@ _INTERRUPTED_S = 5.0
 
 
 class AgentSessions:
-    """The sessions of all users. Finish and close it.
+    """The sessions of all users. Needs `finish` and `close`.
 
     Attributes:
         readers: The readers of event streams.
@@ -54,7 +59,7 @@ class AgentSessions:
         self._sweep: asyncio.Task[None] | None = None
 
     async def of(self, user: User) -> UserSessions:
-        """Return the sessions of a user; their index is opened at the first time."""
+        """Return the sessions of a user. Their index is opened at the first time."""
         self._check_running()
         found = self._users.get(user.name)
         if found is None:
@@ -103,7 +108,7 @@ class AgentSessions:
                     await sessions.mark_open_messages()
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new messages, let running ones end within a time, then interrupt them."""
+        """Refuse new messages, let running rounds end within a time, then interrupt."""
         if self._workers.admission.is_stopping:
             return
         self._workers.admission.stop()
@@ -121,7 +126,7 @@ class AgentSessions:
             self.readers.stop()
 
     async def close(self) -> None:
-        """Close the sessions of all users; safe to call again."""
+        """Close the sessions of all users. Safe to call again."""
         await asyncio.gather(*self._opening.values(), return_exceptions=True)
         users, self._users = list(self._users.values()), {}
         closing = (sessions.close() for sessions in users)
@@ -129,3 +134,57 @@ class AgentSessions:
         self._workers.log_failures("the sessions of a user are not closed", outcomes)
         self._workers.threads.shutdown()
         await asyncio.to_thread(self._indexes.close)
+
+
+class SilentMessage:
+    """A message whose client follows the answer, and is shown no requests for confirmation.
+
+    Attributes:
+        id: Its id.
+        conversation: The session that it is for.
+        branch: The branch.
+    """
+
+    def __init__(
+        self,
+        sessions: AgentSessions,
+        user: User,
+        conversation: UserConversation,
+        message: IndexedMessage,
+    ) -> None:
+        """Prepare for the answer. `submit` sends the message."""
+        self.id, self.branch = message.id, message.branch
+        self.conversation = conversation
+        self._sessions = sessions
+        self._user = user
+        self._message = message
+        self._after = conversation.session.events.last
+
+    async def submit(self) -> None:
+        """Send the message.
+
+        Raises:
+            RequestRefused: If the user may have no further kernel, money or message.
+        """
+        own = await self._sessions.of(self._user)
+        await own.check_kernels(self._user, self.conversation, self.branch)
+        await self.conversation.submit(self._user, self._message)
+
+    async def events(self) -> AsyncIterator[tuple[str, str]]:
+        """Yield kind and text of the branch's events, until the outcome is written."""
+        session, open_messages = self.conversation.session, self.conversation.open_messages
+        sources, end = {"": session.events}, open_messages.end_of(self.id)
+        async for events in self._sessions.readers.follow(sources, {"": self._after}, end):
+            for _, event in events:
+                fields = json.loads(event.data)
+                text = fields["msg"]
+                if fields["branch"] == self.branch and text:
+                    if event.kind == "post_confirmation_request":
+                        where = "on the page or by the agent API"
+                        text = f"waits for a yes in session {session.session_id}, {where}: {text}"
+                    yield event.kind, text
+
+    async def give_up(self) -> None:
+        """Withdraw the message, or stop the answer, unless the message has ended."""
+        if self.id in self.conversation.open_messages:
+            await self.conversation.give_up(self.id)

@@ -1,4 +1,4 @@
-"""The sessions of one user: open ones, stored ones, and the most that they may use."""
+"""The sessions of one user, open and stored, and the quotas."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver.app.session_manager import SessionManager
+from taskweaver.memory.branched.config import MemoryConfig
+from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.finding import find_in_sessions
 from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage, IndexedSession
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
@@ -26,13 +27,44 @@ from taskweaver.server.transfer import disk_room
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
-from taskweaver.session.storage.folder import is_locked
+from taskweaver.session.storage.folder import MEMORY_FILE, is_locked
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,
     remove_session,
     session_folders,
+    stored_sessions,
 )
+from taskweaver.utils.redact import redact_secrets_in
 from taskweaver.utils.text import title_line
+
+_MOST_FOUND = 20
+
+
+def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
+    """Return the matches in a session's branches, once each: branches inherit matches."""
+    found: dict[str, tuple[str, int | None]] = {}
+    for name in store:
+        events = store[name].find_events(query, _MOST_FOUND)
+        records = store[name].search(query, _MOST_FOUND)
+        ends = [turn.end_seq for turn in store.turns.load(name, with_posts=False)]
+        for event in events:
+            number = sum(0 < end < event.seq for end in ends)  # written once its round has ended
+            found.setdefault(event.text, (name, number or None))
+        for record in records:
+            if record.match != "recency":
+                found.setdefault(record.text, (name, None))
+    titles = {branch.id: branch.node_uid or branch.id for branch in store.branches()}
+    return [
+        {
+            "session": session_id,
+            "branch": name,
+            "branch_title": titles[name],
+            "number": number,
+            "text": text,
+        }
+        for text, (name, number) in found.items()
+    ]
+
 
 _LEFT_S = 10.0
 """Time for which a message whose acknowledgement was lost may be sent again before it is marked."""
@@ -70,7 +102,7 @@ class ListedSession:
 
 
 class UserSessions:
-    """The sessions of a user. Close it.
+    """The sessions of a user. Needs `close`.
 
     Attributes:
         folder: Folder of all that the user's sessions write.
@@ -105,8 +137,7 @@ class UserSessions:
             session = await asyncio.to_thread(self.manager.get_session)
             made = self._added(session)  # first: who hears of it finds it open
         try:
-            add = partial(self.index.add_session, session.session_id, title)
-            await self.index.calls.change(add)
+            await self.index.calls.change(self.index.add_session, session.session_id, title)
         except BaseException:
             self._open.pop(session.session_id, None)
             await asyncio.to_thread(session.stop)
@@ -130,7 +161,7 @@ class UserSessions:
                 raise stopping()
             found = self._open.get(session_id)
             if found is None or found.session.is_closed:
-                await self.index.calls.in_thread(partial(self._require, session_id))
+                await self.index.calls.in_thread(self._require, session_id)
                 found = self._added(await asyncio.to_thread(self._opened, session_id))
         return found
 
@@ -156,7 +187,7 @@ class UserSessions:
             raise missing("Session", session_id[:128])
 
     async def messages(self, session_id: str) -> list[IndexedMessage]:
-        """Return the messages of a session, whichever program has it open.
+        """Return the messages of a session, whichever program has opened the session.
 
         Raises:
             RequestRefused: If the user has no such session.
@@ -192,37 +223,56 @@ class UserSessions:
         """
         if session_id:
             await self.conversation(session_id)
-        folder = self.manager.sessions_folder
         async with self._opening:
-            return await asyncio.to_thread(find_in_sessions, folder, query, session_id)
+            return await asyncio.to_thread(self._find, query, session_id)
+
+    def _find(self, query: str, session_id: str) -> list[dict[str, Any]]:
+        """Return the passages, from the newest sessions first. Secrets are masked."""
+        stored = stored_sessions(self.manager.sessions_folder)
+        if session_id:
+            stored = [item for item in stored if item.session_id == session_id]
+            if not stored:
+                raise SessionError(
+                    f"There is no session {session_id!r}, or nothing was said in it."
+                )
+        found: list[dict[str, Any]] = []
+        for item in stored:
+            if item.problem:
+                continue
+            config = MemoryConfig(memory_log_enabled=False)
+            with BranchedMemory(item.folder / MEMORY_FILE, config) as store:
+                found += _found(store, item.session_id, query)
+            if len(found) >= _MOST_FOUND:
+                break
+        masked: list[dict[str, Any]] = redact_secrets_in(found[:_MOST_FOUND])
+        return masked
 
     def _list(
         self, indexed: Sequence[IndexedSession], work: Mapping[str, Activity]
     ) -> list[ListedSession]:
         titles = {item.session: item for item in indexed}
-        found = {}
+        found = []
         for item in self._stored.read():
-            known = titles.get(item.session_id)
+            id_, known = item.session_id, titles.pop(item.session_id, None)
             title = (known.title if known else "") or title_line(item.first_query)
-            state = "open" if item.session_id in self._open else "stored"
-            state = "damaged" if item.problem else state
-            state = "locked" if item.is_open and state == "stored" else state
+            state = "damaged" if item.problem else self._state(id_, is_locked=item.is_open)
             facts = (item.rounds, item.changed_at, state, item.problem, item.branches)
-            activity = work.get(item.session_id, "failed" if item.has_failed else "idle")
-            found[item.session_id] = ListedSession(item.session_id, title, *facts, activity)
-        for session_id, known in titles.items():  # those in which nothing was asked yet
-            if session_id not in found:
-                at = datetime.fromisoformat(known.created_at)
-                state = "open" if session_id in self._open else "stored"
-                if state == "stored" and is_locked(self.manager.sessions_folder / session_id):
-                    state = "locked"
-                activity = work.get(session_id, "idle")
-                fresh = (0, at, state, "", 1, activity)
-                found[session_id] = ListedSession(session_id, known.title, *fresh)
-        return sorted(found.values(), key=lambda item: (item.changed_at, item.id), reverse=True)
+            activity = work.get(id_, "failed" if item.has_failed else "idle")
+            found.append(ListedSession(id_, title, *facts, activity))
+        for id_, known in titles.items():  # those in which nothing was asked yet
+            at, folder = datetime.fromisoformat(known.created_at), self.manager.sessions_folder
+            state = self._state(id_, is_locked=id_ not in self._open and is_locked(folder / id_))
+            activity = work.get(id_, "idle")
+            found.append(ListedSession(id_, known.title, 0, at, state, activity=activity))
+        return sorted(found, key=lambda item: (item.changed_at, item.id), reverse=True)
+
+    def _state(self, session_id: str, *, is_locked: bool) -> str:
+        if session_id in self._open:
+            return "open"
+        return "locked" if is_locked else "stored"
 
     async def remove(self, session_id: str) -> None:
-        """Stop a session, and delete it with all its files; raises as `conversation`."""
+        """Stop a session, and delete all files. Raises as `conversation`."""
         await self.conversation(session_id)
         async with self._opening:  # nobody opens it meanwhile
             conversation = self._open.pop(session_id, None)
@@ -231,12 +281,12 @@ class UserSessions:
             await conversation.close()
             folder = self.manager.sessions_folder
             await asyncio.to_thread(remove_session, folder, session_id)
-            await self.index.calls.change(partial(self.index.remove_session, session_id))
+            await self.index.calls.change(self.index.remove_session, session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give a session a title; raises as `conversation`."""
+        """Give a session a title. Raises as `conversation`."""
         await self.conversation(session_id)
-        await self.index.calls.change(partial(self.index.rename_session, session_id, title))
+        await self.index.calls.change(self.index.rename_session, session_id, title)
 
     async def release_idle(self, idle_s: float) -> None:
         """End the processes of sessions that nobody used for a while."""
@@ -260,7 +310,7 @@ class UserSessions:
             self._workers.log.exception(f"session {session_id} is not {done}")
 
     async def release(self, session_id: str) -> None:
-        """End the processes of a session; one that other servers may open is closed, too.
+        """End the processes of a session. A session that several servers may open is closed, too.
 
         Raises:
             SessionBusy: If a branch is at work.
@@ -272,7 +322,7 @@ class UserSessions:
             await self._close_if_unused(conversation, conversation.used_at)
 
     async def close_unused(self, idle_s: float, most: int) -> None:
-        """Close sessions: those that were not used longest, until `most` are open.
+        """Close the sessions with the oldest uses, until `most` are open.
 
         Where other servers may open them, also those that nobody used for a while.
         """
@@ -287,21 +337,20 @@ class UserSessions:
                         await self._close_if_unused(conversation, used_at)
 
     async def mark_open_messages(self) -> None:
-        """Mark messages that will not be answered; listeners of the index hear of it.
+        """Mark messages that will not be answered, and tell listeners of the index.
 
         These are the open ones of servers that have ended, and those that wait nowhere at this one,
         since the database was lost as they were written, unless they are sent again soon.
         """
-        read = partial(self.index.messages, states=OPEN_STATES)
+        index = self.index
         try:
-            left = [
-                one for one in await self.index.calls.in_thread(read) if self._waits_nowhere(one)
-            ]
+            open_ = await index.calls.in_thread(index.messages, states=OPEN_STATES)
+            left = [one for one in open_ if self._waits_nowhere(one)]
             now = time.monotonic()
             self._left_since = {one.id: self._left_since.get(one.id, now) for one in left}
             for one in left:
                 if now - self._left_since[one.id] >= _LEFT_S:
-                    await self.index.calls.in_turn(partial(self._mark_left, one))
+                    await self.index.calls.in_turn(self._mark_left, one)
         except DatabaseLost:  # the presence of the server logs that
             return
         except ServerError:
@@ -313,7 +362,7 @@ class UserSessions:
 
     async def _mark_left(self, message: IndexedMessage) -> None:
         if self._waits_nowhere(message):  # in turn: it is not being sent again
-            await self.index.calls.in_thread(partial(self.index.mark_stopped, message, _LEFT))
+            await self.index.calls.in_thread(self.index.mark_stopped, message, _LEFT)
 
     async def _close_if_unused(self, conversation: UserConversation, used_at: float) -> None:
         """Close a session that is idle, and was not used after a time."""
@@ -323,7 +372,7 @@ class UserSessions:
                 await conversation.close()
 
     async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
-        """Check that a branch, or `PAST`, may have a kernel; idle ones end where it may not.
+        """Check that a branch, or `PAST`, may have a kernel, and end idle kernels for room.
 
         Those of past moments end first, then those of other sessions, then those of the session
         itself; for a past moment these stay.
@@ -360,7 +409,7 @@ class UserSessions:
         return len(kernels | {own}) <= most
 
     async def check_disk(self, user: User) -> int | None:
-        """Check the disk space of a user; return the room in bytes, None for no limit.
+        """Check the disk space of a user, and return the room in bytes (None: no limit).
 
         Raises:
             RequestRefused: If the quota is used up.

@@ -1,4 +1,4 @@
-"""Means by which the messages of all users are answered, and what they cost."""
+"""Means by which the messages of all users are answered, and the spent quotas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,29 @@ from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, User
 from taskweaver.server.admission import Admission
 from taskweaver.server.databases.statements import retry_while_lost
-from taskweaver.server.errors import ServerError
+from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up
+
+
+def check_spending(accounts: Accounts, user: User, more: Usage | None = None) -> None:
+    """Check the money and the tokens of a user, with those of an open round.
+
+    Raises:
+        RequestRefused: If a quota is used up, or what calls cost is unknown.
+    """
+    quota, more = user.quota, more or Usage()
+    if quota.cost is None and quota.tokens is None:
+        return
+    spent = accounts.spent(user.name)
+    tokens, cost = spent.tokens + more.total_tokens, spent.cost + (more.cost or 0.0)
+    if quota.tokens is not None and tokens >= quota.tokens:
+        raise quota_used_up(f"{user.name} has used {tokens:,} of {quota.tokens:,} tokens.")
+    if quota.cost is None:
+        return
+    if more.calls and more.cost is None:
+        detail = "What calls cost is unknown: set llm.prompt_price and llm.completion_price."
+        raise RequestRefused(403, "quota", f"The quota of money cannot be kept. {detail}")
+    if cost >= quota.cost:
+        raise quota_used_up(f"{user.name} has spent {cost:.4f} of {quota.cost:.4f}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +61,7 @@ class RoundWorkers:
                 self.log.error(f"{what}: {outcome!r}")
 
     def spend(self, user: User, usage: Usage, end: threading.Event) -> None:
-        """Add to the spending of a user; wait for a database that is away, until an event."""
+        """Add to the spending of a user. Wait for a database that is away, until an event."""
         add = partial(self.accounts.spend, user.name, usage.cost or 0.0, usage.total_tokens)
         try:
             retry_while_lost(add, end, is_repeatable=False)

@@ -17,7 +17,7 @@ _FORM = "It looks like postgresql://user@host:5432/database."
 
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """An address of a PostgreSQL database, and the password that belongs to it.
+    """An address of a PostgreSQL database, with the password.
 
     Attributes:
         url: The address, without a password.

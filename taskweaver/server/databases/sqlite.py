@@ -16,16 +16,60 @@ from taskweaver.utils.sqlite_files import READ_ERRORS, open_private
 
 _THREADS = 2
 
+# For each version of a schema the statements that lead to it.
+SQLITE_ACCOUNTS = (
+    """
+    CREATE TABLE users (
+      name TEXT PRIMARY KEY, role TEXT NOT NULL, quota TEXT NOT NULL, created_at TEXT NOT NULL,
+      token_id TEXT NOT NULL UNIQUE, token_hash BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE spending (
+      user TEXT PRIMARY KEY REFERENCES users ON DELETE CASCADE, cost REAL NOT NULL,
+      tokens INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE audit (
+      id INTEGER PRIMARY KEY, at TEXT NOT NULL, user TEXT NOT NULL, address TEXT NOT NULL,
+      action TEXT NOT NULL, target TEXT NOT NULL, outcome TEXT NOT NULL, request_id TEXT NOT NULL
+    ) STRICT
+    """,
+)
+"""Users, spending and the audit log."""
+
+SQLITE_INDEX = (
+    # Files of the first version have no number of their version.
+    """
+    CREATE TABLE IF NOT EXISTS sessions (
+      session TEXT PRIMARY KEY, title TEXT NOT NULL, created_at TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE IF NOT EXISTS messages (
+      id TEXT PRIMARY KEY, session TEXT NOT NULL, branch TEXT NOT NULL, kind TEXT NOT NULL,
+      text TEXT NOT NULL, state TEXT NOT NULL, round_id TEXT NOT NULL, answer TEXT NOT NULL,
+      tokens INTEGER NOT NULL, cost REAL, created_at TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX IF NOT EXISTS messages_of_sessions ON messages (session);
+    CREATE TABLE IF NOT EXISTS changes (
+      number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, data TEXT NOT NULL
+    ) STRICT
+    """,
+    """
+    ALTER TABLE sessions ADD COLUMN user TEXT NOT NULL DEFAULT '';
+    ALTER TABLE messages ADD COLUMN user TEXT NOT NULL DEFAULT '';
+    ALTER TABLE messages ADD COLUMN server TEXT NOT NULL DEFAULT '';
+    ALTER TABLE changes ADD COLUMN user TEXT NOT NULL DEFAULT ''
+    """,
+)
+"""The index of one user, whose name is empty in it."""
+
 
 class SqliteDatabase:
-    """A database in a file of its own.
+    """A database in an own file.
 
     Attributes:
         threads: Threads for calls from the event loop: a commit waits for the disk.
     """
 
     def __init__(self, path: Path, subject: str, migrations: Sequence[str]) -> None:
-        """Open the file; make it, for its owner alone, if there is none.
+        """Open the file. A new file is for the owner alone.
 
         Args:
             path: The file.
@@ -65,7 +109,7 @@ class SqliteDatabase:
         execute(f"PRAGMA user_version = {len(migrations)}")
 
     def close(self) -> None:
-        """Close the file; safe to call again."""
+        """Close the file. Safe to call again."""
         self.threads.shutdown()
         with self._lock:
             self._connection.close()

@@ -6,15 +6,18 @@ column ``"user"`` is quoted, and `rowid` is a column of PostgreSQL's tables too.
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from taskweaver.server.errors import RequestRefused, ServerError
 
 Row = tuple[Any, ...]
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _AGAIN_S = 0.5
@@ -25,7 +28,7 @@ class AlreadyThere(ServerError):
 
 
 class DatabaseLost(RequestRefused):
-    """The database does not answer now; the next request connects again.
+    """The database does not answer now. The next request connects again.
 
     Attributes:
         is_undone: Whether it is certain that nothing was changed.
@@ -37,7 +40,7 @@ class DatabaseLost(RequestRefused):
 
 
 class StatementOutcome(NamedTuple):
-    """Outcome of a statement: its rows, and the number of rows that it changed."""
+    """Outcome of a statement: rows, and number of changed rows."""
 
     rows: list[Row]
     changed: int
@@ -47,13 +50,13 @@ class RunStatement(Protocol):
     """Runs a statement of a transaction."""
 
     def __call__(self, sql: str, *values: object) -> StatementOutcome:
-        """Run a statement with values for its marks; raises as `ServerDatabase`."""
+        """Run a statement with values for the marks. Raises as `ServerDatabase`."""
 
 
 def retry_while_lost(
     work: Callable[[], T], end: threading.Event, *, is_repeatable: bool = True
 ) -> T:
-    """Read or write; while the database does not answer, try again.
+    """Read or write. While the database does not answer, try again.
 
     Args:
         work: The reading or writing.
@@ -73,13 +76,13 @@ def retry_while_lost(
 
 
 def insert_row(run: RunStatement, table: str, row: Mapping[str, object]) -> None:
-    """Add a row, given by the names of its columns; raises as `ServerDatabase`."""
+    """Add a row, given by column names. Raises as `ServerDatabase`."""
     names, marks = ", ".join(f'"{name}"' for name in row), ", ".join("?" * len(row))
     run(f"INSERT INTO {table} ({names}) VALUES ({marks})", *row.values())
 
 
 class ServerDatabase(Protocol):
-    """A database. Close it; thread-safe.
+    """A thread-safe database. Needs `close`.
 
     The methods raise ServerError if it cannot be read or written, and of these DatabaseLost if it
     does not answer, and RequestRefused (507) if its disk is full.
@@ -90,13 +93,13 @@ class ServerDatabase(Protocol):
 
     @property
     def threads(self) -> ThreadPoolExecutor:
-        """Threads in which the event loop calls it."""
+        """Threads for calls from the event loop."""
 
     def rows(self, sql: str, *values: object) -> list[Row]:
         """Return the rows of a query."""
 
     def changing(self, user: str = "") -> AbstractContextManager[RunStatement]:
-        """Begin a transaction; it is on disk when the block ends, and undone when it raises.
+        """Begin a transaction, on disk at the block's end, and undone by an error.
 
         Args:
             user: User whose data are changed: such transactions follow one another, and where it is
@@ -107,4 +110,40 @@ class ServerDatabase(Protocol):
         """
 
     def close(self) -> None:
-        """Close it; safe to call again."""
+        """Close the database. Safe to call again."""
+
+
+class LoopCalls:
+    """Calls of a database, which run to the end, also after a cancellation of the wait.
+
+    Used in the event loop's thread alone.
+    """
+
+    def __init__(self, database: ServerDatabase) -> None:
+        self._threads = database.threads
+        self._turn = asyncio.Lock()
+
+    async def in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read or change the database in a thread."""
+        loop, call = asyncio.get_running_loop(), partial(work, *args, **kwargs)
+        return await asyncio.shield(loop.run_in_executor(self._threads, call))
+
+    async def in_turn(
+        self, work: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Work in turn: no two threads wait for the database's lock of a user."""
+
+        async def work_in_turn() -> T:
+            async with self._turn:
+                return await work(*args, **kwargs)
+
+        return await asyncio.shield(asyncio.ensure_future(work_in_turn()))
+
+    async def change(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Change the database in a thread, in turn."""
+        return await self.in_turn(lambda: self.in_thread(work, *args, **kwargs))
+
+    async def settle(self) -> None:
+        """Wait for the work in turn that has begun or waits now."""
+        async with self._turn:
+            pass

@@ -15,7 +15,7 @@ from sizes import some, spread
 
 from taskweaver.ces.common import CellStatus, Client, ExecutionResult, Manager, PluginCode
 from taskweaver.ces.kernel.outcome import fields, report_of
-from taskweaver.code_interpreter.report import sections
+from taskweaver.code_interpreter.code_executor import sections
 from taskweaver.role.situation import variables_text
 
 pytestmark = pytest.mark.measured

@@ -1,20 +1,20 @@
-"""The prompts of a role that carries out orders by cells, in the form in force."""
+"""Orders in words: the cells one after another, and the prompts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 
-from taskweaver.code_interpreter.orders.progress import repeats, text_of
-from taskweaver.code_interpreter.prompt import PromptInput, cell_guide, plugins_text
+from taskweaver.code_interpreter.prompt import FURTHER_TEXTS, CodeTexts, PromptInput, text_of
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import has_run, variables_after
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.plugin.spec import PluginEntry
+from taskweaver.role.correction import task_of, tries_so_far
 from taskweaver.role.files import PicturesOf, no_pictures
 from taskweaver.role.forms.history import (
     History,
@@ -37,48 +37,121 @@ from taskweaver.role.prompt import (
 )
 from taskweaver.role.situation import variables_text
 from taskweaver.utils.markup.quoting import quoted_section
-from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
+from taskweaver.utils.text import fenced, shorten
 
-PROMPT_FILE = Path(__file__).parents[1] / "code_generator_prompt.yaml"
+MOST_CELLS = 8
+"""Most cells that run for one order, those that failed included."""
+
+_SAME_CELLS = 3
+"""Cells in a row with the same code and outcome that end an order."""
+
+_EARLIER_CHARS = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class OrderProgress:
+    """An order, and the later posts of the receiver to the receiver.
+
+    Attributes:
+        task: The order.
+        notes: The posts, the oldest first.
+        tries: Number of corrections among them.
+    """
+
+    task: Post
+    notes: tuple[Post, ...]
+    tries: int
+
+    @property
+    def cells(self) -> list[Post]:
+        """The posts whose cells ran."""
+        return [post for post in self.notes if has_run(post)]
+
+    @property
+    def room(self) -> int:
+        """Number of cells that may still run."""
+        return MOST_CELLS - len(self.cells)
+
+    @property
+    def must_answer(self) -> bool:
+        """Whether the order ends with the next reply, which is one in words.
+
+        After the last cell, after cells that all do the same, and after an empty reply to an
+        outcome.
+        """
+        cells = self.cells
+        if self.room <= 0 or repeats(cells) >= _SAME_CELLS:
+            return True
+        invalid = self.notes[-1].get_attachment(AttachmentType.invalid_response) if cells else []
+        return bool(invalid) and not str(invalid[-1].content).strip()
+
+
+def progress_of(rounds: Sequence[Round], alias: str) -> OrderProgress | None:
+    """Return the state of the newest order of a role, or None if there is no order."""
+    task = task_of(rounds, alias)
+    if task is None:
+        return None
+    posts = reversed(rounds[-1].post_list)
+    notes = list(takewhile(lambda post: post.send_from == post.send_to == alias, posts))
+    return OrderProgress(task, tuple(reversed(notes)), tries_so_far(rounds, alias))
+
+
+def repeats(cells: Sequence[Post]) -> int:
+    """Count the newest cells that have the same code and the same outcome."""
+    newest = _gist(cells[-1]) if cells else None
+    return sum(1 for _ in takewhile(lambda post: _gist(post) == newest, reversed(cells)))
+
+
+def earlier_outcomes(cells: Sequence[Post]) -> str:
+    """Return cells of an order, at least one, with outcomes, bounded, for the report.
+
+    Failed ones are left out where a later one succeeded.
+    """
+    shown = [
+        post
+        for at, post in enumerate(cells)
+        if text_of(post, AttachmentType.execution_status) == "SUCCESS" or at == len(cells) - 1
+    ]
+    limit_chars = _EARLIER_CHARS // len(shown)
+    parts = []
+    for number, post in enumerate(shown, start=1):
+        code = fenced(text_of(post, AttachmentType.reply_content), "python")
+        result = text_of(post, AttachmentType.execution_result)
+        text = shorten(f"{code}\n\n{result}", limit_chars)
+        parts.append(f"## Cell {number}\n{text}")
+    return "\n\n".join(parts)
+
+
+def _gist(post: Post) -> tuple[str, str]:
+    code = text_of(post, AttachmentType.reply_content)
+    return code, text_of(post, AttachmentType.execution_result)
+
+
+PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
 _TEXTS = (
     "instruction", "for_user", "for_role", "reply_tools", "reply_json", "reply_fences",
     "last_tools", "last_json", "last_fences", "plugins", "feedback", "request", "plan", "task",
     "correction", "go_on", "repeated", "answer_now", "revise_tools", "revise_json",
     "revise_fences", "revise_failure",
 )  # fmt: skip
-_FURTHER_TEXTS = (
-    "policy", "revise_refused", "revise_masked", "declined", "revise_answer", "cells",
-)  # fmt: skip
 _VARIABLES_CHARS = 2_000
 
 
-class OrderPrompt:
-    """Composes prompts of version 2.
-
-    Attributes:
-        limits: Facts on the kernel and limits of code, in words; empty for none.
-    """
+class OrderPrompt(CodeTexts):
+    """Composes prompts of version 2."""
 
     def __init__(
         self, alias: str, role_name: str, path: Path | None, variants: Sequence[Path] = ()
     ) -> None:
-        """Load the texts; those of `variants` go before those of the prompt file.
+        """Load the texts. See `CodeTexts`.
 
         Raises:
             ConfigError: If a file cannot be read or lacks a text.
         """
-        packaged = load_prompt(PROMPT_FILE, _FURTHER_TEXTS)
-        self._texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
-        for variant in variants:
-            self._texts = load_prompt(variant, ("instruction",), self._texts)
-        self.limits = ""
-        self._alias = alias
-        self._role_name = role_name
+        packaged = load_prompt(PROMPT_FILE, FURTHER_TEXTS)
+        texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged)
+        super().__init__(alias, role_name, texts, variants)
         self._past: dict[Form, ComposedRounds] = {}
-
-    def form(self, form: Form) -> Form:
-        """Return the form of replies where a model's form is `form`."""
-        return form
 
     def schema(self, offer: ActionOffer) -> dict[str, object]:
         """Return the JSON schema of a reply."""
@@ -102,29 +175,16 @@ class OrderPrompt:
             *example_messages(given.examples, past),
             *with_start(live, compaction=given.compaction),
         ]
-        if not given.offer.language:
+        if given.must_answer:
             messages[-1] = with_tail(messages[-1], self._texts["answer_now"])
         return numbered(messages)
-
-    def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
-        """Return what the author of a cell has to know."""
-        return cell_guide(self._texts, self.limits, plugins)
-
-    def text(self, name: str, **values: str) -> str:
-        """Return one of the prompt file's texts, filled."""
-        return fill(self._texts[name], **values)
 
     def revise(self, form: Form, problem: str) -> str:
         """Return the request to correct an unusable reply."""
         return self.text(f"revise_{form}", PROBLEM=problem)
 
-    def revise_answer(self, numbers: str) -> str:
-        """Return the request to correct numbers of an answer that stand in no outcome."""
-        return self.text("revise_answer", NUMBERS=numbers)
-
     def _instructions(self, given: PromptInput) -> str:
-        plugins = plugins_text(self._texts, given.plugins)
-        offer, form = given.full_offer, given.form
+        offer, form = given.offer, given.form
         is_users = offer.asker == USER
         last = self.text(f"last_{form}", ASKER=offer.asker, LANGUAGE=offer.language)
         rules = self.text(
@@ -135,19 +195,21 @@ class OrderPrompt:
             FIELDS=", ".join(f'"{name}": "..."' for name in offer.fields),
             LAST=last if offer.has_last else "",
         )
-        text = fill(
-            self._texts["instruction"],
+        text = self.text(
+            "instruction",
             ROLE_NAME=self._role_name,
             SERVES=self._texts["for_user" if is_users else "for_role"],
             REPLY=rules.replace("\n\n", "\n"),
         )
-        return "\n\n".join(filter(None, [text, self.limits, plugins]))
+        return "\n\n".join(filter(None, [text, self.limits, self.plugins_text(given.plugins)]))
 
     def _messages(self, form: Form, texts: _RoundTexts) -> list[ChatMessage]:
         """Return the messages of a round."""
         round_, previous, given = texts.round, texts.previous, texts.given
         if form == "tools":
-            language = given.full_offer.language if given else self._language(round_)
+            kinds = [text_of(post, AttachmentType.reply_type) for post in round_.post_list]
+            past = "bash" if "bash" in kinds else "python"
+            language = given.offer.language if given else past
             history = History(
                 self._alias, form, "", language, texts.pictures, texts.news, orders=texts
             )
@@ -165,10 +227,6 @@ class OrderPrompt:
                 messages.append(with_images(message, image_parts(post, texts.pictures)))
                 feedback = ""
         return messages
-
-    def _language(self, round_: Round) -> str:
-        kinds = [text_of(post, AttachmentType.reply_type) for post in round_.post_list]
-        return "bash" if "bash" in kinds else "python"
 
     def _own(self, form: Form, post: Post) -> ChatMessage:
         """Return a past reply of the role, in JSON or with fences."""
@@ -210,22 +268,11 @@ class _RoundTexts:
             seen = now or seen
 
     def order(self, post: Post) -> str:
-        """Return the text of an order; the newest stands behind the request and the plan."""
-        text = self.prompt.text(
-            "task", TASK=quoted_section(remove_temporal_delimiters(post.message))
-        )
-        newest = self.given.newest if self.given else None
-        if newest is None or post.id != self._newest_order:
+        """Return the text of an order. The newest stands behind the request and the plan."""
+        text = self.prompt.task(post)
+        if self.given is None or post.id != self.given.task.id:
             return text
-        request = quoted_section(newest.request)
-        parts = [self.prompt.text("request", REQUEST=request)] if request else []
-        parts += [self.prompt.text("plan", PLAN=quoted_section(plan)) for plan in newest.plans]
-        return "\n\n".join([*parts, text])
-
-    @property
-    def _newest_order(self) -> str:
-        task = self.given.task if self.given else None
-        return task.id if task is not None else ""
+        return "\n\n".join([*self.prompt.context(self.given), text])
 
     def note(self, post: Post) -> str:
         """Return the request that a post of the role to itself stands for."""
@@ -235,7 +282,7 @@ class _RoundTexts:
         return self.prompt.text("go_on")
 
     def feedback(self, post: Post) -> str:
-        """Return the outcome of a reply: the run, and the variables that it changed."""
+        """Return the outcome of a reply: the run, and the changed variables."""
         result, variables = (
             text_of(post, AttachmentType.execution_result),
             self._variables.get(post.id),
@@ -244,7 +291,7 @@ class _RoundTexts:
         return with_news("\n\n".join(filter(None, parts)), post, self.news)
 
     def outcome(self, post: Post) -> str:
-        """Return the result of the call that a post of the role stands for; empty for none."""
+        """Return the result of the call that a post of the role stands for, or an empty text."""
         if not cell_in(post):
             return ""
         revise = text_of(post, AttachmentType.revise_message)

@@ -1,14 +1,17 @@
-"""Prompts of a client: the text for a session, and the files that come with it."""
+"""Requests of a client: the blocks of a prompt, and errors in the protocol's words."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from acp.exceptions import RequestError
 from acp.helpers import ContentBlock
 from acp.schema import (
     EmbeddedResourceContentBlock,
@@ -17,9 +20,44 @@ from acp.schema import (
     TextResourceContents,
 )
 
-from taskweaver.doors.acp.errors import INVALID_PARAMS, refused
+from taskweaver.errors import TaskWeaverError
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.named_files import Finder, numbered
+from taskweaver.utils.redact import redact_known
+
+INVALID_REQUEST = -32600
+INVALID_PARAMS = -32602
+INTERNAL_ERROR = -32603
+NOT_FOUND = -32002
+
+AnyMethod = TypeVar("AnyMethod", bound=Callable[..., Awaitable[Any]])
+
+
+def refused(code: int, sentence: str) -> RequestError:
+    """Return the error of a request that is not carried out."""
+    return RequestError(code, redact_known(sentence))
+
+
+def worded(method: AnyMethod) -> AnyMethod:
+    """Turn the errors of a method into errors of the protocol. The method's object has a `log`."""
+
+    @functools.wraps(method)
+    async def carry_out(*args: Any, **kwargs: Any) -> Any:
+        log: TelemetryLogger = args[0].log
+        try:
+            return await method(*args, **kwargs)
+        except RequestError:
+            raise
+        except (TaskWeaverError, OSError) as error:
+            raise refused(INTERNAL_ERROR, str(error)) from error
+        except Exception as error:
+            log.exception(f"{method.__name__} failed")
+            name = type(error).__name__
+            raise refused(INTERNAL_ERROR, f"{name}: the log has the details.") from error
+
+    return carry_out  # type: ignore[return-value]
+
 
 _LOCAL = {"", "localhost"}
 
@@ -38,7 +76,7 @@ class AcpPrompt:
 
 
 def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
-    """Read the blocks of a prompt; tables of the client's folder that its text names come along.
+    """Read the blocks of a prompt, with the tables of the client's folder that the text names.
 
     Raises:
         RequestError: If a block cannot be used, or there is no text and no file.
@@ -56,7 +94,7 @@ def read_prompt(blocks: Sequence[ContentBlock], folder: Path) -> AcpPrompt:
 
 
 def _taken(block: ContentBlock, prompt: AcpPrompt) -> str:
-    """Take a block, and return its text."""
+    """Take a block, and return the text."""
     match block:
         case TextContentBlock():
             return block.text
@@ -99,7 +137,7 @@ def _embedded(block: EmbeddedResourceContentBlock, prompt: AcpPrompt) -> str:
 
 
 def _added(name: str, prompt: AcpPrompt, file: AddedFile) -> str:
-    """Add a file, under another name where another file of the prompt has its name."""
+    """Add a file, under a new name where the prompt has a file of this name."""
     for chosen in numbered(name):
         own = AddedFile({**file, "name": chosen})
         if prompt.files.setdefault(chosen, own) == own:
