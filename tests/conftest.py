@@ -27,6 +27,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["XDG_CACHE_HOME"] = str(Path(tempfile.gettempdir()) / "taskweaver-tests-cache")
 # Kept for no other run: it has what was answered about folders, and their names come again.
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="tw-state-")
+os.environ["XDG_CONFIG_HOME"] = f"{os.environ['XDG_STATE_HOME']}/config"
 
 # What is started in the background ignores Ctrl-C, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
