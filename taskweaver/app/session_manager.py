@@ -31,9 +31,9 @@ from taskweaver.role.role import Role
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
-from taskweaver.session.limits import LimitsConfig, Spending
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
+from taskweaver.session.spending import LimitsConfig, Spending
 from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.folder import MEMORY_FILE

@@ -23,7 +23,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from taskweaver.ces.local_server import LocalServer
+from taskweaver.ces.local_server import SocketServer
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.network import Stream
@@ -66,7 +66,7 @@ class _Question:
     answer: Future[str] = field(default_factory=Future)
 
 
-class HostCalls(LocalServer):
+class HostCalls(SocketServer):
     """Server for the calls of one kernel, in an own thread. Close the server.
 
     Attributes:

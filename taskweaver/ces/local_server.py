@@ -14,7 +14,7 @@ from taskweaver.utils.system.network import Stream
 _LINGER_S = 2.0
 
 
-class LocalServer(ABC):
+class SocketServer(ABC):
     """A server at a local socket. A subclass starts the thread once complete.
 
     Attributes:

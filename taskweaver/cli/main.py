@@ -205,6 +205,10 @@ def chat(  # noqa: PLR0913 - an option each
 
         with open_app(project) as app:
             resume = session_on_node(app, node, is_detached=detach)
+            is_copy = app.session_manager.folder_of(resume).parent.name == "sessions"
+        if is_copy and not detach:
+            text = "The run is open elsewhere: this chat is a session of its own."
+            click.echo(text, err=True)
     piped = _piped_text() if message is None else None
     asked = message if message is not None else piped
     if asked is None:

@@ -1,4 +1,4 @@
-"""Tree search: an idea goes in, the best experiment comes out, and every node remembers."""
+"""Tree search: attempts at an idea. `service` opens runs, and forks a node into a chat."""
 
 from taskweaver.utils.system.platform import require_supported
 

@@ -28,13 +28,17 @@ _SCRIPTS = {
     "branches": "comparison of two branches, merge of memory, map of branches",
     "core": "elements, requests, the event stream, routes, preferences, announcements",
     "inspector": "panels of a branch: variables, files, figures, memory, moments",
+    "models": "the model that answers: chip and dialog",
     "project": "settings and the checks of the doctor",
     "searches": "a search: start, tree, curve, attempts",
     "session": "a session: outline, conversation, cells, composer, forks, export",
     "sessions": "list of sessions, sign-in",
+    "start": "first screen: questions, files, drop zone",
+    "styles": "colours, light and dark, in tokens; layout; a file for each part",
     "text": "Markdown, code with colours, tables, differences of texts",
 }
-"""Purposes of the folders of scripts, below `STATIC`."""
+"""Purposes of the folders of scripts and styles, below `STATIC`."""
+_NOT_OURS = {"vendor"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +99,10 @@ def _lines(about: About) -> Iterator[str]:
     for folder in sorted({file.parent for file in PACKAGE.rglob("*.py")}):
         modules = sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")
         yield _item(folder, about(folder / "__init__.py").purpose, modules)
-    for name, purpose in _SCRIPTS.items():
-        scripts = sorted(file.name for file in (STATIC / name).glob("*.js"))
-        yield _item(STATIC / name, purpose, scripts)
+    known = {path.name for path in STATIC.iterdir() if path.is_dir()} - _NOT_OURS
+    for name in sorted({"", *known, *_SCRIPTS}):  # a folder without a purpose is a KeyError
+        own = (file.name for file in (STATIC / name).iterdir() if file.suffix in {".js", ".css"})
+        yield _item(STATIC / name, _SCRIPTS[name], sorted(own))
 
 
 def _item(folder: Path, purpose: str, modules: Sequence[str]) -> str:

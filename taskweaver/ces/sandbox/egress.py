@@ -16,7 +16,7 @@ from functools import partial
 
 import h11
 
-from taskweaver.ces.local_server import LocalServer
+from taskweaver.ces.local_server import SocketServer
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
 from taskweaver.ces.sandbox.http_messages import (
@@ -48,7 +48,7 @@ class _Refused(Exception):
         self.page = "\r\n".join(lines).encode("latin-1") + END + body
 
 
-class EgressProxy(LocalServer):
+class EgressProxy(SocketServer):
     """A proxy for one sandbox, to be closed. No other user can look into the socket's folder."""
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The check of an answer: each number in it is found in an outcome of the session, or named."""
+"""Check of an answer: `outcomes` finds each number, `units` converts, `check` marks the others."""

@@ -1,1 +1,1 @@
-"""Branches of a session: the parts of each, and the turns that are played on them."""
+"""Branches of a session: what forks, how a kernel gets its variables, the turns of the roles."""

@@ -16,8 +16,8 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.role import Role
 from taskweaver.session.branches.locks import BranchLocks
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.limits import Spending
 from taskweaver.session.round_states import RoundStates
+from taskweaver.session.spending import Spending
 from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
 from taskweaver.session.storage.store import SessionFiles

@@ -1,1 +1,1 @@
-"""A model's part in a run: prompts, questions, replies, and descriptions of nodes."""
+"""A model's part in a run: questions and replies; `describe` shows attempts, `board` lessons."""

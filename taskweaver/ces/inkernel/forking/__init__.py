@@ -1,1 +1,1 @@
-"""Conditions under which a running kernel can be forked, and the rest of pools before a fork."""
+"""Live forks: `safety` decides, `libraries` has the table, `threads` and others find obstacles."""
