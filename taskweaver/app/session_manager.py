@@ -36,7 +36,7 @@ from taskweaver.session.session import Session
 from taskweaver.session.spending import LimitsConfig, Spending
 from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.facts import ProjectMemory
-from taskweaver.session.storage.folder import MEMORY_FILE
+from taskweaver.session.storage.folder import MEMORY_FILE, require_plain_folder
 from taskweaver.session.storage.layout import RUN, layout_of
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
@@ -182,7 +182,10 @@ class SessionManager:
         if not _SAFE_ID.fullmatch(session_id):
             return False
         folder = self.folder_of(session_id)
-        return layout_of(folder) is RUN or stored_session(folder) is not None
+        if layout_of(folder) is RUN:
+            require_plain_folder(folder)
+            return True
+        return stored_session(folder) is not None
 
     def update_session(self, session: Session) -> None:
         """Keep a session under its id, in place of another session of that id."""
@@ -225,9 +228,10 @@ class SessionManager:
     def folder_of(self, session_id: str) -> Path:
         """Return the folder of a session, which may be a run of the tree search."""
         own = self.sessions_folder / session_id
-        if self._runs is None or own.exists() or layout_of(self._runs / session_id) is not RUN:
+        if self._runs is None or own.exists() or not _SAFE_ID.fullmatch(session_id):
             return own
-        return self._runs / session_id
+        run = self._runs / session_id
+        return run.resolve() if layout_of(run) is RUN else own
 
     def connection_file(self, session_id: str, branch: str) -> Path:
         """Return the Jupyter connection file of a branch's kernel, which is there while it runs."""

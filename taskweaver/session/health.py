@@ -24,7 +24,7 @@ from taskweaver.session.storage.folder import (
     memory_copy,
     readable_rounds,
 )
-from taskweaver.session.storage.layout import CHAT
+from taskweaver.session.storage.layout import CHAT, WORKING
 from taskweaver.session.storage.stored_sessions import require_own_memory
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 
@@ -157,7 +157,7 @@ def _states(folder: Path) -> tuple[int, list[str]]:
 def working_files(folder: Path) -> Iterator[Path]:
     """Yield the files in the working folders of a session, at most 100,000; links are left out."""
     count = 0
-    for top in (CHAT.root_folder, CHAT.branches):
+    for top in (CHAT.kernels / WORKING, CHAT.branches):
         if (folder / top).is_symlink():
             continue
         for place, _, names in os.walk(folder / top):

@@ -85,7 +85,7 @@ class _Scratch:
             self._branches.checkout(self.name)
             current = self._branches.current
             last = next(round_ for round_ in reversed(current.rounds()) if ran_code(round_))
-            self._branches.shared.states.end_round(self.name, [current.round_end(last)])
+            self._branches.shared.states.end_round(self.name, [current.kernel.round_end(last)])
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""

@@ -17,7 +17,6 @@ from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
 from taskweaver.session.branches.branch import SessionBranch
-from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.branches.tree import BranchTree
@@ -327,8 +326,10 @@ class Session:
 
     def interrupt(self) -> None:
         """Cancel the open rounds, from any thread: model calls, cells and later steps."""
-        for name in {self.branch, *self._shared.locks.busy} - {PAST}:
-            self.at(name).interrupt()
+        names = {self.branch, *self._shared.locks.busy}
+        for branch in self._tree.used:
+            if branch.name in names:
+                branch.interrupt()
 
     def release(self) -> None:
         """End all kernels and roles, once the variables are stored; they come back when used.

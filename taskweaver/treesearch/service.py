@@ -28,7 +28,7 @@ from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeStatus, Objective
-from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
+from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_folder import (
     discard_run,
     load_config,
@@ -224,7 +224,7 @@ def session_on_node(app: TaskWeaverApp, node: str, *, is_detached: bool = False)
     run, _, wanted = node.rpartition("/")
     places = find_run(app, run or "latest")
     branch, is_fork = _branch_of(places, wanted)
-    if not is_detached:
+    if not is_detached and app.session_manager.folder_of(places.folder.name) == places.folder:
         with suppress(SessionInUse):
             return _gone_on(app, places, branch, is_fork=is_fork)
     return _detached(app, places, branch)
@@ -237,7 +237,7 @@ def _branch_of(places: RunPlaces, wanted: str) -> tuple[str, bool]:
     best = journal.best()
     found = best.id if wanted == "best" and best else wanted
     if found not in journal:
-        if places.memory.exists() and found != ROOT_BRANCH:
+        if places.memory.exists() and not RUN.is_of_search(found):
             with BranchedMemory(places.memory, MemoryConfig(memory_log_enabled=False)) as store:
                 if found in store:
                     return found, True
@@ -283,10 +283,11 @@ def _detached(app: TaskWeaverApp, places: RunPlaces, branch: str) -> str:
             store.export(file, branch, is_private=True)
         with BranchedMemory(folder / CHAT.memory) as own:
             own.import_(file)
-            own[branch].fork(CHAT.root)
+            if branch != CHAT.root:
+                own[branch].fork(CHAT.root)
     workspace = places.folder / RUN.working_folder(branch)
     if workspace.is_dir() and not workspace.is_symlink():  # code may have put a link there
-        _copy(workspace, folder / CHAT.root_folder)
+        _copy(workspace, folder / CHAT.working_folder(CHAT.root))
     return id_
 
 

@@ -32,7 +32,8 @@ from taskweaver.server.agents.index import FileIndexes, IndexedMessage
 from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import RequestRefused
-from taskweaver.session.branches.branch import SessionBranch, require_text
+from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.turn import require_text
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
 
 Progress = Callable[[str], Coroutine[Any, Any, None]]

@@ -127,7 +127,7 @@ class UserConversation:
             SessionClosed: If the session was stopped.
         """
         branches = [self.branch(item.name) for item in self.session.branches()]
-        return max(self.used_at, *(branch.last_foreign_request for branch in branches))
+        return max(self.used_at, *(branch.kernel.last_foreign_request for branch in branches))
 
     def kernels(self) -> list[str]:
         """Return the branches that have a kernel, and `PAST` where a past moment has one."""

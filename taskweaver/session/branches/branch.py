@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,19 +22,16 @@ from taskweaver.session.branches.file_list import BranchFiles
 from taskweaver.session.branches.kernel_seat import KernelSeat
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SharedParts
-from taskweaver.session.branches.turn import RoundControl
+from taskweaver.session.branches.turn import RoundControl, require_text
 from taskweaver.session.errors import RoundInterrupted, SessionClosed, SessionError
 from taskweaver.session.export_cells import CELL, outside_query
-from taskweaver.session.round_states import RoundEnd
 from taskweaver.session.storage.workdir import AddedFile, WorkingFiles
 from taskweaver.utils.ids import create_id
 from taskweaver.utils.text import RUN_THIS, fenced
 
 
 class SessionBranch:
-    """A branch of a session: `Session.at`. Branches answer side by side.
-
-    Conversation, kernel and roles are opened on first use.
+    """A branch of a session: `Session.at`. Its parts are opened on first use.
 
     Attributes:
         name: Name of the branch.
@@ -139,12 +135,6 @@ class SessionBranch:
         client = self.kernel.taken
         return "not started" if client is None else client.state
 
-    @property
-    def last_foreign_request(self) -> float:
-        """Time of the last request of another Jupyter client; see `Client`."""
-        client = self.kernel.taken
-        return -math.inf if client is None else client.last_foreign_request
-
     def update_session_var(self, variables: Mapping[str, str]) -> None:
         """Set variables that plugins read, where the roles have been made."""
         if self._cast is not None:
@@ -182,6 +172,18 @@ class SessionBranch:
             finally:
                 self._models.resume()
 
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the branch for a change of its conversation or memory; raises as `hold`.
+
+        Raises:
+            SessionError: If only a search goes on with the branch.
+        """
+        if self._files.layout.is_of_search(self.name):
+            raise SessionError(f"{self.name} belongs to the search. Fork it, and ask the fork.")
+        with self.hold():
+            yield
+
     @property
     def is_at_work(self) -> bool:
         """Whether the branch answers a message, or is forked or changed otherwise."""
@@ -214,7 +216,7 @@ class SessionBranch:
             SessionClosed, SessionError, LimitReached, FileNotAdded: As `Session.send_message`.
         """
         require_text(message)
-        with self.hold(), self._emitter.handle_events_ctx(event_handler):
+        with self.changing(), self._emitter.handle_events_ctx(event_handler):
             self._record_foreign_cells()
             self._shared.parts.spending.begin_round(self._shared.parts.llm_api.usage)
             cast, finder = self.cast, self._shared.config.finder(here)
@@ -232,7 +234,7 @@ class SessionBranch:
             SessionBusy, SessionClosed, SessionError: As `send_message`.
         """
         require_text(code)
-        with self.hold(), self._emitter.handle_events_ctx(event_handler):
+        with self.changing(), self._emitter.handle_events_ctx(event_handler):
             self._record_foreign_cells()
             cast = self.cast
             query = f"{RUN_THIS}\n{fenced(code, 'python')}"
@@ -339,7 +341,7 @@ class SessionBranch:
         for branch, own in ended:
             branch.note_files(own.id)
         self._shared.states.end_round(
-            self.name, [branch.round_end(own) for branch, own in ended if ran_code(own)]
+            self.name, [branch.kernel.round_end(own) for branch, own in ended if ran_code(own)]
         )
 
     def join_round(self, round_id: str, host: SessionBranch) -> None:
@@ -350,7 +352,11 @@ class SessionBranch:
         """
         self._open_memory(round_id)
         host.kernel.fork(self.kernel)
-        self.cast  # noqa: B018 - a role that cannot be used is a problem of the fork
+        try:
+            self.cast  # noqa: B018 - a role that cannot be used is a problem of the fork
+        except BaseException:
+            self.release()  # whoever reads it next ends its round as failed
+            raise
         self._begin(round_id, host)
 
     def leave_round(self) -> list[tuple[SessionBranch, Round]]:
@@ -365,10 +371,6 @@ class SessionBranch:
         others = self.others
         self._alternatives.end(round_)
         return [ended for other in others for ended in other.leave_round()]
-
-    def round_end(self, round_: Round) -> RoundEnd:
-        """Return the end of a round that ran code, as the states take it."""
-        return RoundEnd(self.name, round_.id, self.kernel.get())
 
     def note_files(self, round_id: str) -> None:
         """List the working files at the end of a round; a failure is logged."""
@@ -397,13 +399,14 @@ class SessionBranch:
 
     def interrupt(self) -> None:
         """Cancel the open round, from any thread: model call, cell, later steps, alternatives."""
-        if self._cast is None:
+        cast = self._cast
+        if cast is None:
             return
         if self.is_at_work:
             self._models.interrupt()
         for other in self.others:
             other.interrupt()
-        self._cast.interrupt()
+        cast.interrupt()
         self.kernel.get().interrupt()
         scratch = self._shared.scratch
         if scratch is not None and scratch.source == self.name:
@@ -431,8 +434,11 @@ class SessionBranch:
             self._record_foreign_cells()
             limit_bytes = self._shared.config.fork_limit_bytes
             with self._shared.forking:
-                name = self._files.fork(self.name, name, at_round, limit_bytes=limit_bytes)
-                self.kernel.fork(self._at(name).kernel, at_round)
+                name = name or self._files.free_name("branch")
+                # Held until its kernel is there: whoever asks the branch now would start another.
+                with self._shared.locks.hold(name):
+                    self._files.fork(self.name, name, at_round, limit_bytes=limit_bytes)
+                    self.kernel.fork(self._at(name).kernel, at_round)
             return name
 
     def _fork_in_round(self, name: str) -> tuple[SessionBranch, str]:
@@ -484,7 +490,7 @@ class SessionBranch:
         Raises:
             SessionBusy, SessionClosed, SessionError, InvalidUpdate: As `Session.merge`.
         """
-        with self.hold():
+        with self.changing():
             self._files.require(source)
             return self._files.store.merge(source, self.name, policy, choices)
 
@@ -492,9 +498,3 @@ class SessionBranch:
 def _with_below(branch: SessionBranch) -> list[SessionBranch]:
     """Return a branch, and those on which its open round goes on, at any depth."""
     return [branch, *(below for other in branch.others for below in _with_below(other))]
-
-
-def require_text(message: object) -> None:
-    """Check that a message has a text; raises SessionError."""
-    if not isinstance(message, str) or not message.strip():
-        raise SessionError(f"A message must be text and not empty, not {message!r}.")

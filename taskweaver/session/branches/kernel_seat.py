@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,7 @@ from taskweaver.session.restoring import (
     cells_with_variables,
     newest_state,
 )
+from taskweaver.session.round_states import RoundEnd
 
 
 class KernelSeat:
@@ -53,6 +55,15 @@ class KernelSeat:
     def taken(self) -> Client | None:
         """The kernel; None until it is used or forked."""
         return self._client
+
+    @property
+    def last_foreign_request(self) -> float:
+        """Time of the last request of another Jupyter client; see `Client`."""
+        return -math.inf if self._client is None else self._client.last_foreign_request
+
+    def round_end(self, round_: Round) -> RoundEnd:
+        """Return the end of a round that ran code, as the states take it."""
+        return RoundEnd(self._name, round_.id, self.get())
 
     def get(self) -> Client:
         """Return the kernel, whose process starts with its first cell."""

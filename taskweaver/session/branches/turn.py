@@ -20,7 +20,7 @@ from taskweaver.role.forms.alternatives import kept_alternatives
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
 from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
-from taskweaver.session.errors import RoundLimit
+from taskweaver.session.errors import RoundLimit, SessionError
 
 USER = "User"
 PLANNER = "Planner"
@@ -220,3 +220,9 @@ def _apology(error: UnusableReply) -> Post:
     post = Post.create(f"The question was not answered: {error.problem}", error.role, USER)
     post.add_attachment(Attachment.create(AttachmentType.stop, "TaskFailure"))
     return post
+
+
+def require_text(message: object) -> None:
+    """Check that a message has a text; raises SessionError."""
+    if not isinstance(message, str) or not message.strip():
+        raise SessionError(f"A message must be text and not empty, not {message!r}.")

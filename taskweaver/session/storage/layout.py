@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+WORKING = "cwd"
+"""Name of a working folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,16 +19,14 @@ class SessionLayout:
         root: Name of the first branch.
         is_root_live: Whether later facts of the first branch are seen by the others as well.
         kernels: Folder that kernels know as the session's; code may write in parts of it.
-        root_folder: Working folder of the first branch.
-        inner: Name of the working folder in a branch's own folder; empty if both are the same.
+        nodes: Pattern of the branches of nodes; its first group is the id of the node.
     """
 
     memory: PurePosixPath
     root: str
     is_root_live: bool
     kernels: PurePosixPath
-    root_folder: PurePosixPath
-    inner: str
+    nodes: re.Pattern[str] | None = None
 
     @property
     def branches(self) -> PurePosixPath:
@@ -32,15 +34,29 @@ class SessionLayout:
         return self.kernels / "branches"
 
     def working_folder(self, branch: str) -> PurePosixPath:
-        """Return the working folder of a branch."""
-        is_root = branch == self.root
-        return self.root_folder if is_root else self.branches / branch / self.inner
+        """Return the working folder of a branch; that of a node is the node's workspace."""
+        if branch == self.root:
+            return self.kernels / WORKING
+        node = self.nodes and self.nodes.fullmatch(branch)
+        if node:  # repeated attempts have branches of their own, and one workspace
+            return PurePosixPath("workspaces/branches", node[1])
+        return self.branches / branch / WORKING
+
+    def is_of_search(self, branch: str) -> bool:
+        """Return whether only a search goes on with a branch: chats go on with forks of it."""
+        is_node = self.nodes is not None and self.nodes.fullmatch(branch) is not None
+        return is_node or (self.nodes is not None and branch == self.root)
 
 
-_HERE, _WORKSPACES = PurePosixPath(), PurePosixPath("workspaces")
-CHAT = SessionLayout(_HERE / "memory.sqlite", "main", False, _HERE, _HERE / "cwd", "cwd")
+_HERE = PurePosixPath()
+CHAT = SessionLayout(_HERE / "memory.sqlite", "main", False, _HERE)
+# Kernels of chats write below a folder of their own: a node's workspace stays as it is.
 RUN = SessionLayout(
-    _HERE / "memory/memory.sqlite", "root", True, _WORKSPACES, _WORKSPACES / "branches/root", ""
+    _HERE / "memory/memory.sqlite",
+    "root",
+    True,
+    _HERE / "chats",
+    re.compile(r"(n\d+)(?:-\d+)?"),
 )
 
 

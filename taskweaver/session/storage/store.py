@@ -25,7 +25,7 @@ from taskweaver.session.storage.compare import (
 )
 from taskweaver.session.storage.file_lists import FileLists, listed_files
 from taskweaver.session.storage.folder import locked, require_plain_folder
-from taskweaver.session.storage.layout import CHAT, SessionLayout, layout_of
+from taskweaver.session.storage.layout import CHAT, WORKING, SessionLayout, layout_of
 from taskweaver.session.storage.stored_sessions import (
     CURRENT_FILE,
     NAME,
@@ -91,7 +91,8 @@ class SessionFiles:
             StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
         """
         self.session_id, self.layout = session_id, layout
-        require_plain_folder(folder)
+        if layout is CHAT:  # a run is checked when a chat opens it
+            require_plain_folder(folder)
         try:
             # Private: files that code leaves there are for this user alone to read or run.
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,7 +117,7 @@ class SessionFiles:
     def _prepare(self) -> None:
         """Make the folders of the session. A link in the place of one is refused."""
         with Folder.at(self.folder) as own:
-            for path in (self.layout.root_folder, self.layout.branches, STAGING_FOLDER):
+            for path in (self.layout.kernels / WORKING, self.layout.branches, STAGING_FOLDER):
                 own.make_folders(path)
                 own.folder(path).close()
 
@@ -215,9 +216,11 @@ class SessionFiles:
         return self.folder / "state"
 
     def manifests_in_use(self, states: StateFolder) -> set[Path]:
-        """Return, for each branch, the manifest that its kernel would start from."""
+        """Return, for each branch of a chat, the manifest that its kernel would start from."""
         found = set()
         for name in self._names():
+            if self.layout.is_of_search(name):
+                continue  # a state for each node would fill the disk
             lineage, ids = self.lineage(name), self.round_ids(name)
             paths = (states.path(lineage, id_) for id_ in reversed(ids))
             found |= {path for path in [next(filter(None, paths), None)] if path}
@@ -240,6 +243,8 @@ class SessionFiles:
     def similar_name(self, name: str) -> str:
         """Return a name that no branch has, as similar to `name` as can be."""
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_MOST_STEM_CHARS] or "branch"
+        if self.layout.is_of_search(plain):
+            plain = f"{plain}-fork"
         return self.free_name(plain) if plain in self._taken() else plain
 
     def _taken(self, but: str = "") -> set[str]:
@@ -249,10 +254,13 @@ class SessionFiles:
 
     def _require_free(self, name: str, but: str = "") -> None:
         """Raise SessionError unless a branch, or the branch `but`, can have this name."""
-        taken = self._taken(but)
-        if not NAME.fullmatch(name) or name in taken:
-            problem = "is taken" if name in taken else "is no name: letters, digits, - and _ only"
-            raise SessionError(f"{name!r} {problem}.")
+        if not NAME.fullmatch(name):
+            text = "Names can only use letters, digits, - and _, and no spaces"
+            raise SessionError(f"{text}: {name!r} cannot be one.")
+        if name in self._taken(but):
+            raise SessionError(f"{name!r} is taken.")
+        if self.layout.is_of_search(name):
+            raise SessionError(f"{name!r} is a name of nodes of the search. Take another one.")
 
     def rename(self, branch: str, title: str) -> None:
         """Give a branch a title, which is shown in place of its name. Work on it goes on.
@@ -285,7 +293,7 @@ class SessionFiles:
         """
         with Folder.at(self.folder) as own, self.open_working_folder(parent) as source:
             target = self.layout.branches / name
-            clone_into(own, source, target, self.layout.inner, limit_bytes=limit_bytes)
+            clone_into(own, source, target, WORKING, limit_bytes=limit_bytes)
         return self.working_folder(name)
 
     def open_working_folder(self, branch: str) -> Folder:

@@ -8,6 +8,7 @@ import pytest
 from search_lab import Climber, lab, search
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.session.errors import SessionError
 from taskweaver.session.storage.layout import RUN
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.service import session_on_node
@@ -43,6 +44,10 @@ def test_a_node_is_forked_with_its_variables_files_and_conversation(single: Path
         assert (session.execution_cwd / "working/kept").read_text() == "n1"
         answer = session.run_code("data.append(1); print(sum(data))")
         assert "11" in answer.post_list[-1].message
+        with pytest.raises(SessionError, match="belongs to the search"):
+            session.at("n0002").run_code("data.clear()")
+        with pytest.raises(SessionError, match="name of nodes"):
+            session.fork("n0009")
         child = session.at("n0002").fork("other")
         assert "100" in session.at(child).run_code("print(sum(data))").post_list[-1].message
     with TaskWeaverApp(single) as app:
