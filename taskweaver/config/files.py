@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -159,6 +158,8 @@ def change_file(
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     # Two programs that add a key at once would otherwise each write the file without the other's.
+    import fcntl  # not everywhere: an import of the package names the missing system
+
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

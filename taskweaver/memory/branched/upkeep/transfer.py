@@ -199,7 +199,7 @@ def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
     """
     number = 0
     for item in items:
-        if item.get("table") != "posts":
+        if not isinstance(item, dict) or item.get("table") != "posts":
             continue
         parts = json.loads(item["row"]["body"]).get("attachment_list")
         parts = parts if isinstance(parts, list) else []
