@@ -20,7 +20,7 @@ from taskweaver.utils.data_files import TEXTS, is_data_file
 MOST_BYTES = 200 << 20
 """Size of the largest file that is read at all."""
 _WHOLE_BYTES, _BEGINNING_BYTES = 16 << 20, 2 << 20
-_MOST_TABLES = 20
+_MOST_TABLES, _MOST_COLUMNS = 20, 300
 
 
 class Asker(Protocol):
@@ -87,9 +87,11 @@ def _outline(path: Path) -> FileOutline:
     if not is_data_file(path.name) or size_bytes > MOST_BYTES:
         return FileOutline(path, size_bytes)
     is_text = path.suffix.lower().lstrip(".") in TEXTS and path.suffix.lower() != ".json"
-    if size_bytes > _WHOLE_BYTES and not is_text:
-        return FileOutline(path, size_bytes)
     try:
+        # Profiles of many columns would take minutes.
+        is_wide = is_text and _columns(path) > _MOST_COLUMNS
+        if is_wide or (size_bytes > _WHOLE_BYTES and not is_text):
+            return FileOutline(path, size_bytes)
         if size_bytes <= _WHOLE_BYTES:
             return FileOutline(path, size_bytes, _profiles(path))
         with tempfile.TemporaryDirectory() as folder, path.open("rb") as file:
@@ -101,6 +103,13 @@ def _outline(path: Path) -> FileOutline:
             return FileOutline(path, size_bytes, tuple(tables), is_estimate=True)
     except Exception as error:  # noqa: BLE001 - readers fail in many ways on broken files
         return FileOutline(path, size_bytes, problem=str(error).partition("\n")[0])
+
+
+def _columns(path: Path) -> int:
+    """Return about how many columns the first line of a text has."""
+    with path.open("rb") as file:
+        line = file.readline(_BEGINNING_BYTES)
+    return 1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|"))
 
 
 def _profiles(path: Path) -> tuple[TableProfile, ...]:

@@ -67,3 +67,10 @@ def test_a_large_text_is_judged_by_its_beginning(
     (outline,) = first_questions([tmp_path / "long.csv"])
     assert outline.is_estimate
     assert outline.tables[0].rows == pytest.approx(1_000, rel=0.05)
+
+
+def test_a_file_of_many_columns_is_not_profiled(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.csv"
+    wide.write_text(",".join(f"c{n}" for n in range(400)) + "\n" + ",".join("1" * 400), "utf-8")
+    (outline,) = first_questions([wide])
+    assert (outline.tables, outline.problem) == ((), "")

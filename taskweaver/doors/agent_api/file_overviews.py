@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from taskweaver.app.first_questions import FileOutline, first_questions
 from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, PREFIX, AgentOperations
+from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.operations import Call, operation
 from taskweaver.session.config import AppSessionConfig
@@ -26,7 +27,9 @@ from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder, copy_content, open_ordinary
 
 _MOST_FILES, _MOST_QUESTIONS, _SAMPLE_ROWS = 200, 3, 3
-_MOST_COPIED_BYTES, _HEAD_BYTES = 16 << 20, 64 << 10
+_MOST_COPIED_BYTES, _HEAD_BYTES = 2 << 20, 64 << 10
+_PLAIN_TEXTS = {".csv", ".tsv"}
+_MOST_KNOWN = 2_000
 _AT_ONCE = 5
 _WAIT_S = 0.3
 """Time for files to be read before the answer comes without them."""
@@ -116,6 +119,8 @@ class FileOverviewOperations(AgentOperations):
             return [_DataFile(n, s, partial(opened, n)) for n, s in files if is_data_file(n)]
 
         files, others = await asyncio.to_thread(lambda: (found(), self._project_files()))
+        if call.user.name != LOCAL_USER:  # no process of the server reads what others bring
+            return FileOverviews(folder="", files=[_plain(file) for file in files], questions=[])
         return await self._shown("", str(place), files, others)
 
     async def _shown(
@@ -143,6 +148,8 @@ class FileOverviewOperations(AgentOperations):
             some = dict(items[at : at + _AT_ONCE])
             try:
                 self._known.update(_overviews(some, others))
+                for old in list(self._known)[:-_MOST_KNOWN]:
+                    del self._known[old]
             finally:
                 self._reading.difference_update(some)
 
@@ -166,8 +173,12 @@ def _overviews(files: dict[_Stamp, _DataFile], others: list[Path]) -> dict[_Stam
 
 
 def _copied(file: _DataFile, folder: Path) -> Path | None:
-    """Return a copy that code cannot swap meanwhile; None of a file that is too large for it."""
-    if file.stat.st_size > _MOST_COPIED_BYTES:
+    """Return a copy that code cannot swap meanwhile; None of a file that is not read here.
+
+    Code may have written the file: a small one of another format can fill the memory.
+    """
+    is_read = Path(file.name).suffix.lower() in _PLAIN_TEXTS
+    if not is_read or file.stat.st_size > _MOST_COPIED_BYTES:
         return None
     with file.open() as opened, (folder / file.name).open("xb") as target:
         copy_content(opened, target)
