@@ -1,4 +1,4 @@
-"""Configuration: one table of keys, and the places their values come from."""
+"""Configuration: one table of keys, where values come from; `files` has the key of each host."""
 
 from taskweaver.config.check import check
 from taskweaver.config.config_mgt import AppConfigSource
