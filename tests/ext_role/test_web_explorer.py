@@ -227,7 +227,6 @@ def test_a_browser_that_does_not_start_is_told(tmp_path: Path) -> None:
 
 def test_a_session_that_opens_no_page_starts_no_browser(tmp_path: Path) -> None:
     with session(tmp_path, Script([END])) as talk:
-        talk.run_code("1")
         before = traces()
         talk.send_message("hello")
         assert traces() == before

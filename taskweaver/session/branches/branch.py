@@ -220,7 +220,7 @@ class SessionBranch:
             self._record_foreign_cells()
             self._shared.parts.spending.begin_round(self._shared.parts.llm_api.usage)
             cast, finder = self.cast, self._shared.config.finder(here)
-            self.kernel.get().start()  # while the model writes
+            cast.start(self.kernel.get())  # while the model writes
             again = [finder.of(named.spelled, named.source) for named in self._working.brought]
             named = [*finder.in_text(message), *(found for found in again if not found.problem)]
             notes = self._working.bring(files or [], named)

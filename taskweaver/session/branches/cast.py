@@ -55,6 +55,11 @@ class Cast:
             memory, roles, leader, emitter, most, config.stuck_after, control, answers
         )
 
+    def start(self, kernel: Client) -> None:
+        """Start a kernel in the background, if a role runs code."""
+        if runners(self.roles):
+            kernel.start()
+
     def play(self, round_: Round) -> None:
         """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
         self._turn.play(round_)
