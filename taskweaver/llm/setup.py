@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import UNSET, AppConfigSource, env_name
 from taskweaver.config.errors import ConfigError
@@ -19,6 +20,7 @@ from taskweaver.config.files import (
     change_file,
     keep_endpoint,
     kept_endpoints,
+    kept_key,
     user_file,
 )
 from taskweaver.llm.api import LLMApi
@@ -33,7 +35,7 @@ from taskweaver.llm.types import ModelTool, ToolCall, Usage, format_chat_message
 from taskweaver.trust.answers import Answer, remember
 from taskweaver.trust.opening import IsConfined, inspect_project
 from taskweaver.utils.redact import redact
-from taskweaver.utils.text import counted
+from taskweaver.utils.text import counted, shorten_words
 
 Scope = Literal["project", "user"]
 TestState = Literal["works", "no-tools", "wrong", "failed", "cancelled"]
@@ -42,7 +44,8 @@ OFFLINE, OTHER = "offline", "other"
 SMALL_MODEL, SMALL_GB, SMALL_MEMORY_GB = "qwen3:4b", 2.5, 8
 """The small local model that is offered, its size, and the memory it needs."""
 
-_LOOK_S = 1.0
+_LOOK_S, _SEEN_S = 1.0, 3.0
+_TITLE_CHARS = 100
 _TEST_S = 120.0
 _NEARER = ("llm.api_type", "llm.api_base", "llm.api_key", "llm.model")
 _EXPECTED = "42"
@@ -88,8 +91,9 @@ class FoundModel:
 
     @property
     def title(self) -> str:
-        """The name, of a path its last part."""
-        return Path(self.name).name if self.name.startswith("/") else self.name
+        """The name in one line, of a path its last part."""
+        name = Path(self.name).name if self.name.startswith("/") else self.name
+        return shorten_words(name, _TITLE_CHARS)
 
     @property
     def label(self) -> str:
@@ -97,7 +101,8 @@ class FoundModel:
         preset = PRESETS.get(self.provider)
         if self.provider == OFFLINE:
             return "Built-in analyst"
-        if preset is None or (preset.needs_key and not preset.owns(self.address)):
+        is_elsewhere = preset is not None and preset.needs_key and not preset.owns(self.address)
+        if preset is None or is_elsewhere or self.provider == OTHER:
             return split_url(self.address).netloc if self.address else self.provider
         return preset.label
 
@@ -172,6 +177,8 @@ class ModelSetup:
         self._lock = threading.Lock()
         self._last: tuple[Scope, dict[str, Any]] | None = None
         self._testing: LLMApi | None = None
+        self._looking = threading.Lock()
+        self._seen = (FoundModel("", ""), 0.0, False)
 
     @property
     def fixed_by(self) -> str:
@@ -213,12 +220,12 @@ class ModelSetup:
             provider = self._src.get_enum("llm.api_type")
             is_offline = name.startswith("builtin/")
             return FoundModel(OFFLINE, "No model") if is_offline else FoundModel(provider, name)
-        base = service.endpoint.api_base
+        base = service.endpoint.address
         chosen = self._src.get_enum("llm.api_type")
         is_at_root = chosen in ("ollama", "auto") and not split_url(base).path.strip("/")
         base = f"{base.rstrip('/')}/v1" if is_at_root else base
-        origin = split_url(base)[:2]
-        at = [name for name, one in PRESETS.items() if split_url(one.api_base)[:2] == origin]
+        origin = _origin(base)
+        at = [name for name, one in PRESETS.items() if _origin(one.api_base) == origin]
         provider = next(iter(at), "openai") if chosen == "auto" else chosen
         key_from = "configuration" if service.endpoint.api_key else ""
         return FoundModel("ollama" if is_at_root else provider, name, base, key_from)
@@ -255,8 +262,14 @@ class ModelSetup:
         service = self._services.model().service
         if not (present.is_local and isinstance(service, EndpointService)):
             return True if present.is_local else None
-        key = service.endpoint.api_key
-        return bool(list_models(present.address, key, timeout_s=_LOOK_S))
+        # One look at a time: a server that answers slowly keeps no more than one thread busy.
+        with self._looking:
+            seen, at, is_there = self._seen
+            if seen != present or monotonic() - at > _SEEN_S:
+                key = service.endpoint.api_key
+                is_there = bool(list_models(present.address, key, timeout_s=_LOOK_S))
+                self._seen = present, monotonic(), is_there
+            return is_there
 
     def test(self, model: FoundModel, key: str = "") -> ModelTest:
         """Ask a model a test question, with a tool; a later test cancels this one.
@@ -272,7 +285,7 @@ class ModelSetup:
         if self.fixed_by:  # its key would be sent to every address
             return ModelTest("failed", self.fixed_by)
         trial = self._src.clone()
-        trial.trusts_addresses = True  # chosen by the user, not by the file
+        trial.trusts_addresses = False  # no key goes along that is not of this host
         trial.change("json", self._values(model))
         keys: dict[str, Any] = {"llm.max_retries": 0, "llm.call_timeout_s": _TEST_S}
         keys |= {f"llm.{model.provider}.api_key": key} if key else {}
@@ -311,16 +324,20 @@ class ModelSetup:
         Raises:
             ModelError: Of kind ``configuration``, if the provider, address or model is missing.
         """
-        preset = PRESETS["openai"] if provider == OTHER else PRESETS.get(provider)
+        preset = PRESETS.get(provider)
         if preset is None:
             detail = f"The provider {provider!r} is none of {', '.join(PRESETS)}."
+            is_address = ":" in provider or "." in provider
+            detail += f" For an address: http://{provider}" if is_address else ""
             raise ModelError("configuration", detail)
-        is_other = provider == OTHER
-        base = split_url(address if is_other else preset.api_base).geturl().rstrip("/")
-        name = model or ("" if is_other else preset.model)
+        base = split_url(preset.api_base or address).geturl().rstrip("/")
+        if not _is_clean(base):
+            detail = "An address has no login and no query: enter the key where keys are entered."
+            raise ModelError("configuration", detail)
+        name = model or preset.model
         if not name:
             raise ModelError("configuration", f"Name the model of {base}.")
-        return FoundModel("openai" if is_other else provider, name, base)
+        return FoundModel(provider, name, base)
 
     def add(self, model: FoundModel, key: str) -> tuple[ModelTest, FoundModel | None]:
         """Test a model of another provider, and keep it with its key if it answered.
@@ -332,7 +349,7 @@ class ModelSetup:
         if test.state in ("failed", "cancelled"):
             return test, None
         keep_endpoint(KeptEndpoint(model.provider, model.address, model.name, key))
-        return test, replace(model, key_from="keys.json" if key else "")
+        return test, replace(model, key_from="keys.json" if kept_key(model.address) else "")
 
     def choose(self, model: FoundModel, scope: Scope) -> str:
         """Let a model answer from the next question on; return a remark, empty for none.
@@ -396,7 +413,8 @@ class ModelSetup:
             return redact(str(error))
         if present.is_same(model):
             return ""
-        return f"This project keeps {present.name}: its taskweaver_config.json sets it."
+        remedy = "Choose for this project, or remove the keys of llm. there."
+        return f"This project keeps {present.name}: its taskweaver_config.json sets it. {remedy}"
 
 
 def _with_variables() -> list[FoundModel]:
@@ -408,25 +426,32 @@ def _with_variables() -> list[FoundModel]:
         if name == "openai":
             model = os.environ.get("OPENAI_MODEL", "").strip() or model
             base = os.environ.get("OPENAI_BASE_URL", "").strip() or base
-        if _is_address(base):
+        if _is_clean(base):
             found.append(FoundModel(name, model, base, preset.key_variable))
     return found
 
 
 def _kept() -> list[FoundModel]:
     try:
-        kept = [one for one in kept_endpoints() if _is_address(one.address)]
+        kept = [one for one in kept_endpoints() if _is_clean(one.address)]
     except ConfigError:  # said where the key is needed
         return []
     rows = [FoundModel(k.provider, k.model, k.address, "keys.json" if k.key else "") for k in kept]
     return [row for row in rows if row.provider in PRESETS and row.name]
 
 
-def _is_address(text: str) -> bool:
+def _origin(address: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc
+
+
+def _is_clean(text: str) -> bool:
+    """Return whether a text is an address without a login and a query, which are secrets."""
     try:
-        return bool(split_url(text))
+        parts = split_url(text)
     except ModelError:
         return False
+    return "@" not in parts.netloc and not (parts.query or parts.fragment)
 
 
 def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
@@ -435,10 +460,10 @@ def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
         answer, has_called = _ask(api)
     except ModelError as error:
         is_cancelled = error.kind == "cancelled"
-        detail = "Cancelled." if is_cancelled else redact(str(error))
+        detail = "Cancelled. Nothing was saved." if is_cancelled else redact(str(error))
         state: TestState = "cancelled" if is_cancelled else "failed"
         return ModelTest(state, detail, monotonic() - since, api.usage)
-    seconds, usage = monotonic() - since, api.usage
+    seconds, usage, answer = monotonic() - since, api.usage, redact(answer)
     if _EXPECTED not in answer:
         said = " ".join(answer.split())[:40] or "nothing"
         state = "wrong"
