@@ -116,7 +116,7 @@ def test_the_chosen_model_answers_the_next_question(home: Path, ollama: FakeEndp
         assert asked(setup) == "I am gemma3:4b."
         setup.undo()
         assert asked(setup) == "I am qwen3:8b."
-        assert not setup.can_undo
+        assert not setup.can_undo()
     assert json.loads((home / "p" / "taskweaver_config.json").read_text()) == {}
 
 
@@ -135,7 +135,8 @@ def test_a_choice_for_all_projects_is_used_in_each_that_makes_none(
     with opened(home / "own", {"llm.api_type": "ollama", "llm.model": "qwen3:8b"}) as setup:
         assert setup.present().name == "qwen3:8b"
         remark = setup.choose(setup.found()[0][1], "user")
-    assert remark == "This project keeps qwen3:8b: its taskweaver_config.json sets it."
+    assert remark.startswith("This project keeps qwen3:8b: its taskweaver_config.json sets it. ")
+    assert "Choose for this project" in remark
 
 
 @pytest.mark.parametrize("name", ["LLM_API_TYPE", "LLM_MODEL"])

@@ -138,9 +138,7 @@ def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:
     return Choice(endpoint, f"Azure AD, {config.azure_sign_in.mode}")
 
 
-def _key(
-    config: LLMServiceConfig, preset: Preset, base: str, *, is_own: bool
-) -> tuple[str, str]:
+def _key(config: LLMServiceConfig, preset: Preset, base: str, *, is_own: bool) -> tuple[str, str]:
     if config.api_key:
         require_own_host(config, base, config.key_source, is_own=is_own)
         return config.api_key, "key from llm.api_key"
@@ -324,8 +322,9 @@ def _name(text: Any) -> str:
 
 def _size(entry: Any) -> int:
     size = entry.get("size") if isinstance(entry, Mapping) else None
-    is_size = isinstance(size, int) and not isinstance(size, bool) and 0 < size <= _MOST_BYTES
-    return size if is_size else 0
+    if not isinstance(size, int) or isinstance(size, bool):
+        return 0
+    return size if 0 < size <= _MOST_BYTES else 0
 
 
 def require_own_host(
