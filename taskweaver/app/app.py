@@ -53,7 +53,7 @@ def _reason(app_dir: str | Path | None, path: Path) -> str:
             f"{path / CONFIG_FILE} is not read: others can write to the folder, or own it."
             f" To use it, name the folder: {own_command(project=path)}"
         )
-    return f"{path} is not a project: no {CONFIG_FILE} there."
+    return f"{path} is a plain folder: it has no {CONFIG_FILE}."
 
 
 class TaskWeaverApp:

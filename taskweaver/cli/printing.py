@@ -41,7 +41,7 @@ def say(text: str, color: str | None = None, *, err: bool = False) -> None:
 
 def say_marked(mark: str, color: str | None, text: str) -> None:
     """Print a text of others behind a mark in a colour."""
-    click.echo(f"{colored(mark, color)} {safe(text)}")
+    click.echo(f"{colored(safe(mark), color)} {safe(text)}")
 
 
 def print_error(reason: str, *, is_debug: bool) -> None:

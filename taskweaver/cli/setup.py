@@ -15,6 +15,7 @@ from taskweaver.cli.options import JSON
 from taskweaver.cli.printing import print_json, say, say_marked
 from taskweaver.config.config_mgt import register_secrets
 from taskweaver.config.files import user_file
+from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.setup import (
@@ -25,15 +26,16 @@ from taskweaver.llm.setup import (
     SMALL_MODEL,
     FoundModel,
     ModelSetup,
-    ModelTest,
     Scope,
 )
-from taskweaver.utils.redact import register_secret
+from taskweaver.llm.trial import ModelTest
+from taskweaver.utils.redact import redact, register_secret
 
 _ABOUT = (
     "Which model answers? A local model sends nothing out. A remote model is sent your questions,\n"
     "the column names, some values and the results.\n"
 )
+_MOST_NAMES = 20
 _PROVIDERS = ", ".join(name for name, one in PRESETS.items() if one.needs_key)
 
 
@@ -92,9 +94,13 @@ def _chosen(
     """Return a model of the list, the first for an empty name; None if it is none of them."""
     models, present = setup.found()
     if wanted is not None:
-        names = [m for m in models if wanted in ("", m.id, m.name, m.provider)]
+        names = [m for m in models if wanted in (m.id, m.name, m.provider)]
+        names = names if wanted else [m for m in models if m.provider != OFFLINE]
+        if not names and not wanted:
+            raise click.ClickException(f"Nothing was found, and nothing was changed. {_small()}")
         if not names:
-            ids = ", ".join(model.id for model in models)
+            known = [f"{m.name} ({m.id})" if m.provider == OFFLINE else m.id for m in models]
+            ids = ", ".join(known[:_MOST_NAMES]) + (", ..." if known[_MOST_NAMES:] else "")
             raise click.UsageError(f"There is no model {wanted}; there are: {ids}.")
         return names[0]
     if as_json:
@@ -106,9 +112,7 @@ def _chosen(
         now = ", answers now" if model == present else ""
         say(f"{number:3}  {model.title:{width}}  {model.line}{now}")
     if all(model.provider == OFFLINE or not model.is_local for model in models):
-        first = "" if shutil.which("ollama") else "install Ollama from https://ollama.com, then "
-        needs = f"{SMALL_GB} GB, needs {SMALL_MEMORY_GB} GB of memory, no account"
-        say(f"\nA small local model ({needs}): {first}ollama pull {SMALL_MODEL}")
+        say(f"\n{_small()}")
     if not is_asking or setup.fixed_by:
         hint = "Choose one with --model NAME, or another provider with --provider."
         say(f"\n{setup.fixed_by or hint}")
@@ -118,10 +122,21 @@ def _chosen(
     return [*models, None][number - 1]
 
 
+def _small() -> str:
+    """Return the way to a small local model, in a sentence."""
+    first = "" if shutil.which("ollama") else "install Ollama from https://ollama.com, then "
+    needs = f"{SMALL_GB} GB, needs {SMALL_MEMORY_GB} GB of memory, no account"
+    command = f"{first}`ollama pull {SMALL_MODEL}`, then run `taskweaver setup` again."
+    return f"A small local model ({needs}): {command}"
+
+
 def _added(setup: ModelSetup, provider: str, name: str) -> tuple[FoundModel, ModelTest]:
     """Ask for the key of a model, test it, and keep it if it answers."""
     address = provider if "://" in provider else ""
-    model = setup.new_model(OTHER if address else provider, name, address)
+    try:
+        model = setup.new_model(OTHER if address else provider, name, address)
+    except ModelError as error:
+        raise click.UsageError(redact(error.detail)) from None
     if _is_terminal():
         say("The key is kept in a file that only you can read, never in the project.")
         key = click.prompt("Key", "", hide_input=True, show_default=False)

@@ -20,9 +20,15 @@ from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key, KeyType
-from taskweaver.config.keys.known_keys import find
+from taskweaver.config.keys.known_keys import BY_NAME, find
 from taskweaver.config.keys.roles import AS_INTERPRETER, INTERPRETERS
-from taskweaver.config.replaced import ALIASES, AZURE_AD_KEYS, PROVIDER_KEYS, replaced
+from taskweaver.config.replaced import (
+    ALIASES,
+    AZURE_AD_KEYS,
+    PROVIDER_KEYS,
+    provider_key,
+    replaced,
+)
 from taskweaver.utils.redact import keep_places, register_configured, register_environment
 
 Source = Literal["override", "app", "env", "json", "user"]
@@ -34,7 +40,8 @@ UNSET: Any = object()
 _NONE_WORDS = ("null", "none", "nil")
 _CHOOSING = ("llm.api_type", "llm.api_base", "llm.api_key")
 _CHOICE = frozenset({*_CHOOSING, "llm.model"})
-"""Keys that choose a model together: those of the user's file do not mix with nearer ones."""
+"""Keys that choose a model together, of any provider: the user's do not mix with nearer ones."""
+_PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
 class Setting(NamedTuple):
@@ -49,6 +56,18 @@ class Setting(NamedTuple):
 def env_name(name: str) -> str:
     """Return the environment variable of a key: ``llm.api_base`` is ``LLM_API_BASE``."""
     return name.upper().replace(".", "_")
+
+
+@lru_cache(maxsize=1024)
+def _without_provider(name: str) -> str:
+    return provider_key(name, _PROVIDERS) or name
+
+
+@lru_cache(maxsize=1)
+def _choosing_variables() -> list[str]:
+    places = ("llm", *(f"llm.{provider}" for provider in _PROVIDERS))
+    keys = (name.rpartition(".")[2] for name in _CHOOSING)
+    return [env_name(f"{place}.{key}") for key in keys for place in places]
 
 
 class AppConfigSource:
@@ -150,14 +169,19 @@ class AppConfigSource:
                 return Setting(self._stores["json"][name], f"set in {self._file_name}", "json")
         user = self._stores["user"]
         for name in names:
-            if name in user and not (name in _CHOICE and self._is_chosen_nearer()):
+            is_of_choice = _without_provider(name) in _CHOICE
+            if name in user and not (is_of_choice and self._is_chosen_nearer()):
                 return Setting(user[name], "set in the user's config.json", "user")
         return None
 
     def _is_chosen_nearer(self) -> bool:
         stores = [self._stores[source] for source in ("override", "app", "json")]
-        is_set = any(store.get(name) is not None for store in stores for name in _CHOOSING)
-        return is_set or any(os.environ.get(env_name(name), "").strip() for name in _CHOOSING)
+        is_set = any(
+            value is not None and _without_provider(name) in _CHOOSING
+            for store in stores
+            for name, value in store.items()
+        )
+        return is_set or any(os.environ.get(name, "").strip() for name in _choosing_variables())
 
     def change(self, source: Literal["json", "user"], values: Mapping[str, Any]) -> None:
         """Set values in the layer of a file, or remove those that are `UNSET`; writes no file."""

@@ -90,6 +90,7 @@ def user_values(name: str = CONFIG) -> dict[str, Any]:
     if file is None:
         return {}
     try:
+        _refuse_link(file)
         is_there = file.exists()
     except OSError as error:
         raise ConfigError(str(file), f"cannot be read: {error.strerror}.") from error
@@ -120,13 +121,19 @@ def kept_key(address: str) -> str:
 
 
 def keep_endpoint(endpoint: KeptEndpoint) -> None:
-    """Add an endpoint, in place of an earlier one at the same host.
+    """Add an endpoint, in place of an earlier one at the same host, whose key stays without a new.
 
     Raises:
         ConfigError: If the file cannot be changed; it is untouched then.
     """
-    entry = {_origin(endpoint.address): asdict(endpoint)}
-    change_file(user_file(KEYS), lambda before: before | entry)
+    origin = _origin(endpoint.address)
+
+    def change(before: dict[str, Any]) -> dict[str, Any]:
+        earlier = before.get(origin)
+        kept = earlier.get("key", "") if isinstance(earlier, Mapping) else ""
+        return before | {origin: asdict(endpoint) | {"key": endpoint.key or kept}}
+
+    change_file(user_file(KEYS), change)
 
 
 def change_file(
@@ -142,6 +149,7 @@ def change_file(
     if file is None:
         raise ConfigError("HOME", "is not set: there is no place for the user's configuration.")
     try:
+        _refuse_link(file)
         if not file.parent.exists():
             file.parent.mkdir(parents=True, mode=PRIVATE_FOLDER, exist_ok=True)
         with _alone(file.parent):
@@ -153,6 +161,12 @@ def change_file(
         problem = f"cannot be written: {error.strerror or error}."
         raise ConfigError(str(file), problem, "It is as it was.") from error
     return before
+
+
+def _refuse_link(file: Path) -> None:
+    # It could lead to a folder that others read.
+    if file.name == KEYS and file.is_symlink():
+        raise ConfigError(str(file), "is a link: keys are kept in a file alone.", "Remove it.")
 
 
 @contextmanager

@@ -226,6 +226,8 @@ class ModelServices:
         table = self._src.lookup("ext_llms.llm_configs")
         if table is not None and _has_base(src, own):
             config.address_source = table.source
+            if config.key_source == "override":
+                config.key_source = table.source
         return config
 
     def _make(self, config: LLMServiceConfig) -> Model:
@@ -308,9 +310,8 @@ class ModelServices:
         if not config.embedding_model:
             raise ModelError("configuration", "llm.embedding_model is not set.")
         config.model = config.embedding_model
-        is_preset = (
-            not (config.embedding_api_base or config.api_base) and config.api_type in PRESETS
-        )
+        is_at_main = not config.embedding_api_base and config.api_type in PRESETS
+        is_preset = is_at_main and (not config.api_base or config.api_type == "other")
         if config.embedding_api_base:
             config.address_source = config.embedding_address_source
         config.api_base = config.embedding_api_base or config.api_base

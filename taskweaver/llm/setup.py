@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import UNSET, AppConfigSource, env_name
 from taskweaver.config.errors import ConfigError
@@ -19,6 +20,7 @@ from taskweaver.config.files import (
     change_file,
     keep_endpoint,
     kept_endpoints,
+    kept_key,
     user_file,
 )
 from taskweaver.llm.api import LLMApi
@@ -29,30 +31,22 @@ from taskweaver.llm.selection.auto import list_models, local_servers, may_look
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import is_loopback, split_url
-from taskweaver.llm.types import ModelTool, ToolCall, Usage, format_chat_message
+from taskweaver.llm.trial import ModelTest, ask_test_question
 from taskweaver.trust.answers import Answer, remember
 from taskweaver.trust.opening import IsConfined, inspect_project
 from taskweaver.utils.redact import redact
-from taskweaver.utils.text import counted
+from taskweaver.utils.text import shorten_words
 
 Scope = Literal["project", "user"]
-TestState = Literal["works", "no-tools", "wrong", "failed", "cancelled"]
 
 OFFLINE, OTHER = "offline", "other"
 SMALL_MODEL, SMALL_GB, SMALL_MEMORY_GB = "qwen3:4b", 2.5, 8
 """The small local model that is offered, its size, and the memory it needs."""
 
-_LOOK_S = 1.0
+_LOOK_S, _SEEN_S = 1.0, 3.0
+_TITLE_CHARS = 100
 _TEST_S = 120.0
 _NEARER = ("llm.api_type", "llm.api_base", "llm.api_key", "llm.model")
-_EXPECTED = "42"
-_QUESTION = "What is 6 times 7? Use a tool if you have one, then answer with the number alone."
-_NUMBERS = {"a": {"type": "number"}, "b": {"type": "number"}}
-_MULTIPLY = ModelTool(
-    "multiply",
-    "Multiply two numbers.",
-    {"type": "object", "properties": _NUMBERS, "required": ["a", "b"]},
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +82,9 @@ class FoundModel:
 
     @property
     def title(self) -> str:
-        """The name, of a path its last part."""
-        return Path(self.name).name if self.name.startswith("/") else self.name
+        """The name in one line, of a path its last part."""
+        name = Path(self.name).name if self.name.startswith("/") else self.name
+        return shorten_words(name, _TITLE_CHARS)
 
     @property
     def label(self) -> str:
@@ -97,7 +92,8 @@ class FoundModel:
         preset = PRESETS.get(self.provider)
         if self.provider == OFFLINE:
             return "Built-in analyst"
-        if preset is None or (preset.needs_key and not preset.owns(self.address)):
+        is_elsewhere = preset is not None and preset.needs_key and not preset.owns(self.address)
+        if preset is None or is_elsewhere or self.provider == OTHER:
             return split_url(self.address).netloc if self.address else self.provider
         return preset.label
 
@@ -120,30 +116,6 @@ class FoundModel:
         key = f", key in {self.key_from}" if self.key_from else ""
         kind = f"{'local' if self.is_local else 'remote'}, {'free' if self.is_free else 'paid'}"
         return f"{self.label}{size}{key} ({kind})"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTest:
-    """Result of a test question.
-
-    Attributes:
-        state: Its verdict.
-        detail: The verdict as a sentence.
-        seconds: Duration.
-        usage: Tokens and cost.
-        answer: The beginning of the answer.
-    """
-
-    state: TestState
-    detail: str
-    seconds: float = 0.0
-    usage: Usage = field(default_factory=Usage)
-    answer: str = ""
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether the model answered rightly."""
-        return self.state in ("works", "no-tools")
 
 
 class ModelSetup:
@@ -170,8 +142,10 @@ class ModelSetup:
         self._is_confined = is_confined
         self._is_trusted = is_trusted
         self._lock = threading.Lock()
-        self._last: tuple[Scope, dict[str, Any]] | None = None
-        self._testing: LLMApi | None = None
+        self._last: tuple[str, Scope, dict[str, Any]] | None = None
+        self._testing: dict[str, LLMApi] = {}
+        self._looking = threading.Lock()
+        self._seen = (FoundModel("", ""), 0.0, False)
 
     @property
     def fixed_by(self) -> str:
@@ -193,10 +167,9 @@ class ModelSetup:
         is_open = self._is_trusted and file is not None and not file.is_symlink()
         return ["project", "user"] if is_open and self._is_granted() else ["user"]
 
-    @property
-    def can_undo(self) -> bool:
-        """Whether a choice was made here that can be taken back."""
-        return self._last is not None
+    def can_undo(self, by: str = "") -> bool:
+        """Return whether the last choice was made here by this user, who can take it back."""
+        return self._last is not None and self._last[0] == by
 
     def _is_granted(self) -> bool:
         return inspect_project(self._src, self._is_confined).is_granted is True
@@ -213,12 +186,12 @@ class ModelSetup:
             provider = self._src.get_enum("llm.api_type")
             is_offline = name.startswith("builtin/")
             return FoundModel(OFFLINE, "No model") if is_offline else FoundModel(provider, name)
-        base = service.endpoint.api_base
+        base = service.endpoint.address
         chosen = self._src.get_enum("llm.api_type")
         is_at_root = chosen in ("ollama", "auto") and not split_url(base).path.strip("/")
         base = f"{base.rstrip('/')}/v1" if is_at_root else base
-        origin = split_url(base)[:2]
-        at = [name for name, one in PRESETS.items() if split_url(one.api_base)[:2] == origin]
+        origin = _origin(base)
+        at = [name for name, one in PRESETS.items() if _origin(one.api_base) == origin]
         provider = next(iter(at), "openai") if chosen == "auto" else chosen
         key_from = "configuration" if service.endpoint.api_key else ""
         return FoundModel("ollama" if is_at_root else provider, name, base, key_from)
@@ -255,11 +228,17 @@ class ModelSetup:
         service = self._services.model().service
         if not (present.is_local and isinstance(service, EndpointService)):
             return True if present.is_local else None
-        key = service.endpoint.api_key
-        return bool(list_models(present.address, key, timeout_s=_LOOK_S))
+        # One look at a time: a server that answers slowly keeps no more than one thread busy.
+        with self._looking:
+            seen, at, is_there = self._seen
+            if seen != present or monotonic() - at > _SEEN_S:
+                key = service.endpoint.api_key
+                is_there = bool(list_models(present.address, key, timeout_s=_LOOK_S))
+                self._seen = present, monotonic(), is_there
+            return is_there
 
     def test(self, model: FoundModel, key: str = "") -> ModelTest:
-        """Ask a model a test question, with a tool; a later test cancels this one.
+        """Ask a model a test question, with a tool; a later test of the model cancels this one.
 
         Args:
             model: The model.
@@ -272,7 +251,7 @@ class ModelSetup:
         if self.fixed_by:  # its key would be sent to every address
             return ModelTest("failed", self.fixed_by)
         trial = self._src.clone()
-        trial.trusts_addresses = True  # chosen by the user, not by the file
+        trial.trusts_addresses = False  # no key goes along that is not of this host
         trial.change("json", self._values(model))
         keys: dict[str, Any] = {"llm.max_retries": 0, "llm.call_timeout_s": _TEST_S}
         keys |= {f"llm.{model.provider}.api_key": key} if key else {}
@@ -284,14 +263,15 @@ class ModelSetup:
     def _test_with(self, services: ModelServices, model: FoundModel) -> ModelTest:
         api = LLMApi(services)
         with self._lock:
-            before, self._testing = self._testing, api
+            before, self._testing[model.id] = self._testing.get(model.id), api
         if before is not None:
             before.close()
         try:
-            return _tested(api, model)
+            return ask_test_question(api, is_free=model.is_free)
         finally:
             with self._lock:
-                self._testing = None if self._testing is api else self._testing
+                if self._testing.get(model.id) is api:
+                    del self._testing[model.id]
 
     def _is_present(self, model: FoundModel) -> bool:
         try:
@@ -299,11 +279,12 @@ class ModelSetup:
         except ModelError:
             return False
 
-    def cancel_test(self) -> None:
-        """Cancel the test that runs."""
+    def cancel_test(self, model_id: str = "") -> None:
+        """Cancel the test of a model that runs; all tests without one."""
         with self._lock:
-            if self._testing is not None:
-                self._testing.close()
+            for name, api in self._testing.items():
+                if model_id in ("", name):
+                    api.close()
 
     def new_model(self, provider: str, model: str = "", address: str = "") -> FoundModel:
         """Return a model of a provider, or at an address.
@@ -311,16 +292,20 @@ class ModelSetup:
         Raises:
             ModelError: Of kind ``configuration``, if the provider, address or model is missing.
         """
-        preset = PRESETS["openai"] if provider == OTHER else PRESETS.get(provider)
+        preset = PRESETS.get(provider)
         if preset is None:
             detail = f"The provider {provider!r} is none of {', '.join(PRESETS)}."
+            is_address = ":" in provider or "." in provider
+            detail += f" For an address: http://{provider}" if is_address else ""
             raise ModelError("configuration", detail)
-        is_other = provider == OTHER
-        base = split_url(address if is_other else preset.api_base).geturl().rstrip("/")
-        name = model or ("" if is_other else preset.model)
+        base = split_url(preset.api_base or address).geturl().rstrip("/")
+        if not _is_clean(base):
+            detail = "An address has no login and no query: enter the key where keys are entered."
+            raise ModelError("configuration", detail)
+        name = model or preset.model
         if not name:
             raise ModelError("configuration", f"Name the model of {base}.")
-        return FoundModel("openai" if is_other else provider, name, base)
+        return FoundModel(provider, name, base)
 
     def add(self, model: FoundModel, key: str) -> tuple[ModelTest, FoundModel | None]:
         """Test a model of another provider, and keep it with its key if it answered.
@@ -332,10 +317,15 @@ class ModelSetup:
         if test.state in ("failed", "cancelled"):
             return test, None
         keep_endpoint(KeptEndpoint(model.provider, model.address, model.name, key))
-        return test, replace(model, key_from="keys.json" if key else "")
+        return test, replace(model, key_from="keys.json" if kept_key(model.address) else "")
 
-    def choose(self, model: FoundModel, scope: Scope) -> str:
+    def choose(self, model: FoundModel, scope: Scope, by: str = "") -> str:
         """Let a model answer from the next question on; return a remark, empty for none.
+
+        Args:
+            model: The model.
+            scope: The file that the choice is written to.
+            by: The user, who alone can take it back.
 
         Raises:
             ConfigError: If the environment or the program decides, or the file cannot be changed.
@@ -344,15 +334,15 @@ class ModelSetup:
             reason = self.fixed_by or "The project's file is not changed: it is not trusted."
             raise ConfigError("llm.api_type", reason)
         with self._lock:
-            self._last = scope, self._write(scope, self._values(model))
+            self._last = by, scope, self._write(scope, self._values(model))
         return self._remark(model)
 
-    def undo(self) -> None:
-        """Take the last choice back; raises as `choose`."""
+    def undo(self, by: str = "") -> None:
+        """Take the last choice back if this user made it; raises as `choose`."""
         with self._lock:
-            if self._last is not None:
-                self._write(*self._last)
-            self._last = None
+            if self._last is not None and self.can_undo(by):
+                self._write(*self._last[1:])
+                self._last = None
 
     def _write(self, scope: Scope, values: dict[str, Any]) -> dict[str, Any]:
         """Write values, `UNSET` to remove one, and return those that were there before."""
@@ -396,7 +386,8 @@ class ModelSetup:
             return redact(str(error))
         if present.is_same(model):
             return ""
-        return f"This project keeps {present.name}: its taskweaver_config.json sets it."
+        remedy = "Choose for this project, or remove the keys of llm. there."
+        return f"This project keeps {present.name}: its taskweaver_config.json sets it. {remedy}"
 
 
 def _with_variables() -> list[FoundModel]:
@@ -408,77 +399,29 @@ def _with_variables() -> list[FoundModel]:
         if name == "openai":
             model = os.environ.get("OPENAI_MODEL", "").strip() or model
             base = os.environ.get("OPENAI_BASE_URL", "").strip() or base
-        if _is_address(base):
+        if _is_clean(base):
             found.append(FoundModel(name, model, base, preset.key_variable))
     return found
 
 
 def _kept() -> list[FoundModel]:
     try:
-        kept = [one for one in kept_endpoints() if _is_address(one.address)]
+        kept = [one for one in kept_endpoints() if _is_clean(one.address)]
     except ConfigError:  # said where the key is needed
         return []
     rows = [FoundModel(k.provider, k.model, k.address, "keys.json" if k.key else "") for k in kept]
     return [row for row in rows if row.provider in PRESETS and row.name]
 
 
-def _is_address(text: str) -> bool:
+def _origin(address: str) -> tuple[str, str]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.netloc
+
+
+def _is_clean(text: str) -> bool:
+    """Return whether a text is an address without a login and a query, which are secrets."""
     try:
-        return bool(split_url(text))
+        parts = split_url(text)
     except ModelError:
         return False
-
-
-def _tested(api: LLMApi, model: FoundModel) -> ModelTest:
-    since = monotonic()
-    try:
-        answer, has_called = _ask(api)
-    except ModelError as error:
-        is_cancelled = error.kind == "cancelled"
-        detail = "Cancelled." if is_cancelled else redact(str(error))
-        state: TestState = "cancelled" if is_cancelled else "failed"
-        return ModelTest(state, detail, monotonic() - since, api.usage)
-    seconds, usage = monotonic() - since, api.usage
-    if _EXPECTED not in answer:
-        said = " ".join(answer.split())[:40] or "nothing"
-        state = "wrong"
-        detail = f"Wrong answer: {said} instead of 42. Small models often fail like this."
-    elif not has_called:
-        state = "no-tools"
-        detail = "Right answer, but no tool calls: it writes code as text, which works less often."
-    else:
-        state = "works"
-        cost = "no cost" if model.is_free else "less than 1 cent"
-        cost = cost if usage.cost is None else f"cost {usage.cost:.4f}"
-        about = "about " if usage.is_estimated else ""
-        tokens = f"{about}{counted(usage.total_tokens, 'token')}"
-        detail = f"Right answer in {seconds:.1f} s, tool calls work, {tokens}, {cost}."
-    return ModelTest(state, detail, seconds, usage, answer[:80])
-
-
-def _ask(api: LLMApi) -> tuple[str, bool]:
-    """Return the answer to the test question, and whether the tool was called for it."""
-    messages: list[Any] = [format_chat_message("user", _QUESTION)]
-    tools = [_MULTIPLY] if api.form() == "tools" else []
-    try:
-        text, calls = _reply(api, messages, tools)
-    except ModelError as error:
-        if error.kind != "form":
-            raise
-        text, calls = _reply(api, messages, [])
-    if not any({"6", "7"} <= {*call.arguments} for call in calls):
-        return text, False
-    listed = [call.to_dict() for call in calls]
-    asked = {"role": "assistant", "content": text or None, "tool_calls": listed}
-    results = [{"role": "tool", "content": _EXPECTED, "tool_call_id": call.id} for call in calls]
-    return _reply(api, [*messages, asked, *results], tools)[0], True
-
-
-def _reply(
-    api: LLMApi, messages: list[Any], tools: list[ModelTool]
-) -> tuple[str, tuple[ToolCall, ...]]:
-    text, calls = "", tuple[ToolCall, ...]()
-    for chunk in api.stream_chunks(messages, tools=tools):
-        text = chunk.text if chunk.begins_again else text + chunk.text
-        calls += chunk.calls
-    return text.strip(), calls
+    return "@" not in parts.netloc and not (parts.query or parts.fragment)

@@ -53,7 +53,40 @@ def test_nothing_here_is_said_with_the_command_that_changes_it(project: Path) ->
     result = run(project, "setup")
     assert result.exit_code == 0, result.output
     assert "No model  Built-in analyst: sums, groups, filters, charts, answers now" in result.output
-    assert "ollama pull qwen3:4b" in result.output
+    assert "`ollama pull qwen3:4b`, then run `taskweaver setup` again." in result.output
+    first = run(project, "setup", "--yes")
+    assert first.exit_code == 1
+    assert "ollama pull qwen3:4b" in first.output
+    assert "llm.api_type" not in settings(project / "taskweaver_config.json")
+    unknown = run(project, "setup", "--model", "gpt-9")
+    assert "there are: No model (offline)." in unknown.output
+
+
+@pytest.mark.parametrize(
+    ("provider", "sentence"),
+    [
+        ("foo", "The provider 'foo' is none of openai, "),
+        ("localhost:9901", "For an address: http://localhost:9901"),
+        ("http://ann:pa55word@127.0.0.1:1/v1", "An address has no login"),
+    ],
+)
+def test_a_provider_that_is_none_is_said_plainly(
+    project: Path, provider: str, sentence: str
+) -> None:
+    result = run(project, "setup", "--provider", provider, "--model", "m")
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.output.split())
+    assert "Model call failed" not in result.output
+    assert "pa55word" not in result.output
+
+
+def test_a_name_of_a_model_cannot_write_on_the_terminal(project: Path) -> None:
+    with serving(lambda call: call.stream(good("42"))) as endpoint:
+        name = "m\x1b[2J\nfake line" + "a" * 3000
+        result = run(project, "setup", "--provider", endpoint.url, "--model", name, typed="k")
+    assert "\x1b" not in result.output
+    assert "\nfake" not in result.output
+    assert max(map(len, result.output.splitlines())) < 300
 
 
 def test_a_model_is_chosen_by_number(
@@ -87,7 +120,7 @@ def test_a_provider_and_its_key_are_typed(
     assert right.exit_code == 0, right.output
     assert KEY not in right.output
     folder = tmp_path / "config" / "taskweaver"
-    assert settings(folder / "config.json")["llm.api_type"] == "openai"
+    assert settings(folder / "config.json")["llm.api_type"] == "other"
     assert (folder / "keys.json").stat().st_mode & 0o777 == 0o600
     assert "llm.api_type" not in settings(project / "taskweaver_config.json")
 

@@ -104,7 +104,7 @@ def test_others_than_admins_see_the_model_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("peer", "scheme", "is_taken"),
-    [("10.0.0.7", "http", False), ("10.0.0.7", "https", True), ("127.0.0.1", "http", True)],
+    [("10.0.0.7", "http", False), ("10.0.0.7", "https", True), ("127.0.0.1", "http", False)],
 )
 def test_keys_are_taken_from_here_or_over_https(
     tmp_path: Path, endpoint: FakeEndpoint, peer: str, scheme: str, is_taken: bool
@@ -120,3 +120,49 @@ def test_keys_are_taken_from_here_or_over_https(
             body = {"provider": "other", "model": "m", "key": KEY, "address": endpoint.url}
             problem(client.post(f"{API}/models", json=body), 403, "key-refused")
             assert endpoint.calls == []
+
+
+def test_a_key_is_neither_sent_to_an_address_of_ones_own_nor_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = "sk-the-key-of-the-owner-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", owners)
+
+    def echo(call: Call) -> None:
+        sent = call.headers.get("authorization")
+        call.stream(good(f"41 {sent}" if "m2" in str(call.body) else f"42 {sent}"))
+
+    with serving(echo) as endpoint, running(tmp_path / "a") as server:
+        client = server.client()
+        body = {"provider": "other", "model": "m", "address": endpoint.url}
+        found = client.post(f"{API}/models", json=body)
+        assert found.json()["row"]["key_from"] == ""
+        for model in ("m", "m2"):
+            shown = client.post(f"{API}/models", json=body | {"model": model, "key": KEY})
+            assert KEY[:12] not in shown.text
+        kept = client.post(f"{API}/models", json=body)
+        assert kept.json()["row"]["key_from"] == "keys.json"
+        assert KEY in endpoint.calls[-1].headers["authorization"]
+        for scope in ("user", "project"):
+            client.put(f"{API}/model", json={"id": kept.json()["row"]["id"], "scope": scope})
+            ask(client, new_session(client), "hello")
+        assert owners not in str([call.headers for call in endpoint.calls])
+
+
+def test_an_address_with_a_login_is_refused_and_not_shown(tmp_path: Path) -> None:
+    with running(tmp_path / "a") as server:
+        for address in ("http://ann:pa55word@127.0.0.1:1/v1", "http://127.0.0.1:1/?key=pa55word"):
+            body = {"provider": "other", "model": "m", "address": address}
+            refused = server.client().post(f"{API}/models", json=body)
+            problem(refused, 422, "invalid-model")
+            assert "pa55word" not in refused.text
+
+
+def test_a_choice_is_taken_back_by_the_user_who_made_it(tmp_path: Path) -> None:
+    with running(tmp_path / "a") as server:
+        other = server.client(server.accounts.add("ann", role="admin").text)
+        body = {"id": "offline", "scope": "user"}
+        assert server.client().put(f"{API}/model", json=body).json()["can_undo"]
+        assert not other.get(f"{API}/model").json()["can_undo"]
+        problem(other.delete(f"{API}/model"), 409, "nothing-to-undo")
+        assert server.client().delete(f"{API}/model").status_code == 200

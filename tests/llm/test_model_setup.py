@@ -116,7 +116,7 @@ def test_the_chosen_model_answers_the_next_question(home: Path, ollama: FakeEndp
         assert asked(setup) == "I am gemma3:4b."
         setup.undo()
         assert asked(setup) == "I am qwen3:8b."
-        assert not setup.can_undo
+        assert not setup.can_undo()
     assert json.loads((home / "p" / "taskweaver_config.json").read_text()) == {}
 
 
@@ -135,7 +135,8 @@ def test_a_choice_for_all_projects_is_used_in_each_that_makes_none(
     with opened(home / "own", {"llm.api_type": "ollama", "llm.model": "qwen3:8b"}) as setup:
         assert setup.present().name == "qwen3:8b"
         remark = setup.choose(setup.found()[0][1], "user")
-    assert remark == "This project keeps qwen3:8b: its taskweaver_config.json sets it."
+    assert remark.startswith("This project keeps qwen3:8b: its taskweaver_config.json sets it. ")
+    assert "Choose for this project" in remark
 
 
 @pytest.mark.parametrize("name", ["LLM_API_TYPE", "LLM_MODEL"])
@@ -278,8 +279,11 @@ def test_a_test_is_cancelled(home: Path) -> None:
     with serving(play) as endpoint, opened(home / "p", {}) as setup, ThreadPoolExecutor() as pool:
         running = pool.submit(setup.test, at(endpoint))
         assert begun.wait(10)
-        setup.cancel_test()
-        assert running.result(10).state == "cancelled"
+        setup.cancel_test("openai/another")
+        assert not running.done()
+        setup.cancel_test(at(endpoint).id)
+        cancelled = running.result(10)
+    assert (cancelled.state, cancelled.detail) == ("cancelled", "Cancelled. Nothing was saved.")
 
 
 def test_a_reply_under_way_ends_although_another_model_is_chosen(home: Path) -> None:
@@ -393,6 +397,24 @@ def test_a_local_server_with_a_key_answers(home: Path) -> None:
             assert present.key_from == "keys.json"
             assert models[0] == present
             assert setup.answers(present) is True
+
+
+def test_many_who_ask_whether_a_server_answers_share_one_look(home: Path) -> None:
+    with serving(Call.stall) as endpoint:
+        keys = {"llm.api_type": "other", "llm.model": "m", "llm.api_base": endpoint.url}
+        with opened(home / "p", keys) as setup, ThreadPoolExecutor(8) as pool:
+            present, since = setup.present(), monotonic()
+            assert not any(pool.map(setup.answers, [present] * 8))
+            assert monotonic() - since < 3
+            assert len(endpoint.calls) == 1
+
+
+def test_a_login_in_a_configured_address_is_not_shown(home: Path) -> None:
+    keys = {"llm.api_base": "http://ann:pa55word@127.0.0.1:1/v1?key=pa55word", "llm.model": "m"}
+    with opened(home / "p", {"llm.api_type": "other"} | keys) as setup:
+        present = setup.present()
+    assert present.address == "http://127.0.0.1:1/v1"
+    assert "pa55word" not in f"{present} {present.id} {present.line}"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

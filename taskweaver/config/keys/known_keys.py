@@ -34,10 +34,11 @@ KEYS: tuple[Key, ...] = (
         "llm.api_type",
         "auto",
         "auto openai azure azure_ad offline function recorded ollama lmstudio llamacpp vllm jan"
-        " groq qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter",
+        " groq qwen qwen-intl zhipuai google_genai anthropic deepseek mistral openrouter other",
         "Who answers. `auto` takes a configured key, else a local server that answers, else the"
         " built-in offline model. The names after `recorded` are presets of OpenAI-compatible"
-        " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too.",
+        " endpoints; `anthropic` speaks Anthropic's own protocol, at an own address too. `other` is"
+        " an address of your own, which gets no provider's key.",
     ),
     Key("llm.api_base", "str", None, "Address of an OpenAI-compatible endpoint, up to `/v1`."),
     Key("llm.api_key", "str", None, "Key for the endpoint. Better set as `LLM_API_KEY`."),

@@ -20,10 +20,10 @@ from taskweaver.llm.setup import (
     SMALL_MODEL,
     FoundModel,
     ModelSetup,
-    ModelTest,
     Scope,
 )
 from taskweaver.llm.transport.endpoint import is_loopback
+from taskweaver.llm.trial import ModelTest
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, missing, operation, view
@@ -31,6 +31,7 @@ from taskweaver.utils.redact import redact
 
 _MODEL, _MODELS = f"{PREFIX}/model", f"{PREFIX}/models"
 _LONGEST = 4096
+_FORWARDING = frozenset("forwarded via x-forwarded-for x-forwarded-host x-real-ip".split())
 
 
 class ModelRow(BaseModel):
@@ -156,10 +157,13 @@ class ModelOperations:
         model = await asyncio.to_thread(self._named, wanted.id)
         return _result(model, await asyncio.to_thread(self._setup.test, model))
 
-    @operation("DELETE", f"{_MODELS}/test", "Cancel the test question")
+    @operation(
+        "DELETE", f"{_MODELS}/test", "Cancel the test question",
+        query={"id": "Model whose test is cancelled; all tests without one"},
+    )  # fmt: skip
     async def _cancel(self, call: Call) -> None:
         require_admin(call.user, "Models")
-        self._setup.cancel_test()
+        self._setup.cancel_test(call.query("id"))
 
     @operation("POST", _MODELS, "Test a model of another provider, and add it if it answers")
     async def _add(self, call: Call, wanted: NewModel) -> AddedModel:
@@ -180,15 +184,17 @@ class ModelOperations:
     async def _choose(self, call: Call, wanted: ModelChosen) -> ModelNow:
         require_admin(call.user, "Models")
         model = await asyncio.to_thread(self._named, wanted.id)
-        note = await asyncio.to_thread(self._setup.choose, model, wanted.scope)
+        note = await asyncio.to_thread(self._setup.choose, model, wanted.scope, call.user.name)
         return (await self._show(call)).model_copy(update={"note": note})
 
     @operation("DELETE", _MODEL, "Take the last choice of the model back", problems=(409,))
     async def _undo(self, call: Call) -> ModelNow:
         require_admin(call.user, "Models")
-        if not self._setup.can_undo:
-            raise RequestRefused(409, "nothing-to-undo", "No model was chosen here.")
-        await asyncio.to_thread(self._setup.undo)
+        if not self._setup.can_undo(call.user.name):
+            raise RequestRefused(
+                409, "nothing-to-undo", "You chose no model here, or another did since."
+            )
+        await asyncio.to_thread(self._setup.undo, call.user.name)
         return await self._show(call)
 
     def _now(self, call: Call) -> ModelNow:
@@ -198,7 +204,7 @@ class ModelOperations:
             answers=False,
             may_change=is_admin and not fixed,
             why_fixed=fixed if is_admin else "Chosen by the owner of this server.",
-            can_undo=self._setup.can_undo and is_admin,
+            can_undo=is_admin and self._setup.can_undo(call.user.name),
         )
         try:
             model = self._setup.present()
@@ -215,19 +221,18 @@ class ModelOperations:
                 name=name,
                 label=preset.label,
                 model=preset.model,
-                needs_key=True,
-                needs_address=False,
+                needs_key=preset.needs_key,
+                needs_address=not preset.api_base,
             )
             for name, preset in PRESETS.items()
-            if preset.needs_key
+            if preset.needs_key or name == OTHER
         ]
-        other = {"name": OTHER, "label": "Other", "model": "", "needs_key": False}
         return ModelList(
             now=self._now(call),
             models=[_row(model, present) for model in models],
             scopes=self._setup.scopes,
             may_enter_key=_may_enter_key(call),
-            providers=[*providers, ModelProvider.model_validate({**other, "needs_address": True})],
+            providers=providers,
             local_help=LocalHelp(has_ollama=shutil.which("ollama") is not None),
         )
 
@@ -262,7 +267,9 @@ def _may_enter_key(call: Call) -> bool:
     """Return whether a key that the caller sends cannot be read on its way."""
     request = call.request
     from_here = request.client is None or is_loopback(f"http://{_host(request.client.host)}")
-    return request.url.scheme == "https" or (from_here and is_loopback(str(request.base_url)))
+    # A proxy may have read it on its way.
+    is_direct = from_here and _FORWARDING.isdisjoint(request.headers)
+    return request.url.scheme == "https" or (is_direct and is_loopback(str(request.base_url)))
 
 
 def _host(name: str) -> str:

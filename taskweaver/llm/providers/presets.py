@@ -14,7 +14,8 @@ class Preset:
 
     Attributes:
         label: Its name as people write it.
-        api_base: Its address, up to the path of requests such as ``/chat/completions``.
+        api_base: Its address, up to the path of requests such as ``/chat/completions``; empty
+            where the user names it.
         key_variable: Environment variable its users keep their key in; empty for none.
         model: Model used when none is configured; empty takes the one the server has loaded.
         dialect: Protocol it speaks.
@@ -86,6 +87,7 @@ PRESETS: dict[str, Preset] = {
     "openrouter": Preset(
         "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter/auto"
     ),
+    "other": Preset("Other", ""),
 }
 
 LOCAL_PORTS: dict[int, str] = {

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
+from taskweaver.config.config_mgt import Source
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.files import kept_key
 from taskweaver.llm.dialects.switch import DialectName, dialect_named
@@ -29,6 +33,7 @@ PROBE_S = 0.3
 """Longest time in seconds spent on looking for local servers, all together."""
 
 _MAX_LIST_BYTES = 1 << 20
+_MOST_MODELS, _LONGEST_NAME, _MOST_BYTES = 200, 200, 1 << 50
 _NOT_FOR_CHAT = re.compile(r"embed|rerank|\bbge\b|whisper|\btts\b|\bclip\b", re.IGNORECASE)
 _OFF = ("", "0", "false", "no", "off")
 _AZURE = tuple(
@@ -106,7 +111,7 @@ def choose_preset(config: LLMServiceConfig, name: str) -> Choice:
     if preset.dialect == "anthropic" and not base.rstrip("/").endswith("/v1"):
         base = f"{base.rstrip('/')}/v1"  # Anthropic's own client adds it
     split_url(base)
-    key, reason = _key(config, preset, base)
+    key, reason = _key(config, preset, base, is_own=preset.owns(base) or base == from_env)
     model = config.model or (os.environ.get("OPENAI_MODEL", "").strip() if is_openai else "")
     is_own = base == preset.api_base
     model = model or (preset.model if is_own else "") or _loaded_model(base, key, preset.dialect)
@@ -123,8 +128,8 @@ def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:
         detail = f"Azure needs {' and '.join(missing)}."
         raise ModelError("configuration", detail, hint="llm.model is the deployment's name.")
     split_url(config.api_base)
-    if not is_key_used or config.key_source == "env":
-        require_own_host(config, config.api_base, is_own=is_azure(config.api_base))
+    source = config.key_source if is_key_used else None
+    require_own_host(config, config.api_base, source, is_own=is_azure(config.api_base))
     if is_key_used:
         endpoint = Endpoint(config.api_base, config.model, config.api_key, config.api_version)
         return Choice(endpoint, "Azure, as configured")
@@ -133,17 +138,16 @@ def _choose_azure(config: LLMServiceConfig, *, is_key_used: bool) -> Choice:
     return Choice(endpoint, f"Azure AD, {config.azure_sign_in.mode}")
 
 
-def _key(config: LLMServiceConfig, preset: Preset, base: str) -> tuple[str, str]:
+def _key(config: LLMServiceConfig, preset: Preset, base: str, *, is_own: bool) -> tuple[str, str]:
     if config.api_key:
-        if config.key_source == "env":
-            require_own_host(config, base, is_own=preset.owns(base))
+        require_own_host(config, base, config.key_source, is_own=is_own)
         return config.api_key, "key from llm.api_key"
     from_env = os.environ.get(preset.key_variable, "").strip() if preset.key_variable else ""
     kept = _kept(preset, base)
     if kept and not (from_env and preset.owns(base)):
         return kept, "key from keys.json"
     if from_env:
-        require_own_host(config, base, is_own=preset.owns(base))
+        require_own_host(config, base, "env", is_own=is_own)
         return from_env, f"key from {preset.key_variable}"
     if preset.needs_key and not is_loopback(base):
         hint = f"`taskweaver setup` takes one, or set {preset.key_variable} or LLM_API_KEY."
@@ -273,54 +277,87 @@ def _entries(
 
 
 def _get(base: str, path: str, headers: Mapping[str, str], timeout_s: float) -> Any:
-    """Return the JSON that an address answers; None when it answers something else."""
+    """Return the JSON that an address answers; None for anything else, or not in time."""
     import http.client
 
     parts = split_url(base)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
     shown = {name: text for name, text in headers.items() if text} | {"Accept": "application/json"}
+    # The timeout of a socket is for each piece alone: a server that drips would keep us for ever.
+    watch = threading.Timer(timeout_s, lambda: _cut(connected))
+    watch.daemon = True
     try:
+        connection.connect()
+        connected = connection.sock
+        watch.start()
         connection.request("GET", f"{parts.path.rstrip('/')}{path}", headers=shown)
         response = connection.getresponse()
         return json.loads(response.read(_MAX_LIST_BYTES)) if response.status == 200 else None
     except (OSError, http.client.HTTPException, ValueError, RecursionError):
         return None
     finally:
+        watch.cancel()
         connection.close()
+
+
+def _cut(connected: socket.socket) -> None:
+    with suppress(OSError):
+        socket.socket.shutdown(connected, socket.SHUT_RDWR)
 
 
 def _named(body: Any, field: str, name: str) -> dict[str, Mapping[str, Any]]:
     entries = body.get(field) if isinstance(body, Mapping) else None
-    found = [entry for entry in entries or () if isinstance(entry, Mapping)]
-    named = {entry[name]: entry for entry in found if isinstance(entry.get(name), str)}
-    return {text: entry for text, entry in named.items() if text and not _NOT_FOR_CHAT.search(text)}
+    found = entries if isinstance(entries, list) else []
+    named = {_name(entry.get(name)): entry for entry in found if isinstance(entry, Mapping)}
+    named.pop("", None)
+    return dict(islice(named.items(), _MOST_MODELS))
+
+
+def _name(text: Any) -> str:
+    """Return a name of a model for a chat, of one line; empty for anything else."""
+    is_name = isinstance(text, str) and text.isprintable() and len(text) <= _LONGEST_NAME
+    return text if is_name and not _NOT_FOR_CHAT.search(text) else ""
 
 
 def _size(entry: Any) -> int:
     size = entry.get("size") if isinstance(entry, Mapping) else None
-    return size if isinstance(size, int) and not isinstance(size, bool) and size > 0 else 0
+    if not isinstance(size, int) or isinstance(size, bool):
+        return 0
+    return size if 0 < size <= _MOST_BYTES else 0
 
 
-def require_own_host(config: LLMServiceConfig, base: str, *, is_own: bool) -> None:
-    """Refuse to send a key of the environment to a host that a project names.
+def require_own_host(
+    config: LLMServiceConfig, base: str, source: Source | None, *, is_own: bool
+) -> None:
+    """Refuse to send a key to a host that it is not for.
 
-    A host that the environment names, the program or a project that is trusted, is the user's
-    choice.
+    The user's file goes with itself alone: its key to its address. A key of the environment goes
+    where the environment or the program says, or a project that is trusted. Keys that were entered
+    for a host are not asked about: they go to no other.
 
     Args:
         config: The model's configuration.
         base: The address the key is for.
-        is_own: Whether it belongs to the provider whose key it is.
+        source: Layer that sets the key; None for a sign-in.
+        is_own: Whether the address belongs to the provider whose key it is, or is named with it.
 
     Raises:
         ModelError: Of kind ``configuration``, if the key is not sent there.
     """
-    if is_own or config.address_source != "json" or config.src.trusts_addresses:
+    at = config.address_source
+    if is_own or at is None or at == source:
+        return
+    is_users = at == "user" or source == "user"
+    if is_users and source is not None:
+        place, hint = "another file", "`taskweaver setup` takes its key"
+    elif at == "json" and source in ("env", None) and not config.src.trusts_addresses:
+        place, hint = "the project", "Trust the project (taskweaver trust)"
+    else:
         return
     host = urlsplit(base).hostname
-    detail = f"a key or sign-in of yours is not sent to {host}, which the project names."
-    hint = "Trust the project (taskweaver trust), or set LLM_API_BASE."
+    detail = f"a key or sign-in of yours is not sent to {host}, which {place} names."
+    hint = f"{hint}, or set LLM_API_BASE."
     raise ModelError("configuration", detail, hint=hint)
 
 

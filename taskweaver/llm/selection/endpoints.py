@@ -102,6 +102,6 @@ def origin_at(endpoint: Endpoint, api_type: str = "") -> ModelOrigin:
         api_type = "azure"
     by_address = {urlsplit(preset.api_base).netloc: name for name, preset in PRESETS.items()}
     name = by_address.get(parts.netloc, api_type)
-    if name in {"auto", ""}:
+    if name in {"auto", "other", ""}:
         name = "openai"  # the protocol it speaks
     return ModelOrigin(_CONVENTIONAL.get(name, name), parts.hostname or "", port)
