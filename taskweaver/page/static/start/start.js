@@ -78,7 +78,9 @@ function askForm() {
   };
   const isNarrow = matchMedia('(max-width: 760px)').matches;
   // On a touch screen a focus opens the keyboard over the page.
-  const mount = (element) => matchMedia('(pointer: coarse)').matches || element.focus();
+  const mount = (element) => {
+    if (!matchMedia('(pointer: coarse)').matches) element.focus();
+  };
   const onsubmit = (event) => {
     event.preventDefault();
     send();
