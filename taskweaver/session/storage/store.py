@@ -251,8 +251,8 @@ class SessionFiles:
         """Raise SessionError unless a branch, or the branch `but`, can have this name."""
         taken = self._taken(but)
         if not NAME.fullmatch(name) or name in taken:
-            problem = "is taken" if name in taken else "is no name: letters, digits, - and _ only"
-            raise SessionError(f"{name!r} {problem}.")
+            rule = "Use letters, digits, - and _ only, no spaces."
+            raise SessionError(f"{name!r} is taken." if name in taken else rule)
 
     def rename(self, branch: str, title: str) -> None:
         """Give a branch a title, which is shown in place of its name. Work on it goes on.

@@ -21,6 +21,15 @@ CHART = (
     "pd.DataFrame({'sum of price': [4000.0, 2000.0, 3500.0]},"
     " index=pd.Index(['a', 'b', 'c'], name='shop'))"
 )
+COVERED = """(() => {
+  const notice = document.querySelector('.notice').getBoundingClientRect();
+  return [...document.querySelectorAll('button, textarea, select')].filter((one) => {
+    const box = one.getBoundingClientRect();
+    return !one.closest('.notice') && box.bottom > notice.top + 1 && box.top < notice.bottom - 1
+      && box.right > notice.left && box.left < notice.right && box.height;
+  }).map((one) => one.innerText);
+})()"""
+"""Names of controls that the notice lies over."""
 MODELS = """(() => {
   const row = (id, is_answering, more) => ({ id, name: id, provider: 'ollama', label: 'Ollama',
     address: '', size_bytes: 5.2e9, is_local: true, is_free: true, key_from: '', is_answering,
@@ -142,6 +151,8 @@ def test_an_answer_has_one_result(page: PageTab) -> None:
     )
     page.button("Save as CSV")
     page.shows("3 rows", ".notice")
+    assert page.value("document.documentElement.scrollHeight === innerHeight")
+    assert page.value(COVERED) == []
     page.until("window.saved === 'shop,sum of price\\na,4000\\nb,2000\\nc,3500\\n'")
     page.press_on("#round-1 .answer-tools button", "Fork here")
     page.shows("Fork main at round 1", ".fork-panel")
