@@ -10,7 +10,7 @@ export function choices(items, ask, intro, kind = '') {
   const keys = items.map((_, at) => at + 1).join(', ').replace(/, (\d)$/, ' or $1');
   return h('div', { class: `choices ${kind}` }, h('p', { class: 'muted' }, `${intro}: click, or type ${keys} and Enter`),
     h('ul', {}, items.map((item, at) => {
-      return h('li', { key: at }, h('button', { type: 'button', class: 'choice-button', 'aria-label': [at + 1, item.text, item.result].filter(Boolean).join(', '), onclick: () => ask(item.text) },
+      return h('li', { key: at }, h('button', { type: 'button', class: 'choice-button', 'aria-label': [at + 1, item.text, item.result].filter(Boolean).join(', ').replaceAll('`', ''), onclick: () => ask(item.text) },
         h('span', { class: 'choice-number', 'aria-hidden': 'true' }, String(at + 1)), h('span', { class: 'choice-text' }, withCode(item.shown ?? item.text)), h('span', { class: 'muted choice-result' }, seen(item.result ?? ''))));
     })));
 }
