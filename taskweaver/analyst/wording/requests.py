@@ -66,7 +66,7 @@ def in_words(reading: Reading) -> str:
         case Sql(file):
             text = f"result of the SQL query on {column_name(file)}"
         case Python():
-            text = "result of the code"
+            text = "your code"
         case Calculation(expression):
             text = value_text(expression).strip('`"')
         case Help() | About():

@@ -13,9 +13,10 @@ import { later, load, shown } from './later.js';
 import { branchesIn } from './session/branch_states.js';
 import { SessionModel } from './session/model.js';
 import { sessionScreen } from './session/screen.js';
-import { noticeBar, offlineBar, topbar } from './session/topbar.js';
+import { offlineBar, topbar } from './session/topbar.js';
 import { readSessions } from './sessions/list.js';
 import { readStart, startScreen } from './start/start.js';
+import { noticeBar } from './notice.js';
 import { phoneBar } from './phone.js';
 import { foldAtOpening, here, openWay, ui } from './state.js';
 
@@ -31,7 +32,7 @@ function draw() {
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
   const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
-  render(root, topbar(session), offlineBar(), noticeBar(), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? later.palette.module.palette() : null);
+  render(root, topbar(session), offlineBar(), noticeBar(false), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? later.palette.module.palette() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
 

@@ -4,7 +4,7 @@ import { isAble } from './core/abilities.js';
 import { changed } from './core/loop.js';
 import { pref } from './core/prefs.js';
 import { go, momentAddress, searchAddress } from './core/route.js';
-import { compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
+import { closeFork, compare, focusOn, goTo, goToNext, openFork, stop } from './session/actions.js';
 import { toEnd } from './session/conversation.js';
 import { later, withModule } from './later.js';
 import { deleteSession, renameBranch, renameSession, undoRound } from './session/changes.js';
@@ -119,7 +119,7 @@ export function onKey(event) {
     openPalette();
     return;
   }
-  if (event.key === 'Escape') escape(event, isField);
+  if (event.key === 'Escape') escape(event);
   if (event.ctrlKey || event.metaKey || event.altKey || isField || ui.palette || ui.dialog) return;
   if (event.key.length === 1 && !pref('letters', true) && event.key !== '?' && event.key !== '/') return;
   if (takeChoice(event.key)) return;
@@ -131,25 +131,19 @@ export function onKey(event) {
 }
 
 /** Close the top thing, then leave a past moment; only then, pressed twice, stop. */
-function escape(event, isField) {
-  if (ui.palette || ui.dialog) return;
-  if (ui.fork || ui.map) {
-    if (ui.fork) ui.fork = null;
-    else ui.map = false;
-    changed();
-    return;
-  }
+function escape(event) {
+  if (ui.palette || ui.dialog) return null;
+  if (ui.fork) return closeFork();
+  if (ui.map) return show('map', false);
+  if (event.target.matches?.('.composer textarea')) event.target.blur();
   const { session } = ui;
-  if (!session?.isLoaded || ui.place.kind !== 'session') return;
+  if (!session?.isLoaded || ui.place.kind !== 'session') return null;
   const moment = here(session);
-  if (moment.isPast) {
-    go(backAddress(session));
-    return;
-  }
+  if (moment.isPast) return go(backAddress(session));
   const now = Date.now();
-  if (isField && event.target.value) event.target.blur();
-  else if (now - escapedAt < 1000 && session.stateOf(moment.branch) !== 'idle') stop(session, moment.branch);
+  if (now - escapedAt < 1000 && session.stateOf(moment.branch) !== 'idle') stop(session, moment.branch);
   escapedAt = now;
+  return null;
 }
 
 /** Return the address of the last moment that was not a past one. */

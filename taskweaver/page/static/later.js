@@ -25,6 +25,7 @@ export const later = {
   fork: part(() => import('./session/fork_panel.js')),
   frame: part(() => import('./inspector/frame.js')),
   files: part(() => import('./inspector/files.js')),
+  figures: part(() => import('./inspector/figures.js')),
   memory: part(() => import('./inspector/memory.js')),
   why: part(() => import('./inspector/why.js')),
 };

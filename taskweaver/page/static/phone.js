@@ -6,7 +6,7 @@ import { changed } from './core/loop.js';
 import { go, momentAddress, searchAddress } from './core/route.js';
 import { here, ui } from './state.js';
 
-const PANES = [['tree', 'Tree', 'tree'], ['chat', 'Chat', 'chat'], ['data', 'Data', 'data'], ['memory', 'Memory', 'memory'], ['searches', 'Searches', 'search']];
+const PANES = [['tree', 'Branches', 'tree'], ['chat', 'Chat', 'chat'], ['data', 'Data', 'data'], ['searches', 'Searches', 'search']];
 
 /** Return the bar. */
 export function phoneBar() {
@@ -16,8 +16,6 @@ export function phoneBar() {
   const choose = (name) => () => {
     if (name === 'searches') return go(searchAddress());
     ui.pane = name;
-    if (name === 'memory') ui.tab = 'memory';
-    else if (name === 'data' && ui.tab === 'memory') ui.tab = 'data';
     if ((isSearches || isComparing) && ui.session?.isLoaded) go(momentAddress(ui.session.id, here(ui.session).branch));
     else if (isSearches) go('#/');
     changed();

@@ -17,6 +17,7 @@ export const ui = {
   dialog: null,
   map: false,
   notice: null,
+  composerFocus: '',
   openCells: new Map(),
   folded: new Map(),
   allCode: null,

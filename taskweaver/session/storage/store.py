@@ -255,8 +255,7 @@ class SessionFiles:
     def _require_free(self, name: str, but: str = "") -> None:
         """Raise SessionError unless a branch, or the branch `but`, can have this name."""
         if not NAME.fullmatch(name):
-            text = "Names can only use letters, digits, - and _, and no spaces"
-            raise SessionError(f"{text}: {name!r} cannot be one.")
+            raise SessionError("Use letters, digits, - and _ only, no spaces.")
         if name in self._taken(but):
             raise SessionError(f"{name!r} is taken.")
         if self.layout.is_of_search(name):

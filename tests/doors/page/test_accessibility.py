@@ -150,7 +150,7 @@ def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
     check(page, "names in the composer", ".composer")
     page.key("Escape")
     press(page, "u")
-    page.shows("Round 4 is undone", ".notice")
+    page.shows("without round 4", ".notice")
     check(page, "notice", ".notice")
 
 
@@ -195,7 +195,7 @@ def test_the_page_fits_a_phone_and_axe_finds_nothing(checked: PageTab, server: S
     session = f"{API}/sessions/{page.address().split('/')[2]}"
     server.client().post(f"{session}/branches", json={"name": "second"})
     page.shows("second", ".tree-row.branch")
-    panes = {"Chat": "", "Data": ".data-pane", "Memory": ".data-pane", "Tree": ".tree-pane"}
+    panes = {"Chat": "", "Data": ".data-pane", "Branches": ".tree-pane"}
     for pane, part in panes.items():
         page.tab.view(400)
         page.press_on(".phone-bar button", pane)

@@ -41,6 +41,8 @@ def test_the_page_works_below_a_path_with_the_token_of_a_proxy(
     tab.shows("tick", "#round-2")
     tab.button("Stop")
     tab.finished(2)
+    tab.until("document.activeElement.matches('.composer textarea')")
+    tab.key("Escape")
     tab.key("?")
     tab.shows("Keys", "dialog")
     assert "Sign out" not in tab.value("document.querySelector('dialog').innerText")

@@ -21,6 +21,15 @@ CHART = (
     "pd.DataFrame({'sum of price': [4000.0, 2000.0, 3500.0]},"
     " index=pd.Index(['a', 'b', 'c'], name='shop'))"
 )
+COVERED = """(() => {
+  const notice = document.querySelector('.notice').getBoundingClientRect();
+  return [...document.querySelectorAll('button, textarea, select')].filter((one) => {
+    const box = one.getBoundingClientRect();
+    return !one.closest('.notice') && box.bottom > notice.top + 1 && box.top < notice.bottom - 1
+      && box.right > notice.left && box.left < notice.right && box.height;
+  }).map((one) => one.innerText);
+})()"""
+"""Names of controls that the notice lies over."""
 MODELS = """(() => {
   const row = (id, is_answering, more) => ({ id, name: id, provider: 'ollama', label: 'Ollama',
     address: '', size_bytes: 5.2e9, is_local: true, is_free: true, key_from: '', is_answering,
@@ -85,6 +94,32 @@ def test_a_question_a_number_and_a_file_begin_a_session(tab: PageTab, tmp_path: 
         tab.leave()
 
 
+def test_a_touch_screen_leaves_the_start_without_a_focus_and_shows_all_files(
+    tab: PageTab, tmp_path: Path
+) -> None:
+    data = make_project(tmp_path / "project", {"execution.zygote": True}) / "data"
+    data.mkdir(exist_ok=True)
+    for name in ("one", "two", "three", "four"):
+        (data / f"{name}.csv").write_text(PRICES, "utf-8")
+    with page_server(tmp_path, DirectedModel()) as server:
+        tab.tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        tab.tab.view(400)
+        try:
+            tab.open(start_address(server))
+            tab.until("document.querySelectorAll('.file-card').length === 5")
+            tab.until("[...document.querySelectorAll('.file-card')].every((o) => o.offsetParent)")
+            assert tab.value("matchMedia('(pointer: coarse)').matches")
+            assert tab.value("document.activeElement === document.body")
+            tab.type("say: **hello** end", ".start-composer textarea")
+            tab.key("Enter")
+            tab.shows("hello", ".answer")
+            assert [one for one in tab.tab.complaints if "exception" in one.lower()] == []
+        finally:
+            tab.tab.call("Emulation.setTouchEmulationEnabled", enabled=False)
+            tab.tab.view(1280)
+        tab.leave()
+
+
 def test_a_dropped_file_shows_its_rows_and_questions(page: PageTab) -> None:
     page.value("location.hash = '#/'")
     page.shows("There are no data files in this folder.")
@@ -116,9 +151,19 @@ def test_an_answer_has_one_result(page: PageTab) -> None:
     )
     page.button("Save as CSV")
     page.shows("3 rows", ".notice")
+    assert page.value("document.documentElement.scrollHeight === innerHeight")
+    assert page.value(COVERED) == []
     page.until("window.saved === 'shop,sum of price\\na,4000\\nb,2000\\nc,3500\\n'")
     page.press_on("#round-1 .answer-tools button", "Fork here")
     page.shows("Fork main at round 1", ".fork-panel")
+
+
+def test_names_with_brackets_stay_in_the_reading_of_an_answer(page: PageTab) -> None:
+    note = "Sum of `amount (NOK)` per `shop` (3 rows, 1 of `amount (NOK)` missing, other (a))"
+    page.ask(f"say: {note}\\n\\nA is highest. end")
+    page.finished(1)
+    page.shows("missing, other (a))", ".answer > .reading")
+    page.shows("A is highest.", ".answer > .block")
 
 
 def test_words_of_people_find_commands(page: PageTab) -> None:

@@ -36,7 +36,7 @@ def test_a_search_is_started_stopped_and_gone_on_with(tab: PageTab, tmp_path: Pa
 
 def start(tab: PageTab, model: Hills) -> None:
     """Start a search, at first without its evaluator; its second attempt is held up."""
-    tab.shows("There is no search yet", ".runs")
+    tab.shows("No searches yet", ".runs")
     tab.press_on(".idea-cards button", "Fit a better classifier")
     tab.shows("evaluate_tabular.py", ".start-form .chip")
     tab.press_on(".idea-cards button", "Start from my code")

@@ -86,7 +86,8 @@ function create(node, isSvg) {
 }
 
 function arrive(node, element) {
-  node.leave = node.props.mount?.(element);
+  const left = node.props.mount?.(element);
+  node.leave = typeof left === 'function' ? left : null;
   node.props.update?.(element);
 }
 

@@ -18,7 +18,7 @@ export function figuresTab(session, moment) {
   const found = figuresUntil(session, moment);
   return h('section', { class: 'data-section' },
     h('div', { class: 'section-head' }, h('h3', {}, `Figures until round ${moment.number}`), h('span', { class: 'end' }, String(found.length))),
-    found.length ? null : h('p', { class: 'muted' }, 'Figures that code makes stand here.'),
+    found.length ? null : h('p', { class: 'muted' }, 'Charts appear here.'),
     found.slice(0, MOST).map((one) => thumb(session, moment, one)));
 }
 

@@ -4,26 +4,23 @@ import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
 import { ui } from '../state.js';
 import { later, shown } from '../later.js';
-import { figuresTab } from './figures.js';
 import { variablesTab } from './variables.js';
 
 const TABS = [
-  ['data', 'Data', variablesTab], ['files', 'Files', (...here) => shown(later.files, (found) => found.filesTab(...here))], ['figures', 'Figures', figuresTab],
+  ['data', 'Data', variablesTab], ['files', 'Files', (...here) => shown(later.files, (found) => found.filesTab(...here))], ['figures', 'Figures', (...here) => shown(later.figures, (found) => found.figuresTab(...here))],
   ['memory', 'Memory', (...here) => shown(later.memory, (found) => found.memoryTab(...here))], ['why', 'Why', (...here) => shown(later.why, (found) => found.whyTab(...here))],
 ];
 
 /** Return the inspector of a moment, or the fork that is prepared in its place. */
 export function inspector(session, moment) {
-  const isMemory = ui.pane === 'memory' && matchMedia('(max-width: 760px)').matches;
-  const tabs = isMemory ? TABS.filter(([name]) => name === 'memory' || name === 'why') : TABS;
-  const [chosen, , view] = tabs.find(([name]) => name === ui.tab) ?? tabs[0];
+  const [chosen, , view] = TABS.find(([name]) => name === ui.tab) ?? TABS[0];
   const choose = (name) => {
     ui.tab = name;
     changed();
   };
   return h('aside', { class: `data-pane${ui.fork ? ' forking' : ''}`, 'aria-label': 'Data', hidden: ui.panes.isDataHidden },
     h('h2', { class: 'unseen' }, 'Data'),
-    tabBar(tabs, chosen, choose),
+    tabBar(TABS, chosen, choose),
     ui.fork ? shown(later.fork, (found) => found.forkPanel(session)) : null,
     h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0, key: `${chosen}-${moment.branch}` }, view(session, moment)));
 }

@@ -65,7 +65,7 @@ function rememberForm(session, moment) {
     state.fresh = event.target.value;
     changed();
   };
-  return h('form', { class: 'row remember', onsubmit: submit }, h('input', { type: 'text', placeholder: 'Remember for all sessions', 'aria-label': 'A fact to remember', maxlength: 1000, value: state.fresh, oninput }),
+  return h('form', { class: 'row remember', onsubmit: submit }, h('input', { type: 'text', placeholder: 'For all sessions', 'aria-label': 'A fact to remember', maxlength: 1000, value: state.fresh, oninput }),
     h('button', { type: 'submit', class: 'button small', disabled: !state.fresh.trim() }, 'Remember'));
 }
 

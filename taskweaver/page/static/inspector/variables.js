@@ -5,8 +5,7 @@ import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
-import { later, withModule } from '../later.js';
-import { latestFigure } from './figures.js';
+import { later, shown, withModule } from '../later.js';
 import { withMoment } from './moment.js';
 
 /** A data frame as reports of cells show it: its type, and its numbers of rows and columns. */
@@ -16,7 +15,7 @@ let opened = '';
 
 /** Return the tab of variables. */
 export function variablesTab(session, moment) {
-  return withMoment(session, moment, (data) => [list(session, moment, data), latestFigure(session, moment)], 'Variables will appear here.');
+  return withMoment(session, moment, (data) => [list(session, moment, data), session.artifacts.size ? shown(later.figures, (found) => found.latestFigure(session, moment)) : null], 'Variables will appear here.');
 }
 
 function list(session, moment, data) {

@@ -1,5 +1,6 @@
 /** Why: what stands behind the answer of a round, as far as the session keeps it. */
 
+import { withCode } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { count, seen } from '../core/words.js';
 import { last } from '../session/rounds.js';
@@ -34,7 +35,7 @@ function prompt(data, moment) {
 function reasons(round) {
   const thoughts = (round?.posts ?? []).map((post) => [post.from, last(post, 'plan_reasoning') || last(post, 'thought')]).filter(([, text]) => text.trim());
   if (!thoughts.length) return null;
-  return section('Reasons the roles gave', h('ol', { class: 'plain' }, thoughts.map(([from, text]) => h('li', {}, h('b', {}, `${seen(from)}: `), seen(text)))));
+  return section('Reasons the roles gave', h('ol', { class: 'plain' }, thoughts.map(([from, text]) => h('li', {}, h('b', {}, `${seen(from)}: `), withCode(text)))));
 }
 
 function evidence(list) {

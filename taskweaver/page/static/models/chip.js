@@ -42,6 +42,11 @@ export function mayChoose() {
   return isAble('get', 'models') && now?.may_change !== false;
 }
 
+/** Return whether it is known that no model answers but the built-in analyst. */
+export function hasNoModel() {
+  return Boolean(now) && (!now.model || now.model.provider === 'offline');
+}
+
 /** Return the chip; null where the server does not say which model answers. */
 export function modelChip() {
   if (!isAble('get', 'model')) return null;

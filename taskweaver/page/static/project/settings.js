@@ -28,6 +28,9 @@ const GROUPS = {
   },
 };
 
+/** Words by which the settings of this browser are found. */
+const LOOK_WORDS = 'look theme system light dark mode colours colors appearance single letters are keys shortcuts';
+
 /** Open the dialog, and read the settings of the project, which are for admins. */
 export async function openSettings() {
   Object.assign(state, { settings: null, problem: '', typed: {}, refused: {}, wanted: '' });
@@ -48,18 +51,24 @@ function settingsDialog() {
     changed();
   };
   const words = state.wanted.toLowerCase().split(/\s+/).filter(Boolean);
-  return dialog('Settings', 'project', close,
+  return dialog('Settings', `project${state.settings ? ' steady' : ''}`, close,
     h('div', { class: 'row' }, h('h2', {}, 'Settings'), button('Close', close, { kind: 'quiet end' })),
     state.problem ? failure('The settings of the project cannot be read', state.problem) : null,
-    state.settings ? h('input', { type: 'search', 'aria-label': 'Find a setting', placeholder: `Find one of ${state.settings.length} settings`, value: state.wanted, oninput }) : null,
+    state.settings ? h('input', { type: 'search', 'aria-label': 'Find a setting', placeholder: `Find one of ${state.settings.length} settings`, value: state.wanted, oninput, mount: focusByKeys }) : null,
     words.length ? found(words) : Object.entries(GROUPS).map(group),
     state.settings ? h('p', { class: 'caption muted' }, 'Settings of the project are kept in its file, and are in force from the next start of the server. An empty field leaves the default.') : null);
+}
+
+/** On a touch screen a focus opens the keyboard over the dialog. */
+function focusByKeys(element) {
+  if (!matchMedia('(pointer: coarse)').matches) element.focus();
 }
 
 function found(words) {
   const labels = Object.assign({}, ...Object.values(GROUPS));
   const shown = (state.settings ?? []).filter((one) => words.every((word) => `${one.name} ${one.doc} ${labels[one.name] ?? ''}`.toLowerCase().includes(word)));
-  return [h('ul', { class: 'settings' }, shown.map((one) => row(one))), shown.length ? null : h('p', { class: 'muted' }, 'No setting has these words.')];
+  const isLook = words.every((word) => LOOK_WORDS.includes(word));
+  return [isLook ? group(['Look', {}]) : null, h('ul', { class: 'settings' }, shown.map((one) => row(one))), isLook || shown.length ? null : h('p', { class: 'muted' }, 'No setting has these words.')];
 }
 
 function group([name, labels]) {

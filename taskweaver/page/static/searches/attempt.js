@@ -17,7 +17,7 @@ let chosen = 'plan';
 export function attemptPane(id) {
   const { tree, run } = searches;
   const node = searches.node?.node;
-  if (!id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, h('p', { class: 'muted pad' }, 'Attempts stand here once the search has begun.'));
+  if (!id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, h('p', { class: 'muted pad' }, 'Attempts appear here when the search starts.'));
   if (!node || node.id !== id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, loading());
   const isBest = tree?.run.best === id;
   const again = tree?.nodes.find((one) => one.node === id)?.repeats;

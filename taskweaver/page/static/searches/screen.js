@@ -43,7 +43,7 @@ export function searchesScreen() {
     h('nav', { class: 'runs', 'aria-label': 'Searches' }, h('div', { class: 'pane-head' }, h('h2', {}, 'Searches'), isAble('post', 'searches') ? button('New', toggleStart, { kind: 'primary end' }) : null),
       problem ? failure('Searches cannot be read', problem) : null,
       runs === null && !problem ? loading(3) : null,
-      runs?.length === 0 ? empty('There is no search yet.', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,
+      runs?.length === 0 ? empty('No searches yet', h('p', { class: 'muted' }, 'A search tries many programs for one idea and keeps the best.')) : null,
       h('ul', {}, (runs ?? []).map(runRow))),
     h('main', { class: 'run', tabindex: -1 }, searchForm(found?.run), found ? runView(found, id) : null),
     attemptPane(found ? id : ''));

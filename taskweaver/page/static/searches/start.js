@@ -5,11 +5,12 @@ import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, seen } from '../core/words.js';
+import { chooseModel, hasNoModel, mayChoose } from '../models/chip.js';
 import { resumeSearch, startSearch } from './data.js';
 
 const MOST_FILE_BYTES = 1_000_000;
 const TEMPLATE = '# What is tried\n\nWhat an attempt may change, and what it must keep.\n\nMetric: score (maximize)\n\nEvaluate: measure.py\n';
-const LIMITS = [['steps', 'Stop after attempts'], ['minutes', 'or minutes'], ['cost', 'or US dollars']];
+const LIMITS = [['steps', 'Stop after … attempts'], ['minutes', '… minutes'], ['cost', '… US dollars']];
 const LESS = /err|loss|mae|mse|time|second|cost|excess|size|distance/i;
 
 /** Ideas that are shipped, with what they reached and need. */
@@ -58,17 +59,29 @@ function startForm() {
   return h('form', { key: 'start', class: 'card start-form', onsubmit: (event) => send(event, work), onkeydown: closeByKey },
     h('div', {}, h('h2', {}, 'What should get better?'), h('p', { class: 'muted' }, 'A search writes many versions of a program, measures each one, and keeps the best.')),
     h('div', { class: 'idea-cards' }, EXAMPLES.map((one) => ideaCard(form.example === one.name, one.title, one.reached, `Example. ${one.needs}`, () => takeExample(one.name))),
-      ideaCard(mode === 'code', 'Start from my code', 'Drop a program that prints a number', 'Any language that runs on this machine', () => open({ mode: 'code', example: '', files: {} }))),
+      ideaCard(mode === 'code', 'Start from my code', 'Drop a program that prints a number', hasNoModel() ? 'Needs a model' : 'Any language that runs on this machine', () => open({ mode: 'code', example: '', files: {} }))),
     mode === 'code' ? codeFields() : null,
-    mode === 'markdown' ? [field('Idea, as Markdown: what is tried, the metric, and the program that measures it', h('textarea', { rows: 9, value: form.idea, placeholder: TEMPLATE, oninput: (event) => open({ idea: event.target.value }), mount: (element) => element.focus() })), filesField('Add files beside it')] : null,
+    mode === 'markdown' ? [field('Idea, as Markdown: what is tried, the metric, and the program that measures it', h('textarea', { key: form.example, rows: 9, value: form.idea, placeholder: TEMPLATE, oninput: (event) => open({ idea: event.target.value }), mount: showBeginning })), filesField('Add files beside it')] : null,
     mode ? limitFields() : null, problem(),
     h('div', { class: 'row' }, mode === 'markdown' ? null : button(mode === 'code' ? 'Show as Markdown' : 'Write the idea as Markdown', () => open({ idea: mode === 'code' ? ideaOfCode() : form.idea, mode: 'markdown', example: '' }), { kind: 'link' }),
-      h('span', { class: 'row end' }, button('Cancel', () => open({ kind: '' })), mode ? h('button', { type: 'submit', class: 'button primary', disabled: !isReady || form.isBusy }, form.isBusy ? 'Starting' : 'Start search') : null)),
+      h('span', { class: 'row end' }, mode && !isReady ? h('span', { class: 'muted' }, missing(mode)) : null, button('Cancel', () => open({ kind: '' })), mode ? h('button', { type: 'submit', class: 'button primary', disabled: !isReady || form.isBusy }, form.isBusy ? 'Starting' : 'Start search') : null)),
     h('p', { class: 'caption muted' }, 'Attempts run in copies. Your files are not changed. You can stop at any time, and chat with every attempt.'));
+}
+
+/** What the form lacks before the search can start. */
+function missing(mode) {
+  if (mode !== 'code') return 'Write the idea to start.';
+  return Object.keys(form.files).length ? 'Name the number to improve to start.' : 'Add the program to start.';
 }
 
 function ideaCard(isChosen, title, text, needs, choose) {
   return h('button', { type: 'button', class: `file-card${isChosen ? ' chosen' : ''}`, 'aria-pressed': String(isChosen), onclick: choose }, h('b', {}, title), h('span', {}, text), h('span', { class: 'caption muted' }, needs));
+}
+
+function showBeginning(element) {
+  element.setSelectionRange(0, 0);
+  element.focus();
+  element.scrollTop = 0;
 }
 
 /** Fill the form with a shipped idea and the program that measures it. */
@@ -90,6 +103,7 @@ function codeFields() {
   const option = (value, text) => h('label', { class: isLess() === value ? 'chosen' : '' }, h('input', { type: 'radio', class: 'unseen', name: 'direction', checked: isLess() === value, onchange: () => open({ isLess: value }) }), text);
   const program = Object.keys(form.files)[0];
   return [
+    hasNoModel() ? h('p', { class: 'warning row' }, icon('warn'), 'A search of your own needs a model, which writes the attempts.', mayChoose() ? button('Choose a model', chooseModel, { kind: 'small' }) : null) : null,
     filesField('Add the program and its data'),
     program ? h('p', { class: 'warning caption' }, icon('warn'), `${seen(program)} measures itself, so an attempt could cheat. An idea in Markdown can name a second program that measures.`) : null,
     h('div', { class: 'limits' }, field('Number to improve', h('input', { type: 'text', value: form.metric, placeholder: 'as it is printed, such as mae', 'aria-label': 'Number to improve', oninput: (event) => open({ metric: event.target.value }) })),

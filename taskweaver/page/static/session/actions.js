@@ -33,6 +33,7 @@ export function ask(session, branch, text) {
 
 /** Stop the answer on a branch. */
 export function stop(session, branch) {
+  focusComposer(branch);
   return attempt(() => api.post(`${session.where}/stop`, { branch }));
 }
 
@@ -57,11 +58,18 @@ export function openFork(session, branch, number, question = '') {
   const names = new Set(session.branches.flatMap((one) => [one.name, one.title]));
   let at = session.branches.length;
   while (names.has(`try-${at}`)) at += 1;
-  ui.fork = { branch, number, name: `try-${at}`, question, preview: null, isBusy: false, problem: '' };
+  ui.fork = { branch, number, name: `try-${at}`, question, preview: null, isBusy: false, problem: '', refused: '' };
   ui.pane = 'data';
   ui.panes.isDataHidden = false;
   changed();
   readPreview(session, ui.fork);
+}
+
+/** Close the panel of a fork; a phone shows the conversation again. */
+export function closeFork() {
+  ui.fork = null;
+  ui.pane = 'chat';
+  changed();
 }
 
 async function readPreview(session, fork) {
@@ -77,14 +85,15 @@ async function readPreview(session, fork) {
 /** Make the fork of a panel, ask its first question, and go there. */
 export async function makeFork(session, fork) {
   fork.isBusy = true;
-  fork.problem = '';
+  fork.refused = '';
   changed();
   try {
     const total = session.path(fork.branch).length;
-    const made = await api.post(`${session.where}/branches`, { source: fork.branch, name: fork.name.trim(), at_round: fork.number < total ? fork.number : null });
+    const made = await api.post(`${session.where}/branches`, { source: fork.branch, name: dashed(fork.name), at_round: fork.number < total ? fork.number : null });
     await session.reload();
     fold(session, made.name, false);
     if (made.why_restored) notify(`Variables of ${made.name} are read from disk: ${made.why_restored}`);
+    focusComposer(made.name);
     if (fork.question.trim()) await ask(session, made.name, fork.question.trim());
     ui.fork = null;
     ui.pane = 'chat';
@@ -92,10 +101,16 @@ export async function makeFork(session, fork) {
     goTo(session, made.name);
     openWay(session);
   } catch (error) {
-    fork.problem = error.message;
+    fork.refused = error.message;
+    focusOn('.fork-panel input');
   }
   fork.isBusy = false;
   changed();
+}
+
+/** Return the name of a branch as it was typed, with dashes for its spaces: a name has none. */
+export function dashed(text) {
+  return text.trim().replace(/\s+/g, '-');
 }
 
 /** Go to the next branch that asks or runs, after the one that is shown. */
@@ -114,6 +129,12 @@ export function compare(session, other) {
   const { branch } = here(session);
   if (other === branch) return;
   go(compareAddress(session.id, branch, other));
+}
+
+/** Give the focus to the composer of a branch once it is drawn. */
+export function focusComposer(branch) {
+  ui.composerFocus = branch;
+  changed();
 }
 
 /** Give the focus to an element once it is drawn. */

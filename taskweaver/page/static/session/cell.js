@@ -89,7 +89,7 @@ function outcome(session, round, item) {
     item.error ? trace(session, round, item) : null,
     item.refused && item.state === 'skipped' ? h('div', { class: 'failure' }, h('p', { class: 'failure-title' }, icon('cross'), 'Not run'), h('p', {}, seen(item.refused))) : null,
     isLive && printed ? liveOutput(printed) : null,
-    !isLive && printed ? output(printed.split('\n').filter((line) => !NOISE.test(line)).join('\n')) : null,
+    !isLive && printed ? output(printed.replace(/^Profile of 1 tables/, 'Profile of 1 table').split('\n').filter((line) => !NOISE.test(line)).join('\n')) : null,
     sections.has('Result') ? result(sections.get('Result')) : null,
     item.figures.map((path) => figure(session, round, path)),
     item.error ? null : others.map((one) => h('div', { class: 'section' }, h('p', { class: 'caption muted' }, one.name), output(one.text))),

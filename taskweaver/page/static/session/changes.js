@@ -4,7 +4,7 @@ import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { go } from '../core/route.js';
 import { fold, notify, openWay, ui } from '../state.js';
-import { attempt, focusOn, goTo } from './actions.js';
+import { attempt, dashed, focusComposer, focusOn, goTo } from './actions.js';
 import { titled } from './paths.js';
 
 /** Rename a session: its name in the bar becomes a field. */
@@ -42,7 +42,7 @@ export function renameBranch(session, branch) {
 /** Give the branch that is renamed the title that was typed, or none; a refused one stays in its field. */
 export async function endBranchRenaming(session, title = '') {
   const branch = session.renamedBranch;
-  const text = title.trim();
+  const text = dashed(title);
   if (!branch) return;
   const isNew = text && text !== titled(session, branch);
   if (isNew && !(await attempt(() => api.change(`${session.where}/branches/${api.path(branch)}`, { title: text })))) return;
@@ -65,6 +65,11 @@ export function undoRound(session, { branch, total }) {
     fold(session, made.name, false);
     goTo(session, made.name);
     openWay(session);
-    notify(`Round ${total} is undone: you are on ${made.name}, which ends before it. It stays on ${titled(session, branch)}.`, { text: 'Take it back', run: () => goTo(session, branch) });
+    focusComposer(made.name);
+    const redo = () => {
+      goTo(session, branch);
+      focusComposer(branch);
+    };
+    notify(`Undone. You are on a new branch, ${made.name}, without round ${total}; ${titled(session, branch)} keeps it.`, { text: 'Redo', run: redo });
   });
 }

@@ -8,8 +8,8 @@ import { changed } from '../core/loop.js';
 import { draft, keepDraft } from '../core/prefs.js';
 import { bytes, seen } from '../core/words.js';
 import { later, load } from '../later.js';
-import { here, notify } from '../state.js';
-import { RUN, ask, attempt, goTo, openFork, stop } from './actions.js';
+import { here, notify, ui } from '../state.js';
+import { RUN, ask, attempt, focusComposer, goTo, openFork, stop } from './actions.js';
 import { toEnd } from './conversation.js';
 import { takeChoice } from '../start/choices.js';
 import { titled } from './paths.js';
@@ -34,7 +34,7 @@ export function composer(session, branch, slot = 'main') {
     branchButton(session, branch, slot),
     h('textarea', {
       rows: 1, value: text, placeholder: hint(isBusy), 'aria-label': `Ask ${titled(session, branch)}`, autocomplete: 'off', spellcheck: 'true',
-      oninput: (event) => typed(session, branch, slot, event.target), onkeydown: (event) => key(event, session, branch, slot), update: grow,
+      oninput: (event) => typed(session, branch, slot, event.target), onkeydown: (event) => key(event, session, branch, slot), update: (area) => { grow(area); takeFocus(area, branch); },
       onpaste: (event) => { if (event.clipboardData.files.length) upload(session, branch, [...event.clipboardData.files]); },
     }),
     h('label', { class: 'button quiet attach', title: 'Add files' }, icon('file'), h('span', { class: 'unseen' }, 'Add files'),
@@ -61,6 +61,13 @@ function typed(session, branch, slot, area) {
   if (area.value.includes('@')) load(later.names).then((found) => found?.lookForNames(session, branch, slot, area));
   else later.names.module?.lookForNames(session, branch, slot, area);
   changed();
+}
+
+/** A focus that was wanted comes once; on a touch screen it would open the keyboard over the page. */
+function takeFocus(area, branch) {
+  if (ui.composerFocus !== branch) return;
+  ui.composerFocus = '';
+  if (!matchMedia('(pointer: coarse)').matches) area.focus();
 }
 
 function grow(area) {
@@ -125,6 +132,7 @@ async function submit(session, branch, slot) {
 export function upload(session, branch, files) {
   const list = uploads.get(`${session.id}/${branch}`) ?? [];
   uploads.set(`${session.id}/${branch}`, list);
+  focusComposer(branch);
   const sending = files.map((file) => {
     const entry = { name: file.name, size: file.size, state: 'sending', problem: '', at: session.path?.(branch).length ?? 0 };
     list.push(entry);

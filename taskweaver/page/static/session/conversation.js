@@ -6,6 +6,7 @@ import { icon, spinner } from '../core/icons.js';
 import { afterDraw, changed } from '../core/loop.js';
 import { count, seen } from '../core/words.js';
 import { later } from '../later.js';
+import { noticeBar } from '../notice.js';
 import { withdraw } from './actions.js';
 import { titled } from './paths.js';
 import { round } from './round.js';
@@ -42,11 +43,11 @@ export function conversation(session, moment, slot = 'main') {
         waiting.map((one) => queued(session, one)),
         window.last < window.end ? edge(session, moment, slot, 1, `${count(window.end - window.last, 'later round')}`) : null,
         h('div', { class: 'end-mark', key: 'end' }))),
-    moment.isPast ? null : statusLine(session, moment),
+    h('div', { class: 'foot' }, (slot === 'main' && noticeBar(true)) || (moment.isPast ? null : statusLine(session, moment))),
     state.isOn || state.isEndSeen || moment.isPast ? null : h('button', { type: 'button', class: 'to-end', onclick: () => toEnd(slot) }, icon('down'), state.fresh ? `${count(state.fresh, 'new part')}` : 'To the end', h('kbd', { 'aria-hidden': 'true' }, 'End')));
 }
 
-/** What is being done now: it floats, so that its coming and going moves nothing. */
+/** What is being done now: its line is kept, so that its coming and going moves nothing. */
 function statusLine(session, moment) {
   if (session.stateOf(moment.branch) === 'idle') return null;
   const round = session.rounds.get(session.path(moment.branch).at(-1)?.round_id);

@@ -6,7 +6,7 @@ import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { bytes, count, seen } from '../core/words.js';
 import { ui } from '../state.js';
-import { makeFork } from './actions.js';
+import { closeFork, makeFork } from './actions.js';
 import { titled } from './paths.js';
 
 /** Return the panel of the fork that is prepared. */
@@ -17,14 +17,10 @@ export function forkPanel(session) {
     fork[name] = event.target.value;
     changed();
   };
-  const close = () => {
-    ui.fork = null;
-    changed();
-  };
   const onkeydown = (event) => {
     if (event.key === 'Escape') {
       event.stopPropagation();
-      close();
+      closeFork();
     }
     if (event.key === 'Enter' && !event.shiftKey && event.target.matches('input, textarea') && !event.isComposing) {
       event.preventDefault();
@@ -35,11 +31,12 @@ export function forkPanel(session) {
   return h('form', { class: 'fork-panel card', 'aria-label': `Fork ${source} at round ${fork.number}`, onkeydown, onsubmit: (event) => event.preventDefault(), key: 'fork' },
     h('h2', {}, `Fork ${source} at round ${fork.number}`),
     h('p', { class: 'muted' }, `A new branch starts with everything round ${fork.number} had. ${source} is not touched.`),
-    field('Name', h('input', { type: 'text', value: fork.name, maxlength: 64, oninput: set('name'), mount: (element) => { element.focus(); element.select(); } })),
+    field('Name', h('input', { type: 'text', value: fork.name, 'aria-invalid': fork.refused ? 'true' : null, 'aria-describedby': fork.refused ? 'refused' : null, maxlength: 64, oninput: set('name'), mount: (element) => { element.focus(); element.select(); } })),
+    fork.refused ? h('p', { id: 'refused', class: 'failed-text', role: 'alert' }, seen(fork.refused)) : null,
     field('First question (optional)', h('textarea', { rows: 2, value: fork.question, oninput: set('question') })),
     carried(fork),
     fork.problem ? h('p', { class: 'failed-text', role: 'alert' }, seen(fork.problem)) : null,
-    h('div', { class: 'row end' }, button('Cancel', close), button(fork.isBusy ? 'Forking' : fork.question.trim() ? 'Fork and ask' : 'Fork', () => makeFork(session, fork), { kind: 'primary', disabled: !isReady, key: '↵' })));
+    h('div', { class: 'row end' }, button('Cancel', closeFork), button(fork.isBusy ? 'Forking' : fork.question.trim() ? 'Fork and ask' : 'Fork', () => makeFork(session, fork), { kind: 'primary', disabled: !isReady, key: '↵' })));
 }
 
 const MOST_NAMES = 5;
@@ -53,10 +50,15 @@ function carried({ preview, problem, number }) {
   return h('ul', { class: 'carried-list', 'aria-label': 'What the fork carries' },
     line(preview.state !== 'none' || !preview.variables, variablesText(preview), names(preview.carried)),
     line(true, `${count(preview.files, 'file')}, ${bytes(preview.files_bytes)}`),
-    line(true, `core memory (${count(preview.core, 'key')}), ${count(preview.facts, 'fact')} and ${count(preview.rounds, 'round')}`),
+    line(true, `${count(preview.rounds, 'round')}, ${memoryText(preview)}`),
     differ ? line(false, `${count(differ, 'file')} ${differ === 1 ? 'was' : 'were'} made or changed after round ${number}. The fork gets ${differ === 1 ? 'it as it is' : 'them as they are'} now.`) : null,
     preview.files && differ === null ? line(false, 'Files are copied as they are now; those of the round are not known.') : null,
     preview.not_carried.map((text) => line(false, seen(text))));
+}
+
+function memoryText({ core, facts }) {
+  const parts = [core && `${count(core, 'key')} of core memory`, facts && count(facts, 'fact')];
+  return parts.filter(Boolean).join(', ') || 'no memory yet';
 }
 
 function variablesText(preview) {

@@ -1,6 +1,6 @@
 /** The tree of branches and rounds: the navigation of a session. */
 
-import { button } from '../core/bits.js';
+import { button, menu } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, stateTag, stateWord } from '../core/icons.js';
 import { changed } from '../core/loop.js';
@@ -41,7 +41,7 @@ export function outline(session) {
     h('div', { class: 'pane-head' },
       h('h2', {}, 'Branches'),
       h('span', { class: 'muted' }, String(session.branches.length)),
-      isAlone ? null : h('span', { class: 'row end' }, session.branches.length === 2 ? button('Compare', () => compare(session, otherBranch(session)), { kind: 'quiet', key: 'C' }) : null, button('Map', () => toggleMap(), { kind: 'quiet', key: 'M', 'aria-pressed': String(ui.map) }))),
+      isAlone ? null : h('span', { class: 'row end' }, comparison(session), button('Map', () => toggleMap(), { kind: 'quiet', key: 'M', 'aria-pressed': String(ui.map) }))),
     h('div', { class: 'tree-scroll', onscroll: onScroll, mount: watch },
       h('div', { role: 'tree', 'aria-label': 'Branches and rounds', class: 'tree', style: { height: `${rows.length * height}px` }, onkeydown: (event) => outlineKey(event, session, rows) },
         rows.slice(from, to).map((row, at) => outlineRow(session, row, from + at, height, row.key === focus))),
@@ -50,8 +50,10 @@ export function outline(session) {
 }
 
 
-function otherBranch(session) {
-  return session.branches.find((one) => one.name !== here(session).branch).name;
+function comparison(session) {
+  const others = session.branches.filter((one) => one.name !== here(session).branch);
+  if (others.length === 1) return button('Compare', () => compare(session, others[0].name), { kind: 'quiet', key: 'C' });
+  return menu('compare', 'Compare with', others.map((one) => [titled(session, one.name), () => compare(session, one.name)]), false, 'Compare');
 }
 
 function toggleMap() {

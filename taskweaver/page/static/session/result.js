@@ -54,7 +54,7 @@ export function answerTools(session, round, entry, context, answer) {
   const found = answer.result?.table;
   const picture = answer.result?.figures.find((path) => PICTURE.test(path));
   if (session.isReadOnly) return null;
-  const others = session.branches.filter((one) => one.name !== context.branch);
+  const others = context.isSide ? [] : session.branches.filter((one) => one.name !== context.branch);
   const with_ = (name) => `Compare with ${titled(session, name)}`;
   return h('div', { class: 'answer-tools' },
     found ? button('Save as CSV', () => attempt(() => saveCsv(session, entry, context, answer.result)), { sign: 'save' }) : null,

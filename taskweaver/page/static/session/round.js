@@ -120,11 +120,10 @@ function answer(session, found, view, entry, context) {
     view.isDone ? offers(session, view.offers, entry, context) : null);
 }
 
-/** What can be asked next; in rounds that are not the last one it is text. */
+/** What can be asked next, below the last round. */
 function offers(session, items, entry, context) {
   const isLast = !context.isPast && !context.isSide && entry.number === context.number && !session.isReadOnly;
-  if (!items.length) return null;
-  if (!isLast) return h('p', { class: 'caption muted' }, `Offered: ${items.map((one, at) => `${at + 1}. ${seen(one.text)}`).join('  ')}`);
+  if (!items.length || !isLast) return null;
   return choices(items.map((one) => ({ text: one.text, result: one.shows })), (text) => ask(session, context.branch, text), 'Ask next', items.every((one) => one.text.length < 32) ? 'as-chips' : '');
 }
 

@@ -3,7 +3,6 @@
 import { branchName, button, menu } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, stateTag } from '../core/icons.js';
-import { changed } from '../core/loop.js';
 import { connection, retryNow } from '../core/stream.js';
 import { go, momentAddress } from '../core/route.js';
 import { money, roundTitle, seen } from '../core/words.js';
@@ -84,21 +83,6 @@ export function offlineBar() {
     return () => clearInterval(id);
   };
   return h('div', { class: 'offline', role: 'alert' }, h('b', {}, 'Connection lost.'), h('span', { mount }), button('Now', retryNow, { kind: 'small' }), h('span', { class: 'muted' }, 'What is typed is kept.'));
-}
-
-/** Return the notice that is shown for some seconds. */
-export function noticeBar() {
-  if (!ui.notice) return null;
-  const { text, action, at } = ui.notice;
-  const close = () => {
-    ui.notice = null;
-    changed();
-  };
-  const mount = () => {
-    const id = setTimeout(() => ui.notice?.at === at && close(), action ? 20_000 : 8_000);
-    return () => clearTimeout(id);
-  };
-  return h('div', { class: 'notice', role: 'status', key: `notice-${at}`, mount }, h('span', {}, seen(text)), action ? button(action.text, () => { action.run(); close(); }, { kind: 'small' }) : null, button('', close, { kind: 'quiet', sign: 'cross', label: 'Close' }));
 }
 
 /** Return the bar of a past moment, with the way to fork it and the way back. */

@@ -6,6 +6,9 @@ import { contents, last } from './rounds.js';
 
 const RUNNING = 'running';
 
+/** The number of rows at the end of a reading, with notes on it that may name columns with brackets. */
+const ROWS = /\s*\(\d[\d,]* rows?\b(?:[^()`]|`[^`]*`|\([^()]*\))*\)\s*$/;
+
 /** Return a round as `{plan, items, answer}`; items are cells, orders and failures in order. */
 export function viewOf(round) {
   const items = [];
@@ -54,7 +57,7 @@ function answerOf(post) {
   const check = post.parts.filter((part) => part.type === 'answer_check').at(-1);
   const [first, ...rest] = post.message.split(/\n\s*\n/);
   // A first line with the number of rows is the reading of the question; the answer follows it.
-  const isReading = rest.length > 0 && /\(\d[\d,]* rows?\b[^)]*\)\s*$/.test(first) && first.length < 400;
+  const isReading = rest.length > 0 && ROWS.test(first) && first.length < 400;
   return {
     id: post.id, whole: post.message, isDone: post.isDone,
     reading: isReading ? first : '',
@@ -90,7 +93,7 @@ function withResult(answer, items) {
 
 /** The reading of a question names its result, without the form of a chart and the number of rows. */
 function titleOf(reading, table) {
-  const text = reading.replace(/\s*\([^)]*\)\s*\.?$/, '').replaceAll('`', '').replace(/^(?:line|bar|pie) chart of /i, '');
+  const text = reading.replace(ROWS, '').replaceAll('`', '').replace(/^(?:line|bar|pie) chart of /i, '');
   if (text) return text[0].toUpperCase() + text.slice(1);
   return table?.head.length === 2 && table.head[0] ? `${table.head[1]} per ${table.head[0]}` : 'Result';
 }

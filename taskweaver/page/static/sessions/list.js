@@ -105,7 +105,8 @@ function row(item) {
 /** A drawing of the number of branches, which stands beside it in words. */
 function smallTree(branches) {
   const forks = Math.min(3, Math.max(0, branches - 1));
-  return h('svg', { class: 'small-tree', width: 64, height: 24, viewBox: '0 0 64 24', 'aria-hidden': 'true' },
+  const top = (forks ? (1 + 5 * forks) / 2 : 0) - 8; // the drawing stands in the middle
+  return h('svg', { class: 'small-tree', width: 64, height: 24, viewBox: `0 ${top} 64 24`, 'aria-hidden': 'true' },
     h('path', { class: 'c0', d: `M2 4H${forks ? 60 : 30}` }), h('circle', { class: 'c0 full', cx: forks ? 60 : 30, cy: 4, r: 2 }),
     Array.from({ length: forks }, (_, at) => [h('path', { class: `c${at + 1}`, d: `M${10 + at * 10} 4l${5 + at * 4} ${6 + at * 5}H${40 + at * 8}` }), h('circle', { class: `c${at + 1} full`, cx: 40 + at * 8, cy: 10 + at * 5, r: 2 })]));
 }

@@ -1,5 +1,6 @@
 /** Numbered questions: a click asks one, and so does its number. */
 
+import { withCode } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { seen } from '../core/words.js';
 
@@ -7,10 +8,10 @@ import { seen } from '../core/words.js';
 export function choices(items, ask, intro, kind = '') {
   if (!items?.length) return null;
   const keys = items.map((_, at) => at + 1).join(', ').replace(/, (\d)$/, ' or $1');
-  return h('div', { class: `choices ${kind}` }, h('p', { class: 'muted' }, `${intro}: click, or type ${keys}`),
+  return h('div', { class: `choices ${kind}` }, h('p', { class: 'muted' }, `${intro}: click, or type ${keys} and Enter`),
     h('ul', {}, items.map((item, at) => {
-      return h('li', { key: at }, h('button', { type: 'button', class: 'choice-button', 'aria-label': [at + 1, item.text, item.result].filter(Boolean).join(', '), onclick: () => ask(item.text) },
-        h('span', { class: 'choice-number', 'aria-hidden': 'true' }, String(at + 1)), h('span', { class: 'choice-text' }, seen(item.shown ?? item.text)), h('span', { class: 'muted choice-result' }, seen(item.result ?? ''))));
+      return h('li', { key: at }, h('button', { type: 'button', class: 'choice-button', 'aria-label': [at + 1, item.text, item.result].filter(Boolean).join(', ').replaceAll('`', ''), onclick: () => ask(item.text) },
+        h('span', { class: 'choice-number', 'aria-hidden': 'true' }, String(at + 1)), h('span', { class: 'choice-text' }, withCode(item.shown ?? item.text)), h('span', { class: 'muted choice-result' }, seen(item.result ?? ''))));
     })));
 }
 

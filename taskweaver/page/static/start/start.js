@@ -6,7 +6,7 @@ import { icon, keyHint } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { draft, keepDraft } from '../core/prefs.js';
 import { go, momentAddress } from '../core/route.js';
-import { ask, attempt } from '../session/actions.js';
+import { ask, attempt, focusComposer } from '../session/actions.js';
 import { upload } from '../session/composer.js';
 import { readSessions, recentSessions } from '../sessions/list.js';
 import { ui } from '../state.js';
@@ -29,6 +29,7 @@ async function begin(question, files = []) {
   const isDone = await attempt(async () => {
     const made = await api.post('sessions', files.length ? { title: files[0].name.slice(0, 200) } : {});
     const where = `sessions/${api.path(made.session_id)}`;
+    focusComposer('main');
     if (question) await ask({ where }, 'main', question);
     await Promise.all(upload({ id: made.session_id, where }, 'main', files));
     go(momentAddress(made.session_id, 'main'));
@@ -78,7 +79,9 @@ function askForm() {
   };
   const isNarrow = matchMedia('(max-width: 760px)').matches;
   // On a touch screen a focus opens the keyboard over the page.
-  const mount = (element) => matchMedia('(pointer: coarse)').matches || element.focus();
+  const mount = (element) => {
+    if (!matchMedia('(pointer: coarse)').matches) element.focus();
+  };
   const onsubmit = (event) => {
     event.preventDefault();
     send();
