@@ -10,7 +10,14 @@ from pathlib import PurePosixPath
 from taskweaver.analyst.about import asks_about, questions
 from taskweaver.analyst.language.lexicon import LEXICON
 from taskweaver.analyst.language.names import name_words
-from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, is_follow_up, read
+from taskweaver.analyst.language.read import (
+    MAX_WORDS,
+    ReadingResult,
+    best,
+    is_follow_up,
+    points_back,
+    read,
+)
 from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of, scopes
 from taskweaver.analyst.language.whole import chosen_option, special
 from taskweaver.analyst.readings import (
@@ -36,6 +43,7 @@ from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, Wor
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS, _MOST_CHANGES = 3, 3
+_LOST = NotUnderstood((), "The question before has no answer to refer to: ask this one whole.")
 _PLAIN_FILE = re.compile(r"[\w.-]+")
 
 
@@ -49,6 +57,7 @@ class Dialogue:
         asked: The request that the question is about.
         choices: Options chosen for the words of that request, by the words in lower case.
         offers: Requests that the last answer offered; "yes" or a number takes one.
+        is_lost: Whether the last request was refused: nothing can point back to it.
     """
 
     previous: Reading | None = None
@@ -56,6 +65,7 @@ class Dialogue:
     asked: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
     offers: tuple[Suggestion, ...] = ()
+    is_lost: bool = False
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
@@ -69,9 +79,10 @@ class Dialogue:
         text = chosen(text, self.offers) or text
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
-        outcome = self._read_anew(text, world, choices)
+        is_refused = (self.is_lost or bool(self.pending)) and option is None and points_back(text)
+        outcome = _LOST if is_refused else self._read_anew(text, world, choices)
         if isinstance(outcome, NeedsLook):
-            return self, outcome
+            return self, replace(outcome, find=text)
         if isinstance(outcome, NotUnderstood) and option is None:
             offer = self._nearest(text, outcome, world) or self._question(world)
             outcome = replace(outcome, nearest=offer)
@@ -109,7 +120,7 @@ class Dialogue:
                 return Dialogue(reading)
             case Unclear():
                 return Dialogue(self.previous, outcome, text, choices)
-        return Dialogue(self.previous, offers=_offered(outcome))
+        return Dialogue(self.previous, offers=_offered(outcome), is_lost=True)
 
     def _read(self, text: str, world: World, choices: Mapping[str, str], depth: int = 0) -> Outcome:
         text = _last_version(text)
@@ -133,17 +144,6 @@ class Dialogue:
             return self._in_other_words(text, mentions, world, outcome, depth) or outcome
         return outcome
 
-    def _of_each_group(
-        self, text: str, mentions: Sequence[Mention], world: World
-    ) -> Outcome | None:
-        """Return the reading of ``how many men and women``; None for another request."""
-        for id, table in world.tables.items():
-            both = each_group(text, table) if self._may_be_about(id, mentions, world) else ""
-            outcome = Dialogue().tried(both, _only(table, world), _MOST_CHANGES) if both else None
-            if isinstance(outcome, Understood) and not outcome.unused:
-                return outcome
-        return None
-
     def _in_other_words(
         self,
         text: str,
@@ -155,15 +155,27 @@ class Dialogue:
         """Read a request in the words of the table it is about; None where that does not help."""
         meant = [id for id in world.tables if self._may_be_about(id, mentions, world)]
         is_named = any(mention.is_certain for mention in mentions)
-        others = () if is_named else (id for id in world.tables if id not in meant)
+        is_kept = is_named or points_back(text)
+        others = () if is_kept else (id for id in world.tables if id not in meant)
         for ids in (meant, others):
             found = [
                 again
                 for id in ids
-                if (again := _in_words_of(world.tables[id], text, outcome, world, depth))
+                if (again := self._in_words_of(world.tables[id], text, outcome, world, depth))
             ]
             if found:
                 return found[0] if len(found) == 1 else None
+        return None
+
+    def _in_words_of(
+        self, table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
+    ) -> Understood | None:
+        """Return the reading of a request that is told in the words of a table."""
+        only = _only(table, world)
+        for said, notes in in_table_words(text, outcome.words, table):
+            again = self.tried(said, only, depth + 1)
+            if isinstance(again, Understood) and not again.unused:
+                return replace(again, notes=(*notes, *again.notes))
         return None
 
     def _may_be_about(self, table: TableId, mentions: Sequence[Mention], world: World) -> bool:
@@ -282,6 +294,9 @@ class Dialogue:
         is_read = revised is not None and isinstance(revised.outcome, Understood | Unclear)
         if revised is not None and is_read and is_follow_up(revised.words):
             return _searched(text, revised, world)
+        filtered = isinstance(self.previous, Summary | Rows) and self.previous.where is not None
+        if revised is not None and filtered and points_back(text, openings=False):
+            return _searched(text, revised, world)
         preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
         preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]
         results = (
@@ -322,18 +337,6 @@ def _odd(text: str, words: Sequence[str]) -> NotUnderstood:
     if len(words) > MAX_WORDS:
         return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
     return NotUnderstood((text,), "No question is offered under this number." if words else "")
-
-
-def _in_words_of(
-    table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
-) -> Understood | None:
-    """Return the reading of a request that is told in the words of a table."""
-    only = _only(table, world)
-    for said, notes in in_table_words(text, outcome.words, table):
-        again = Dialogue().tried(said, only, depth + 1)
-        if isinstance(again, Understood) and not again.unused:
-            return replace(again, notes=(*notes, *again.notes))
-    return None
 
 
 def _only(table: TableProfile, world: World) -> World:

@@ -166,8 +166,8 @@ def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
             text = refusal(outcome, world, list(dict.fromkeys(read_as)))
             fields = _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
             return _offering(fields, Suggestions((outcome.nearest,) if outcome.nearest else ()))
-        case NeedsLook(files):
-            return _look(talk, worker, request, world, files)
+        case NeedsLook(files, find):
+            return _look(talk, worker, find or request, world, files)
         case Understood(reading):
             return _compute(talk, worker, request, world, reading)
     raise AssertionError("every outcome is handled")
@@ -354,8 +354,9 @@ def _own_words(talk: PromptConversation) -> dict[str, str]:
             return _words(question)
         case NotUnderstood():
             return _words(with_notice(refusal(outcome, world), talk))
-        case NeedsLook(files):
-            return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
+        case NeedsLook(files, find):
+            look = look_code(files[0], find or request, world)
+            return _by_columns(talk, world) or _code(look, _FIRST)
         case Understood(reading):
             text = _without_code(talk, request, world, reading)
             return (
