@@ -22,7 +22,9 @@ from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of
 from taskweaver.analyst.language.whole import chosen_option, special
 from taskweaver.analyst.readings import (
     About,
+    Calculation,
     FileListing,
+    Help,
     NeedsLook,
     NotUnderstood,
     Outcome,
@@ -44,6 +46,8 @@ from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, Wor
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS, _MOST_CHANGES = 3, 3
 _LOST = NotUnderstood((), "The question before has no answer to refer to: ask this one whole.")
+MOST_LOOKS = 8
+"""Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _PLAIN_FILE = re.compile(r"[\w.-]+")
 
 
@@ -88,7 +92,7 @@ class Dialogue:
             outcome = replace(outcome, nearest=offer)
             if self.pending is not None:
                 return replace(self, offers=_offered(outcome)), outcome
-        return self._after(text, outcome, choices), outcome
+        return self._after(text, outcome, choices, world), outcome
 
     def _question(self, world: World) -> Suggestion | None:
         """Return a question about the subject, or the only table known, to offer instead."""
@@ -110,17 +114,26 @@ class Dialogue:
             return NotUnderstood((outcome.phrase or text,), "That is still not clear.")
         return outcome
 
-    def _after(self, text: str, outcome: Outcome, choices: Mapping[str, str]) -> Dialogue:
+    def _after(
+        self, text: str, outcome: Outcome, choices: Mapping[str, str], world: World
+    ) -> Dialogue:
         match outcome:
             case Understood(About() as about):
                 return Dialogue(about, offers=about.questions)
             case Understood(Saved(of)):
                 return Dialogue(of)
+            case Understood(FileListing() | Help() | Calculation()):
+                return Dialogue(self.previous)
             case Understood(reading):
                 return Dialogue(reading)
             case Unclear():
                 return Dialogue(self.previous, outcome, text, choices)
-        return Dialogue(self.previous, offers=_offered(outcome), is_lost=True)
+        # The file stays the subject, also that of a request without an answer.
+        named = {mention.file for mention in find_files(text, world.files) if mention.is_certain}
+        tables = tuple(id for id in world.tables if id.file in named)
+        is_new = not set(tables) <= set(_tables_of(self.previous))
+        subject = About(tables) if is_new else self.previous
+        return Dialogue(subject, offers=_offered(outcome), is_lost=True)
 
     def _read(self, text: str, world: World, choices: Mapping[str, str], depth: int = 0) -> Outcome:
         text = _last_version(text)
@@ -252,10 +265,14 @@ class Dialogue:
         """Read a request against the files it names, or the likely ones and then all."""
         wanted = _wanted(mentions, world, choices.get("", ""))
         outcome: Outcome = NotUnderstood((text,), "There is no table to read it against.")
+        tried: tuple[str, ...] = ()
         for files in self._attempts(text, wanted, world):
             known = {id.file for id in world.tables}
             if missing := tuple(name for name in files if name not in known):
-                return NeedsLook(missing)
+                looked = {id.file for id, table in world.tables.items() if text in table.searched}
+                is_many = len(missing) + len(looked) > MOST_LOOKS
+                return _of_few(outcome, tried) if is_many and tried else NeedsLook(missing)
+            tried = files
             tables = {id: table for id, table in world.tables.items() if id.file in files}
             likely = replace(world, tables=tables)
             outcome = self._against(text, mentions, wanted, likely, choices)
@@ -272,10 +289,11 @@ class Dialogue:
         everything = _tables_among(world.files, world.unreadable)
         source = _source_of(self.previous)
         kept = {table.file for table in source.tables} if source else set()
-        named = {*_files_with_columns_of(text, world.files), *wanted.likely, *kept}
-        likely = tuple(name for name in everything if name in named)
-        given = tuple(name for name in everything if name in world.given)
-        return list(dict.fromkeys(names for names in (given, likely, everything) if names))
+        pointed = {*_files_named_in(text, world.files), *wanted.likely, *kept}
+        named = pointed | set(_files_with_columns_of(text, world.files))
+        tries = [world.given, pointed if len(named) > MOST_LOOKS else named, everything]
+        found = (tuple(name for name in everything if name in names) for names in tries)
+        return list(dict.fromkeys(filter(None, found)))
 
     def _against(
         self,
@@ -330,6 +348,15 @@ class Dialogue:
         tables = tuple(world.tables[id] for id in kept.tables)
         scope = DataScope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
         return read(text, scope, mentions, self.previous)
+
+
+def _of_few(outcome: Outcome, tried: Sequence[str]) -> Outcome:
+    """Return the outcome of the files that a request points to, where there are many others."""
+    if not isinstance(outcome, NotUnderstood):
+        return outcome
+    names = " or ".join(f"`{name}`" for name in tried)
+    reason = f"{outcome.reason} Name the file if it is not {names}.".strip()
+    return replace(outcome, reason=reason)
 
 
 def _odd(text: str, words: Sequence[str]) -> NotUnderstood:
@@ -425,6 +452,12 @@ def _files_with_columns_of(text: str, files: Sequence[FileInfo]) -> tuple[str, .
         for file in files
         if any(_is_named(column, words) for part in file.parts for column in part.columns)
     )
+
+
+def _files_named_in(text: str, files: Sequence[FileInfo]) -> tuple[str, ...]:
+    """Return the files with a word of a request in their names: ``the riots`` of la-riots.csv."""
+    words = frozenset(name_words(text))
+    return tuple(f.name for f in files if _is_named(PurePosixPath(f.name).stem, words))
 
 
 def _tables_among(files: Sequence[FileInfo], unreadable: Collection[str]) -> tuple[str, ...]:

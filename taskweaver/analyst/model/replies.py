@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from taskweaver.analyst.code.cell import as_code, merged_note
-from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.dialogue import MOST_LOOKS, Dialogue
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
     artifacts,
@@ -79,8 +79,6 @@ _FACT_FIRST = re.compile(
     rf"{_FACT_HEAD}(?P<fact>[^?]*?\w)[.!;]\s+(?P<request>\S.*)", re.IGNORECASE | re.DOTALL
 )
 _OF_TABLES = (Summary, Rows, TableView)
-_MOST_LOOKS = 8
-"""Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _NAMES_NO_FILE = (Python, Calculation, Help, FileListing, About)
 
 
@@ -213,7 +211,7 @@ def _look(
         )
         return _to_user(with_notice(text, talk), "TaskFailure", "the request is too long")
     done = _orders(talk)
-    if sum(order.startswith(_LOOK) for order in done) + len(files) > _MOST_LOOKS:
+    if sum(order.startswith(_LOOK) for order in done) + len(files) > MOST_LOOKS:
         text = with_notice(many_files(files), talk)
         return _to_user(text, "TaskFailure", "many files may be meant")
     orders = {file: _look_order(file, request, world) for file in files}
