@@ -46,6 +46,12 @@ from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, Wor
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS, _MOST_CHANGES = 3, 3
 _LOST = NotUnderstood((), "The question before has no answer to refer to: ask this one whole.")
+_MEANING = re.compile(
+    r"\W*(?:(?:and|but|so|und) )?(?:what (?:do|does|did) (?:the |an? )?(.+?) (?:mean|stand for)"
+    r"(?: (?:to|for) (?:you|me|us))?|what (?:is|are) (?:the meaning of|meant by) (.+?)"
+    r"|was (?:bedeutet|bedeuten|heißt) (.+?)|wofür (?:steht|stehen) (.+?))\W*",
+    re.IGNORECASE,
+)
 MOST_LOOKS = 8
 """Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _PLAIN_FILE = re.compile(r"[\w.-]+")
@@ -89,7 +95,7 @@ class Dialogue:
             return self, replace(outcome, find=text)
         if isinstance(outcome, NotUnderstood) and option is None:
             offer = self._nearest(text, outcome, world) or self._question(world)
-            outcome = replace(outcome, nearest=offer)
+            outcome = replace(outcome, nearest=None if offer in self.offers else offer)
             if self.pending is not None:
                 return replace(self, offers=_offered(outcome)), outcome
         return self._after(text, outcome, choices, world), outcome
@@ -210,6 +216,9 @@ class Dialogue:
                 return self._about(tuple(dict.fromkeys(m.file for m in meant)), world)
         if found is not None:
             return Understood(found)
+        if meant := _MEANING.fullmatch(" ".join(text.split())):
+            name = next(filter(None, meant.groups()))
+            return NotUnderstood((), f"The files do not tell what `{name}` means.")
         file = file_to_save(text, [file.name for file in world.files])
         return self._saved(file, world) if file else None
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from taskweaver.analyst.language.atoms import (
     AggregateStep,
@@ -16,6 +18,7 @@ from taskweaver.analyst.language.atoms import (
     Pick,
 )
 from taskweaver.analyst.language.groups import NUMERIC, is_one_row, measures
+from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.values import Cond, conjunction
@@ -38,6 +41,8 @@ from taskweaver.analyst.readings import (
     Summary,
     columns_in,
 )
+
+_ROWS = re.compile(r"\b(?:rows?|records?|entries|lines|zeilen|einträge)\b", re.IGNORECASE)
 
 
 def stepped(parts: Phrases) -> Reading | None:
@@ -76,6 +81,8 @@ def _share(parts: Phrases) -> Reading:
     keys = parts.keys()
     parts.mark("which", "who")
     measure = _total(parts)
+    if measure == Measure("count"):
+        _check_unit(parts)
     if keys:
         inner = [cond for cond in parts.conditions() if not cond.is_time]
         times = [cond for _, cond in conds if cond.is_time]
@@ -101,6 +108,21 @@ def _share(parts: Phrases) -> Reading:
     where = parts.condition(outside)
     part = parts.condition(inside)
     return Summary(parts.source, (measure,), (), where, Share(part))
+
+
+def _check_unit(parts: Phrases) -> None:
+    """Refuse the share of rows where each combination of groups has one row, with its value."""
+    scope = parts.scope
+    values = [
+        c for c in scope.columns.values() if c.kind in NUMERIC and "year" not in name_words(c.name)
+    ]
+    groups = [c for c in scope.columns.values() if c not in values]
+    is_long = len(groups) > 1 and prod(c.distinct for c in groups) == scope.rows
+    if is_long and len(values) == 1 and not _ROWS.search(parts.words.text):
+        name = values[0].name
+        raise UnfitError(
+            (), f"Say of what the share is: of rows, or of `{name}`, as in “share of {name}”."
+        )
 
 
 def _total(parts: Phrases) -> Measure:

@@ -127,6 +127,7 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
             looked = {id.file for id in world.tables}
             then = replace(now, files=tuple(file for file in now.files if file.name in looked))
             after, outcome = dialogue.say(spelled_out, then)
+            after = replace(after, is_lost=False)  # it may have had its answer
         dialogue = after
     needs_none = isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     is_about_files = not needs_none and not file_to_save(request)

@@ -19,6 +19,7 @@ from taskweaver.analyst.readings import (
     Summary,
     Understood,
 )
+from taskweaver.tables.files.profile import FileInfo, PartInfo, World
 
 FAR = Comparison(Column("distance"), ">", 500)
 MEAN = Summary(source(FLIGHTS), (Measure("mean", Column("dep_delay")),), where=FAR)
@@ -72,6 +73,62 @@ def test_words_that_are_verbs_and_questions_without_an_event_are_no_answer() -> 
     assert isinstance(outcome_of("how often is it measured", DAYS), NotUnderstood)
     text = "what is the highest dep_delay and where does it live"
     assert isinstance(outcome_of(text, FLIGHTS), NotUnderstood)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "what does distance mean?",
+        "What does the distance stand for",
+        "and what does distance mean to you?",
+        "was bedeutet distance?",
+    ],
+)
+def test_the_meaning_of_a_word_is_no_mean(text: str) -> None:
+    refused = outcome_of(text, FLIGHTS)
+    assert isinstance(refused, NotUnderstood)
+    assert refused.reason == "The files do not tell what `distance` means."
+
+
+def test_a_share_where_each_group_has_one_row_asks_of_what() -> None:
+    years = column("year", "integer", *map(str, range(2001, 2018)), low="2001", high="2017")
+    kinds = column("source", "text", "Coal", "Wind", "Sun")
+    power = table("power.csv", kinds, years, number("generation"), rows=51)
+    refused = outcome_of("share of Wind in 2017", power)
+    assert isinstance(refused, NotUnderstood)
+    assert "`generation`" in refused.reason
+    for text in ("share of generation of Wind in 2017", "share of rows where source is Wind"):
+        assert isinstance(outcome_of(text, power), Understood)
+
+
+def _many(*files: str) -> World:
+    """Return a world of many files that were not looked at, beside those that were."""
+    others = tuple(FileInfo(f"a{n}.csv", (PartInfo("", ("station",), 9),)) for n in range(20))
+    known = world(FLIGHTS)
+    return replace(known, files=(*others, *map(FileInfo, files), *known.files))
+
+
+def test_among_many_files_the_one_pointed_to_refuses_with_the_word() -> None:
+    first, second, third = replies(
+        _many(), "blorb of flights.csv", "how many blue rows", "number of rows per carrier"
+    )
+    assert isinstance(first, NotUnderstood)
+    assert isinstance(second, NotUnderstood)
+    assert second.words == ("blue",)
+    assert second.reason == "Name the file if it is not `flights.csv`."
+    assert isinstance(third, Understood)
+
+
+def test_a_word_of_a_file_name_points_to_it() -> None:
+    _, outcome = Dialogue().say("how many died in the riots", _many("la-riots.csv"))
+    assert outcome == NeedsLook(("la-riots.csv",), "how many died in the riots")
+
+
+def test_the_same_question_is_not_offered_twice() -> None:
+    found = replies(world(FLIGHTS), "blorb", "blorb blorb")
+    offers = [one.nearest for one in found if isinstance(one, NotUnderstood)]
+    assert offers[0] is not None
+    assert offers[1] is None
 
 
 def test_an_offer_is_looked_up_by_its_own_words() -> None:
