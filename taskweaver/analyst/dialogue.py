@@ -86,6 +86,8 @@ class Dialogue:
         """
         option = chosen_option(text, self.pending) if self.pending else None
         choices: dict[str, str] = {}
+        if not self.offers and not self.pending and chosen(text, (Suggestion(text),)):
+            return replace(self, is_lost=True), NotUnderstood((), "No question is offered to take.")
         text = chosen(text, self.offers) or text
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}

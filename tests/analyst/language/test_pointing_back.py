@@ -138,3 +138,9 @@ def test_an_offer_is_looked_up_by_its_own_words() -> None:
     assert outcome == NeedsLook(("shops.csv",), dialogue.offers[0].text)
     seen = replace(shops, searched=frozenset({dialogue.offers[0].text}))
     assert isinstance(dialogue.say("1", world(seen))[1], Understood)
+
+
+def test_a_yes_to_nothing_is_no_filter() -> None:
+    smokers = table("tips.csv", column("smoker", "text", "Yes", "No"), number("tip"))
+    found = replies(world(smokers), "mean tip", "yes")
+    assert found[1] == NotUnderstood((), "No question is offered to take.")
