@@ -218,8 +218,8 @@ class Dialogue:
                 return self._about(tuple(dict.fromkeys(m.file for m in meant)), world)
         if found is not None:
             return Understood(found)
-        if meant := _MEANING.fullmatch(" ".join(text.split())):
-            name = next(filter(None, meant.groups()))
+        if asked := _MEANING.fullmatch(" ".join(text.split())):
+            name = next(filter(None, asked.groups()))
             return NotUnderstood((), f"The files do not tell what `{name}` means.")
         file = file_to_save(text, [file.name for file in world.files])
         return self._saved(file, world) if file else None
