@@ -22,9 +22,7 @@ from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of
 from taskweaver.analyst.language.whole import chosen_option, special
 from taskweaver.analyst.readings import (
     About,
-    Calculation,
     FileListing,
-    Help,
     NeedsLook,
     NotUnderstood,
     Outcome,
@@ -130,8 +128,6 @@ class Dialogue:
                 return Dialogue(about, offers=about.questions)
             case Understood(Saved(of)):
                 return Dialogue(of)
-            case Understood(FileListing() | Help() | Calculation()):
-                return Dialogue(self.previous)
             case Understood(reading):
                 return Dialogue(reading)
             case Unclear():
@@ -362,7 +358,7 @@ class Dialogue:
 
 
 def _of_few(outcome: Outcome, tried: Sequence[str]) -> Outcome:
-    """Return the outcome of the files that a request points to, where there are many others."""
+    """Name the files that a refused request was read against, where there are many others."""
     if not isinstance(outcome, NotUnderstood):
         return outcome
     names = " or ".join(f"`{name}`" for name in tried)

@@ -112,17 +112,12 @@ def _share(parts: Phrases) -> Reading:
 
 def _check_unit(parts: Phrases) -> None:
     """Refuse the share of rows where each combination of groups has one row, with its value."""
-    scope = parts.scope
-    values = [
-        c for c in scope.columns.values() if c.kind in NUMERIC and "year" not in name_words(c.name)
-    ]
-    groups = [c for c in scope.columns.values() if c not in values]
-    is_long = len(groups) > 1 and prod(c.distinct for c in groups) == scope.rows
+    columns = parts.scope.columns.values()
+    values = [c for c in columns if c.kind in NUMERIC and "year" not in name_words(c.name)]
+    groups = [column.distinct for column in columns if column not in values]
+    is_long = len(groups) > 1 and prod(groups) == parts.scope.rows
     if is_long and len(values) == 1 and not _ROWS.search(parts.words.text):
-        name = values[0].name
-        raise UnfitError(
-            (), f"Say of what the share is: of rows, or of `{name}`, as in “share of {name}”."
-        )
+        raise UnfitError((), f"Say whether it is a share of rows or of `{values[0].name}`.")
 
 
 def _total(parts: Phrases) -> Measure:

@@ -198,9 +198,8 @@ def _bare(words: Words, at: int) -> Iterator[Found]:
 
 
 def _is_deed(words: Words, at: int) -> bool:
-    """Return whether a word that may be a verb stands as one: ``people sat at the table``."""
-    before = words.lower(at - 1) if at else ""
-    return words.raw(at, at + 1) in _VERBS and before not in _BEFORE_NAMES
+    """Return whether a word stands as a verb: ``people sat at the table``."""
+    return words.raw(at, at + 1) in _VERBS and words.lower(at - 1) not in _BEFORE_NAMES
 
 
 def _of_column(words: Words, at: int) -> Iterator[Found]:

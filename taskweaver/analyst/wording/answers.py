@@ -258,18 +258,13 @@ def _names(text: str) -> str:
 def _value(reading: Reading, printed: PrintedLines, value: str) -> str:
     then = reading.then if isinstance(reading, Summary) else None
     is_percent = isinstance(then, Share) or (isinstance(then, Contrast) and then.is_relative)
-    shown = f"**{_percent(value) if is_percent else value}**"
+    if is_percent and abs(share := float(value.replace(",", ""))) >= 1:
+        value = number(f"{share:.2f}") or value
+    shown = f"**{value}{' %' if is_percent else ''}**"
     sides = [number(text) for text in printed.values]
     if len(sides) == 2 and all(sides):
         shown += f" ({sides[0]} {'against' if is_percent else 'minus'} {sides[1]})"
     return shown + (" (an infinite value is among them)" if value.endswith("inf") else "")
-
-
-def _percent(value: str) -> str:
-    """Return a shown number as a percentage of two decimals; a small one keeps its digits."""
-    plain = value.replace(",", "")
-    rounded = round(float(plain), 2)
-    return f"{value if abs(rounded) < 1 else number(str(rounded))} %"
 
 
 def _winner(reading: Reading, text: str) -> str:
