@@ -296,7 +296,10 @@ class Dialogue:
         everything = _tables_among(world.files, world.unreadable)
         source = _source_of(self.previous)
         kept = {table.file for table in source.tables} if source else set()
-        pointed = {*_files_named_in(text, world.files), *wanted.likely, *kept}
+        words = frozenset(name_words(text))
+        stems = {name: PurePosixPath(name).stem for name in everything}
+        pointed = {name for name in stems if _is_named(stems[name], words)}
+        pointed |= {*wanted.likely, *kept}
         named = pointed | set(_files_with_columns_of(text, world.files))
         tries = [world.given, pointed if len(named) > MOST_LOOKS else named, everything]
         found = (tuple(name for name in everything if name in names) for names in tries)
@@ -459,12 +462,6 @@ def _files_with_columns_of(text: str, files: Sequence[FileInfo]) -> tuple[str, .
         for file in files
         if any(_is_named(column, words) for part in file.parts for column in part.columns)
     )
-
-
-def _files_named_in(text: str, files: Sequence[FileInfo]) -> tuple[str, ...]:
-    """Return the files with a word of a request in their names: ``the riots`` of la-riots.csv."""
-    words = frozenset(name_words(text))
-    return tuple(f.name for f in files if _is_named(PurePosixPath(f.name).stem, words))
 
 
 def _tables_among(files: Sequence[FileInfo], unreadable: Collection[str]) -> tuple[str, ...]:
