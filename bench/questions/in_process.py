@@ -114,7 +114,7 @@ class Conversation:
                 break
             for file in outcome.files:
                 try:
-                    looked = self._read_once.profiles(file, text)
+                    looked = self._read_once.profiles(file, outcome.find or text)
                 except Exception as error:  # noqa: BLE001 - a file that cannot be read
                     return Answer(f"I could not do this. The code failed with: {error}")
                 self._tables |= {table.id: table for table in looked}

@@ -78,7 +78,9 @@ _REQUESTS = [
 _REQUEST = rf"{_POLITE}(?:{'|'.join(_REQUESTS)})(?: (?:please|bitte|all about|there))?"
 _MOST_GROUPS, _MOST_NUMBERS, _MOST_VALUES, _MOST_NAMED, _QUESTIONS = 6, 8, 5, 8, 3
 _FEW, _FEWEST = 60, 3
-_KEY_NAME = re.compile(r"(?:^|_|\b)(?:id|key|index|no|nr|code|unnamed.*)$", re.IGNORECASE)
+_KEY_NAME = re.compile(
+    r"(?:^|_|\b)(?:id|key|index|no|nr|code|unnamed.*|lat(?:itude)?|lon(?:gitude)?)$", re.IGNORECASE
+)
 _ADDS_UP = re.compile(
     r"amount|sales|revenue|turnover|quantity|qty|units|count|total|cost|profit|deaths|betrag|umsatz"
     r"|menge|anzahl|summe",

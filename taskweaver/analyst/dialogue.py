@@ -10,7 +10,14 @@ from pathlib import PurePosixPath
 from taskweaver.analyst.about import asks_about, questions
 from taskweaver.analyst.language.lexicon import LEXICON
 from taskweaver.analyst.language.names import name_words
-from taskweaver.analyst.language.read import MAX_WORDS, ReadingResult, best, is_follow_up, read
+from taskweaver.analyst.language.read import (
+    MAX_WORDS,
+    ReadingResult,
+    best,
+    is_follow_up,
+    points_back,
+    read,
+)
 from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of, scopes
 from taskweaver.analyst.language.whole import chosen_option, special
 from taskweaver.analyst.readings import (
@@ -36,6 +43,15 @@ from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, Wor
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
 _SHORTEST_CHARS, _MOST_CHANGES = 3, 3
+_LOST = NotUnderstood((), "The question before has no answer to refer to: ask this one whole.")
+_MEANING = re.compile(
+    r"\W*(?:(?:and|but|so|und) )?(?:what (?:do|does|did) (?:the |an? )?(.+?) (?:mean|stand for)"
+    r"(?: (?:to|for) (?:you|me|us))?|what (?:is|are) (?:the meaning of|meant by) (.+?)"
+    r"|was (?:bedeutet|bedeuten|heißt) (.+?)|wofür (?:steht|stehen) (.+?))\W*",
+    re.IGNORECASE,
+)
+MOST_LOOKS = 8
+"""Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _PLAIN_FILE = re.compile(r"[\w.-]+")
 
 
@@ -49,6 +65,7 @@ class Dialogue:
         asked: The request that the question is about.
         choices: Options chosen for the words of that request, by the words in lower case.
         offers: Requests that the last answer offered; "yes" or a number takes one.
+        is_lost: Whether the last request was refused: nothing can point back to it.
     """
 
     previous: Reading | None = None
@@ -56,6 +73,7 @@ class Dialogue:
     asked: str = ""
     choices: Mapping[str, str] = field(default_factory=dict)
     offers: tuple[Suggestion, ...] = ()
+    is_lost: bool = False
 
     def say(self, text: str, world: World) -> tuple[Dialogue, Outcome]:
         """Read the next message of the user.
@@ -66,18 +84,21 @@ class Dialogue:
         """
         option = chosen_option(text, self.pending) if self.pending else None
         choices: dict[str, str] = {}
+        if not self.offers and not self.pending and chosen(text, (Suggestion(text),)):
+            return replace(self, is_lost=True), NotUnderstood((), "No question is offered to take.")
         text = chosen(text, self.offers) or text
         if self.pending is not None and option is not None:
             text, choices = self.asked, {**self.choices, self.pending.phrase.casefold(): option}
-        outcome = self._read_anew(text, world, choices)
+        is_refused = (self.is_lost or bool(self.pending)) and option is None and points_back(text)
+        outcome = _LOST if is_refused else self._read_anew(text, world, choices)
         if isinstance(outcome, NeedsLook):
-            return self, outcome
+            return self, replace(outcome, find=text)
         if isinstance(outcome, NotUnderstood) and option is None:
             offer = self._nearest(text, outcome, world) or self._question(world)
-            outcome = replace(outcome, nearest=offer)
+            outcome = replace(outcome, nearest=None if offer in self.offers else offer)
             if self.pending is not None:
                 return replace(self, offers=_offered(outcome)), outcome
-        return self._after(text, outcome, choices), outcome
+        return self._after(text, outcome, choices, world), outcome
 
     def _question(self, world: World) -> Suggestion | None:
         """Return a question about the subject, or the only table known, to offer instead."""
@@ -99,7 +120,9 @@ class Dialogue:
             return NotUnderstood((outcome.phrase or text,), "That is still not clear.")
         return outcome
 
-    def _after(self, text: str, outcome: Outcome, choices: Mapping[str, str]) -> Dialogue:
+    def _after(
+        self, text: str, outcome: Outcome, choices: Mapping[str, str], world: World
+    ) -> Dialogue:
         match outcome:
             case Understood(About() as about):
                 return Dialogue(about, offers=about.questions)
@@ -109,7 +132,12 @@ class Dialogue:
                 return Dialogue(reading)
             case Unclear():
                 return Dialogue(self.previous, outcome, text, choices)
-        return Dialogue(self.previous, offers=_offered(outcome))
+        # The file stays the subject, also that of a request without an answer.
+        named = {mention.file for mention in find_files(text, world.files) if mention.is_certain}
+        tables = tuple(id for id in world.tables if id.file in named)
+        is_new = not set(tables) <= set(_tables_of(self.previous))
+        subject = About(tables) if is_new else self.previous
+        return Dialogue(subject, offers=_offered(outcome), is_lost=True)
 
     def _read(self, text: str, world: World, choices: Mapping[str, str], depth: int = 0) -> Outcome:
         text = _last_version(text)
@@ -133,17 +161,6 @@ class Dialogue:
             return self._in_other_words(text, mentions, world, outcome, depth) or outcome
         return outcome
 
-    def _of_each_group(
-        self, text: str, mentions: Sequence[Mention], world: World
-    ) -> Outcome | None:
-        """Return the reading of ``how many men and women``; None for another request."""
-        for id, table in world.tables.items():
-            both = each_group(text, table) if self._may_be_about(id, mentions, world) else ""
-            outcome = Dialogue().tried(both, _only(table, world), _MOST_CHANGES) if both else None
-            if isinstance(outcome, Understood) and not outcome.unused:
-                return outcome
-        return None
-
     def _in_other_words(
         self,
         text: str,
@@ -155,15 +172,27 @@ class Dialogue:
         """Read a request in the words of the table it is about; None where that does not help."""
         meant = [id for id in world.tables if self._may_be_about(id, mentions, world)]
         is_named = any(mention.is_certain for mention in mentions)
-        others = () if is_named else (id for id in world.tables if id not in meant)
+        is_kept = is_named or points_back(text)
+        others = () if is_kept else (id for id in world.tables if id not in meant)
         for ids in (meant, others):
             found = [
                 again
                 for id in ids
-                if (again := _in_words_of(world.tables[id], text, outcome, world, depth))
+                if (again := self._in_words_of(world.tables[id], text, outcome, world, depth))
             ]
             if found:
                 return found[0] if len(found) == 1 else None
+        return None
+
+    def _in_words_of(
+        self, table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
+    ) -> Understood | None:
+        """Return the reading of a request that is told in the words of a table."""
+        only = _only(table, world)
+        for said, notes in in_table_words(text, outcome.words, table):
+            again = self.tried(said, only, depth + 1)
+            if isinstance(again, Understood) and not again.unused:
+                return replace(again, notes=(*notes, *again.notes))
         return None
 
     def _may_be_about(self, table: TableId, mentions: Sequence[Mention], world: World) -> bool:
@@ -185,6 +214,9 @@ class Dialogue:
                 return self._about(tuple(dict.fromkeys(m.file for m in meant)), world)
         if found is not None:
             return Understood(found)
+        if asked := _MEANING.fullmatch(" ".join(text.split())):
+            name = next(filter(None, asked.groups()))
+            return NotUnderstood((), f"The files do not tell what `{name}` means.")
         file = file_to_save(text, [file.name for file in world.files])
         return self._saved(file, world) if file else None
 
@@ -240,10 +272,14 @@ class Dialogue:
         """Read a request against the files it names, or the likely ones and then all."""
         wanted = _wanted(mentions, world, choices.get("", ""))
         outcome: Outcome = NotUnderstood((text,), "There is no table to read it against.")
+        tried: tuple[str, ...] = ()
         for files in self._attempts(text, wanted, world):
             known = {id.file for id in world.tables}
             if missing := tuple(name for name in files if name not in known):
-                return NeedsLook(missing)
+                looked = {id.file for id, table in world.tables.items() if text in table.searched}
+                is_many = len(missing) + len(looked) > MOST_LOOKS
+                return _of_few(outcome, tried) if is_many and tried else NeedsLook(missing)
+            tried = files
             tables = {id: table for id, table in world.tables.items() if id.file in files}
             likely = replace(world, tables=tables)
             outcome = self._against(text, mentions, wanted, likely, choices)
@@ -260,10 +296,14 @@ class Dialogue:
         everything = _tables_among(world.files, world.unreadable)
         source = _source_of(self.previous)
         kept = {table.file for table in source.tables} if source else set()
-        named = {*_files_with_columns_of(text, world.files), *wanted.likely, *kept}
-        likely = tuple(name for name in everything if name in named)
-        given = tuple(name for name in everything if name in world.given)
-        return list(dict.fromkeys(names for names in (given, likely, everything) if names))
+        words = frozenset(name_words(text))
+        stems = {name: PurePosixPath(name).stem for name in everything}
+        pointed = {name for name in stems if _is_named(stems[name], words)}
+        pointed |= {*wanted.likely, *kept}
+        named = pointed | set(_files_with_columns_of(text, world.files))
+        tries = [world.given, pointed if len(named) > MOST_LOOKS else named, everything]
+        found = (tuple(name for name in everything if name in names) for names in tries)
+        return list(dict.fromkeys(filter(None, found)))
 
     def _against(
         self,
@@ -281,6 +321,9 @@ class Dialogue:
         revised = self._revised(text, mentions, wanted, world, choices)
         is_read = revised is not None and isinstance(revised.outcome, Understood | Unclear)
         if revised is not None and is_read and is_follow_up(revised.words):
+            return _searched(text, revised, world)
+        filtered = isinstance(self.previous, Summary | Rows) and self.previous.where is not None
+        if revised is not None and filtered and points_back(text, openings=False):
             return _searched(text, revised, world)
         preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
         preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]
@@ -317,23 +360,20 @@ class Dialogue:
         return read(text, scope, mentions, self.previous)
 
 
+def _of_few(outcome: Outcome, tried: Sequence[str]) -> Outcome:
+    """Name the files that a refused request was read against, where there are many others."""
+    if not isinstance(outcome, NotUnderstood):
+        return outcome
+    names = " or ".join(f"`{name}`" for name in tried)
+    reason = f"{outcome.reason} Name the file if it is not {names}.".strip()
+    return replace(outcome, reason=reason)
+
+
 def _odd(text: str, words: Sequence[str]) -> NotUnderstood:
     """Return the refusal of a request of too many words, of none, or of a number alone."""
     if len(words) > MAX_WORDS:
         return NotUnderstood((text.split()[0] + " …",), f"It has more than {MAX_WORDS} words.")
     return NotUnderstood((text,), "No question is offered under this number." if words else "")
-
-
-def _in_words_of(
-    table: TableProfile, text: str, outcome: NotUnderstood, world: World, depth: int
-) -> Understood | None:
-    """Return the reading of a request that is told in the words of a table."""
-    only = _only(table, world)
-    for said, notes in in_table_words(text, outcome.words, table):
-        again = Dialogue().tried(said, only, depth + 1)
-        if isinstance(again, Understood) and not again.unused:
-            return replace(again, notes=(*notes, *again.notes))
-    return None
 
 
 def _only(table: TableProfile, world: World) -> World:

@@ -416,9 +416,15 @@ class Understood:
 
 @dataclass(frozen=True, slots=True)
 class NeedsLook:
-    """Request that cannot be read before some files have been looked at."""
+    """Request that cannot be read before some files have been looked at.
+
+    Attributes:
+        files: The files.
+        find: Text whose words are looked up in the values: the request, or what it takes up.
+    """
 
     files: tuple[str, ...]
+    find: str = ""
 
 
 @dataclass(frozen=True, slots=True)

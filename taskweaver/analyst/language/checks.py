@@ -40,6 +40,7 @@ _PERSONAL = frozenset(
     "age sex gender salary birthday birth surname job marital married occupation employee patient "
     "passenger student customer client user person member smoker wage survived name".split()
 )
+_OFTEN = frozenset({"how often", "how many times"})
 _OF_SEVERAL = ("count", "nunique", "std", "var", "range", "iqr", "correlation")
 """Functions that say nothing of one row; its mean or maximum is its value."""
 _NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
@@ -98,6 +99,8 @@ def _check_light_words(parts: Phrases) -> None:
         if is_long and word.casefold() in numbers and mark.detail != "file":
             raise UnfitError((word,))
     for at in range(words.size):
+        if words.lower(at) == "where" and words.lower(at + 1) in ("does", "do", "did"):
+            raise UnfitError((words.raw(at, words.size),))
         if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
             raise UnfitError((words.raw(at, at + 2),))
     for atom, mark in parts.every(Mark):
@@ -274,6 +277,9 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
         raise UnfitError(values, "Name the column whose values are counted.")
     kinds = ("person", "thing") if is_bare else ("person",)
     nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
+    often = [parts.phrase(atom) for atom, _ in parts.every(Fn)]
+    if is_bare and (often := [one for one in often if one.casefold() in _OFTEN]):
+        raise UnfitError(often, "Say what happens so often.")
     unknown = [word for word in nouns if not names_rows(parts, word)]
     if _PERSONAL & {word for name in parts.scope.columns for word in name_words(name)}:
         unknown = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -56,7 +57,9 @@ _OPENINGS = frozenset(
     "and as now only same also just but ok okay instead then without except excluding per by with "
     "plot und et y nur maintenant ahora".split()
 )
-_PRONOUNS = frozenset("them those these it its that this same instead".split())
+_SEVERAL = frozenset("them those these their".split())
+_PRONOUNS = _SEVERAL | frozenset("it its that this same instead".split())
+_CONTINUED = frozenset("and but only same instead then und oder y et nur".split())
 _BEFORE_THAT = frozenset(
     "plot sort show draw make of in for do visualise visualize order chart about graph  is rank "
     "give as than and split break only list repeat".split()
@@ -69,6 +72,13 @@ def is_follow_up(words: Words) -> bool:
     if first in _OPENINGS or (first in ("what", "how") and words.lower(1) == "about"):
         return True
     return any(_points_back(words, at) for at in range(words.size))
+
+
+def points_back(text: str, *, openings: bool = True) -> bool:
+    """Return whether a request is about the rows of an answer before, or begins as its change."""
+    words = re.findall(r"\w+", text.casefold())
+    begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
+    return not _SEVERAL.isdisjoint(words) or (openings and bool(begins))
 
 
 def _points_back(words: Words, at: int) -> bool:
@@ -123,9 +133,7 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     if shift is not None:
         where = _shifted(where, int(shift.detail))
     conds = parts.conditions()
-    is_added = any(
-        words_of in parts.words.text.casefold().split() for words_of in ("them", "those", "these")
-    )
+    is_added = points_back(parts.words.text, openings=False)
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
@@ -208,6 +216,8 @@ def _with_measure(parts: Phrases, reading: Summary) -> Summary:
             raise UnfitError(("how many",))
         return replace(reading, measures=(Measure("count"),))
     old = reading.measures[0]
+    if old.function == "count" and not fns and not parts.has(Pick):
+        raise UnfitError(operands[0].names, "Say which value is meant: the mean, the total.")
     found = []
     for fn in fns or [Fn(old.function, old.quantile)]:
         function = "max" if fn.function == "count" else fn.function
@@ -271,6 +281,9 @@ def _with_step(parts: Phrases, reading: Summary) -> Summary:
         if charts and charts[0] in ("histogram", "box", "scatter"):
             raise UnfitError(charts)
         is_time = any(key.unit for key in reading.keys)
+        if reading.names_winner and reading.rank:  # the picture of a winner is that of its rivals
+            rank = replace(reading.rank, count=None, nth=0)
+            reading = replace(reading, rank=rank, names_winner=False)
         reading = replace(reading, chart=charts[0] if charts else "line" if is_time else "bar")
     return reading
 

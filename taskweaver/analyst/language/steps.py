@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from taskweaver.analyst.language.atoms import (
     AggregateStep,
@@ -16,6 +18,7 @@ from taskweaver.analyst.language.atoms import (
     Pick,
 )
 from taskweaver.analyst.language.groups import NUMERIC, is_one_row, measures
+from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.values import Cond, conjunction
@@ -38,6 +41,8 @@ from taskweaver.analyst.readings import (
     Summary,
     columns_in,
 )
+
+_ROWS = re.compile(r"\b(?:rows?|records?|entries|lines|zeilen|einträge)\b", re.IGNORECASE)
 
 
 def stepped(parts: Phrases) -> Reading | None:
@@ -76,6 +81,8 @@ def _share(parts: Phrases) -> Reading:
     keys = parts.keys()
     parts.mark("which", "who")
     measure = _total(parts)
+    if measure == Measure("count"):
+        _check_unit(parts)
     if keys:
         inner = [cond for cond in parts.conditions() if not cond.is_time]
         times = [cond for _, cond in conds if cond.is_time]
@@ -101,6 +108,16 @@ def _share(parts: Phrases) -> Reading:
     where = parts.condition(outside)
     part = parts.condition(inside)
     return Summary(parts.source, (measure,), (), where, Share(part))
+
+
+def _check_unit(parts: Phrases) -> None:
+    """Refuse the share of rows where each combination of groups has one row, with its value."""
+    columns = parts.scope.columns.values()
+    values = [c for c in columns if c.kind in NUMERIC and "year" not in name_words(c.name)]
+    groups = [column.distinct for column in columns if column not in values]
+    is_long = len(groups) > 1 and prod(groups) == parts.scope.rows
+    if is_long and len(values) == 1 and not _ROWS.search(parts.words.text):
+        raise UnfitError((), f"Say whether it is a share of rows or of `{values[0].name}`.")
 
 
 def _total(parts: Phrases) -> Measure:

@@ -138,6 +138,8 @@ def _in_years(when: Period | TimeBound, column: str) -> Condition | None:
 _MOST_GRADES = 4
 _BE = tuple("is are was were = == : equals be of ist est es in either".split())
 _CONTAIN = frozenset("contains containing contain includes including mentions".split())
+_VERBS = frozenset("sat may march will mark rose bill".split())
+_BEFORE_NAMES = frozenset("on in for is = of per from and or to between with than by".split())
 _AND = ("and", "&", "und", "et", "y", "и", "og")
 _OR = ("or", "oder", "ou", "o", "или", "eller")
 
@@ -178,7 +180,10 @@ def _bare(words: Words, at: int) -> Iterator[Found]:
         return
     for end, lists, cost, is_list in _lists(words, at, ""):
         columns = _shared(lists)
-        plain = all(words.is_plain_value(start, stop) for start, stop, _ in lists)
+        plain = all(
+            words.is_plain_value(start, stop) and not _is_deed(words, start)
+            for start, stop, _ in lists
+        )
         if not columns:
             continue
         options = tuple(Option(name, _one_of(name, lists, words)) for name in columns)
@@ -190,6 +195,11 @@ def _bare(words: Words, at: int) -> Iterator[Found]:
             if len(named) == 1 and column.ref.distance < 3:
                 single = Cond((named[0],), words.raw(at, column.end), is_list=is_list)
                 yield column.end, single, cost + column.cost
+
+
+def _is_deed(words: Words, at: int) -> bool:
+    """Return whether a word stands as a verb: ``people sat at the table``."""
+    return words.raw(at, at + 1) in _VERBS and words.lower(at - 1) not in _BEFORE_NAMES
 
 
 def _of_column(words: Words, at: int) -> Iterator[Found]:

@@ -32,15 +32,15 @@ Excel and SQLite files I read requests about columns, values, times, groups and 
 For anything else, connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
 one; see 'Which model answers' in the documentation."""
 
+_HOW = (
+    "set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local one; see 'Which model answers' in the"
+    " documentation."
+)
 CONNECT = (
     "I am the built-in offline analyst, rules and no language model: `help` shows examples. For"
-    " other questions connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local one;"
-    " see 'Which model answers' in the documentation."
+    f" other questions connect a model: {_HOW}"
 )
-ONLY_PYTHON = (
-    "The built-in offline analyst writes no shell commands. Use a real model: set `LLM_API_KEY`, or"
-    " `LLM_API_TYPE=ollama` for a local one; see 'Which model answers' in the documentation."
-)
+ONLY_PYTHON = f"The built-in offline analyst writes no shell commands. Use a real model: {_HOW}"
 _MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
 _MOST_DOUBTS = 2
 _MOST_TABLES = 5
@@ -176,8 +176,7 @@ _MOST_EARLIER = 8
 _MODEL = (
     "This stands in the attempt's conversation. I am the built-in offline analyst: rules, not a"
     " language model. I can also list its files (`list the files`) and compute over tables."
-    " Other questions need a real model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local"
-    " one; see 'Which model answers' in the documentation."
+    f" Other questions need a real model: {_HOW}"
 )
 
 

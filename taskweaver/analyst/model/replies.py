@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from taskweaver.analyst.code.cell import as_code, merged_note
-from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.dialogue import MOST_LOOKS, Dialogue
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
     artifacts,
@@ -79,8 +79,6 @@ _FACT_FIRST = re.compile(
     rf"{_FACT_HEAD}(?P<fact>[^?]*?\w)[.!;]\s+(?P<request>\S.*)", re.IGNORECASE | re.DOTALL
 )
 _OF_TABLES = (Summary, Rows, TableView)
-_MOST_LOOKS = 8
-"""Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _NAMES_NO_FILE = (Python, Calculation, Help, FileListing, About)
 
 
@@ -129,6 +127,7 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
             looked = {id.file for id in world.tables}
             then = replace(now, files=tuple(file for file in now.files if file.name in looked))
             after, outcome = dialogue.say(spelled_out, then)
+            after = replace(after, is_lost=False)  # it may have had its answer
         dialogue = after
     needs_none = isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     is_about_files = not needs_none and not file_to_save(request)
@@ -166,8 +165,8 @@ def _next_step(talk: PromptConversation, worker: str) -> dict[str, str]:
             text = refusal(outcome, world, list(dict.fromkeys(read_as)))
             fields = _to_user(with_notice(text, talk), "TaskFailure", "the request has no reading")
             return _offering(fields, Suggestions((outcome.nearest,) if outcome.nearest else ()))
-        case NeedsLook(files):
-            return _look(talk, worker, request, world, files)
+        case NeedsLook(files, find):
+            return _look(talk, worker, find or request, world, files)
         case Understood(reading):
             return _compute(talk, worker, request, world, reading)
     raise AssertionError("every outcome is handled")
@@ -213,7 +212,7 @@ def _look(
         )
         return _to_user(with_notice(text, talk), "TaskFailure", "the request is too long")
     done = _orders(talk)
-    if sum(order.startswith(_LOOK) for order in done) + len(files) > _MOST_LOOKS:
+    if sum(order.startswith(_LOOK) for order in done) + len(files) > MOST_LOOKS:
         text = with_notice(many_files(files), talk)
         return _to_user(text, "TaskFailure", "many files may be meant")
     orders = {file: _look_order(file, request, world) for file in files}
@@ -354,8 +353,9 @@ def _own_words(talk: PromptConversation) -> dict[str, str]:
             return _words(question)
         case NotUnderstood():
             return _words(with_notice(refusal(outcome, world), talk))
-        case NeedsLook(files):
-            return _by_columns(talk, world) or _code(look_code(files[0], request, world), _FIRST)
+        case NeedsLook(files, find):
+            look = look_code(files[0], find or request, world)
+            return _by_columns(talk, world) or _code(look, _FIRST)
         case Understood(reading):
             text = _without_code(talk, request, world, reading)
             return (

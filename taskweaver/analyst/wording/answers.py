@@ -258,6 +258,8 @@ def _names(text: str) -> str:
 def _value(reading: Reading, printed: PrintedLines, value: str) -> str:
     then = reading.then if isinstance(reading, Summary) else None
     is_percent = isinstance(then, Share) or (isinstance(then, Contrast) and then.is_relative)
+    if is_percent and abs(share := float(value.replace(",", ""))) >= 1:
+        value = number(f"{share:.2f}") or value
     shown = f"**{value}{' %' if is_percent else ''}**"
     sides = [number(text) for text in printed.values]
     if len(sides) == 2 and all(sides):

@@ -87,11 +87,13 @@ def test_a_follow_up_looks_at_no_other_file() -> None:
     dialogue, _ = Dialogue().say("mean dep_delay of Delta in flights.csv", known)
     _, outcome = dialogue.say("and of United?", known)
     assert outcome == Understood(replace(_FIRST, where=_where("carrier", "United")))
-    assert dialogue.say("mean pop in Germany", known)[1] == NeedsLook(("nations.csv",))
+    text = "mean pop in Germany"
+    assert dialogue.say(text, known)[1] == NeedsLook(("nations.csv",), text)
 
 
 def test_a_file_is_found_by_its_column_however_many_files_precede_it() -> None:
     others = [FileInfo(f"a{n}.csv", (PartInfo("", ("station", "wind"), 9),)) for n in range(14)]
     last = FileInfo("flights.csv", (PartInfo("", ("carrier", "dep_delay"), 300),))
-    _, outcome = Dialogue().say("mean dep_delay per carrier", World((*others, last)))
-    assert outcome == NeedsLook(("flights.csv",))
+    text = "mean dep_delay per carrier"
+    _, outcome = Dialogue().say(text, World((*others, last)))
+    assert outcome == NeedsLook(("flights.csv",), text)
