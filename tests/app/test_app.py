@@ -66,7 +66,7 @@ def test_a_project_is_found_from_a_folder_inside_it_and_another_folder_works_wit
     (tmp_path / "none").mkdir()
     config = {"execution.zygote": False, "execution.sandbox": "none"}
     with TaskWeaverApp(tmp_path / "none", model=answer, config=config) as app:
-        assert "is not a project" in app.warnings[0]
+        assert "is a plain folder" in app.warnings[0]
         assert app.get_session().send_message("hi").state == "finished"
 
 

@@ -335,7 +335,7 @@ def test_a_project_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> Non
     assert "There is no folder" in result.output
     assert not list(tmp_path.iterdir())
     result = ask(tmp_path, "search", "list")
-    assert "is not a project" in result.output
+    assert "is a plain folder" in result.output
     assert "There are no runs yet" in result.output
 
 

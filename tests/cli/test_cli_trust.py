@@ -297,7 +297,7 @@ def test_a_project_of_another_user_above_the_current_folder_is_not_opened(
     monkeypatch.chdir(below)
     said = CliRunner().invoke(commands, ["--trust", "-m", "/info"])
     assert said.exit_code == 0, said.output
-    assert "is not a project" in said.output
+    assert "is a plain folder" in said.output
     assert strangers.traces == set()
     monkeypatch.chdir(strangers.folder)
     said = CliRunner().invoke(commands, ["--no-trust", "-m", "/info"])

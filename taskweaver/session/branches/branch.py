@@ -434,7 +434,7 @@ class SessionBranch:
             self._record_foreign_cells()
             limit_bytes = self._shared.config.fork_limit_bytes
             with self._shared.forking:
-                name = name or self._files.free_name("branch")
+                name = self._files.new_name(name)
                 # Held until its kernel is there: whoever asks the branch now would start another.
                 with self._shared.locks.hold(name):
                     self._files.fork(self.name, name, at_round, limit_bytes=limit_bytes)

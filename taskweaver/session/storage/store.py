@@ -261,6 +261,16 @@ class SessionFiles:
         if self.layout.is_of_search(name):
             raise SessionError(f"{name!r} is a name of nodes of the search. Take another one.")
 
+    def new_name(self, name: str) -> str:
+        """Return the name of a new branch, made up if `name` is empty.
+
+        Raises:
+            SessionError: If the name is taken or malformed.
+        """
+        name = name or self.free_name("branch")
+        self._require_free(name)
+        return name
+
     def rename(self, branch: str, title: str) -> None:
         """Give a branch a title, which is shown in place of its name. Work on it goes on.
 
@@ -278,8 +288,7 @@ class SessionFiles:
             SessionError: If the name is taken or malformed, the round does not exist, or the
                 files cannot be copied.
         """
-        name = name or self.free_name("branch")
-        self._require_free(name)
+        name = self.new_name(name)
         at = None if at_round is None else self.end_of(parent, at_round)
         self.copy_files(parent, name, limit_bytes=limit_bytes)
         return self.store[parent].fork(name, at=at).id
