@@ -44,8 +44,9 @@ class SessionLayout:
 
     def is_of_search(self, branch: str) -> bool:
         """Return whether only a search goes on with a branch: chats go on with forks of it."""
-        is_node = self.nodes is not None and self.nodes.fullmatch(branch) is not None
-        return is_node or (self.nodes is not None and branch == self.root)
+        if self.nodes is None:
+            return False
+        return branch == self.root or self.nodes.fullmatch(branch) is not None
 
 
 _HERE = PurePosixPath()
