@@ -64,6 +64,17 @@ class BranchLog:
         stored = self._store.turns.load(self.branch_id, with_posts=with_posts)
         return [_round(one) for one in stored]
 
+    def newest(self) -> Round | None:
+        """Return the newest round of the branch, if any; the posts of others are not read.
+
+        Raises:
+            UnknownBranch, StoreCorrupt: As `rounds`.
+        """
+        for stored in self._store.turns.load(self.branch_id, with_posts=False)[-1:]:
+            stored.posts = self._store.turns.posts_of([stored.id])[stored.id]
+            return _round(stored)
+        return None
+
     def round_started(self, round_: Round) -> None:
         """Write a new round."""
         query = encodable(round_.user_query)

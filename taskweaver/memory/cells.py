@@ -26,6 +26,7 @@ class RecordedCell:
     post_id: str
     code: str
     role: str = ""
+    is_success: bool = True
 
     @property
     def is_script(self) -> bool:
@@ -44,12 +45,12 @@ class Ran:
 
 def successful_cells(rounds: Iterable[Round]) -> list[RecordedCell]:
     """Return the cells that succeeded, in order. Cells of failed rounds changed variables too."""
-    return [cell for status, cell in _cells(rounds) if status == "SUCCESS"]
+    return [cell for cell in ran_cells(rounds) if cell.is_success]
 
 
 def ran_cells(rounds: Iterable[Round]) -> Iterator[RecordedCell]:
     """Yield the cells that ran, in order, with success or without."""
-    return (cell for _, cell in _cells(rounds))
+    return filter(None, (cell_of(post) for round_ in rounds for post in round_.post_list))
 
 
 def variables_of(rounds: Sequence[Round]) -> dict[str, str]:
@@ -63,10 +64,10 @@ def variables_after(newest_first: Iterable[Post]) -> dict[str, str]:
     A cell that failed without naming any, such as one whose kernel died, is passed over.
     """
     for post in newest_first:
-        stored = post.get_attachment(AttachmentType.session_variables)
-        if stored:
-            return {str(name): str(text) for name, text in json.loads(str(stored[-1].content))}
-        if any(status == "SUCCESS" and not cell.is_script for status, cell in _cell(post)):
+        if stored := post.last(AttachmentType.session_variables):
+            return {str(name): str(text) for name, text in json.loads(stored)}
+        cell = cell_of(post)
+        if cell is not None and cell.is_success and not cell.is_script:
             return {}
     return {}
 
@@ -78,7 +79,7 @@ def table_reads(post: Post) -> list[TableRead]:
 
 def carried_code(order: Post) -> str:
     """Return the cell that an order carries for the receiver to run, or an empty text."""
-    return "" if has_run(order) else _last(order, AttachmentType.reply_content)
+    return "" if has_run(order) else order.last(AttachmentType.reply_content)
 
 
 def order_of(report: Post) -> str:
@@ -98,15 +99,11 @@ def has_failed(report: Post) -> bool:
     return _status(report) == "FAILURE"
 
 
-def _cells(rounds: Iterable[Round]) -> Iterator[tuple[str, RecordedCell]]:
-    return (found for round_ in rounds for post in round_.post_list for found in _cell(post))
-
-
-def _cell(post: Post) -> Iterator[tuple[str, RecordedCell]]:
-    """Yield the cell that a post reports, if any, after the status."""
-    status, code = _status(post), _last(post, AttachmentType.reply_content)
-    if status and code:
-        yield status, RecordedCell(post.id, code, post.send_from)
+def cell_of(post: Post) -> RecordedCell | None:
+    """Return the cell that a post reports, if any."""
+    status, code = _status(post), post.last(AttachmentType.reply_content)
+    is_success = status == "SUCCESS"
+    return RecordedCell(post.id, code, post.send_from, is_success) if status and code else None
 
 
 def has_orders(round_: Round) -> bool:
@@ -157,29 +154,20 @@ def executed_cell(number: int, post: Post) -> ExecutedCell:
         number=number,
         post_id=post.id,
         role=post.send_from,
-        code=_last(post, AttachmentType.reply_content),
+        code=post.last(AttachmentType.reply_content),
         is_success=_status(post) == "SUCCESS",
-        report="\n\n".join(_texts(post, AttachmentType.execution_result)),
+        report=post.text(AttachmentType.execution_result),
         variables=tuple(_variables(post)),
-        artifacts=tuple(artifacts_of(post)),
+        artifacts=tuple(post.artifacts),
     )
 
 
 def _status(post: Post) -> str:
-    return _last(post, AttachmentType.execution_status)
-
-
-def _texts(post: Post, kind: AttachmentType) -> list[str]:
-    return [str(attachment.content) for attachment in post.get_attachment(kind)]
-
-
-def _last(post: Post, kind: AttachmentType) -> str:
-    texts = _texts(post, kind)
-    return texts[-1] if texts else ""
+    return post.last(AttachmentType.execution_status)
 
 
 def _variables(post: Post) -> Iterator[tuple[str, str]]:
-    stored = _last(post, AttachmentType.session_variables)
+    stored = post.last(AttachmentType.session_variables)
     try:
         pairs = json.loads(stored) if stored else []
     except ValueError:  # shortened by another program; the report has the rest
@@ -187,10 +175,3 @@ def _variables(post: Post) -> Iterator[tuple[str, str]]:
     for pair in pairs if isinstance(pairs, list) else []:
         if isinstance(pair, list) and len(pair) == 2:
             yield str(pair[0]), str(pair[1])
-
-
-def artifacts_of(post: Post) -> Iterator[str]:
-    """Yield the names of the files that the cell of a post made."""
-    for attachment in post.get_attachment(AttachmentType.artifact_paths):
-        content = attachment.content
-        yield from map(str, content if isinstance(content, list | tuple) else [content])

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, NotRequired, Self, TypedDict, get_args
+from typing import Any, NotRequired, Self, TypedDict
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import Attachment
 from taskweaver.memory.round import Round, RoundDict
-from taskweaver.memory.type_vars import RoleName, RoundState
+from taskweaver.memory.type_vars import RoleName
 from taskweaver.memory.utils import encodable, roles_of
 from taskweaver.utils.files import PRIVATE, read_yaml, write_yaml
 from taskweaver.utils.ids import create_id
@@ -74,11 +74,6 @@ class _Shape:
     check: Callable[[Any], object] | None = None
 
 
-def _check_state(data: dict[str, Any]) -> None:
-    if data["state"] not in get_args(RoundState):
-        raise ValueError(f"state is one of {get_args(RoundState)}, not {data['state']!r}")
-
-
 _ATTACHMENT = _Shape(
     needed={"type": _TEXT, "content": (object,)},
     optional={"id": _TEXT_OR_NULL},
@@ -93,7 +88,7 @@ _ROUND = _Shape(
     needed={"user_query": _TEXT, "state": _TEXT},
     optional={"id": _TEXT_OR_NULL, "post_list": _LIST_OR_NULL},
     children=("post_list", _POST),
-    check=_check_state,
+    check=lambda data: Round.create("").change_round_state(data["state"]),
 )
 _CONVERSATION = _Shape(
     needed={"rounds": _LIST_OR_NULL},

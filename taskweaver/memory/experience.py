@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -17,10 +16,10 @@ from typing import Any, Protocol, Self
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.conversation import Conversation, ConversationError, SubPathRefused
-from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
+from taskweaver.memory.vectors.embedders import embedder
 from taskweaver.utils.files import PRIVATE, dump_yaml, inside, read_yaml, write_yaml
-from taskweaver.utils.ranking import WordIndex, cosine, topic_words
+from taskweaver.utils.retrieval import TextIndex
 from taskweaver.utils.text import shorten
 
 PROMPT_FILE = Path(__file__).with_name("experience_prompt.yaml")
@@ -55,12 +54,11 @@ def save_raw_experience(
 
 def _only(round_: Round, types: AbstractSet[AttachmentType]) -> Round:
     """Return a round whose posts have attachments of some types only."""
-
-    def thin(post: Post) -> Post:
+    posts = []
+    for post in round_.post_list:
         kept = [item for item in post.attachment_list if item.type in types]
-        return replace(post, attachment_list=kept)
-
-    return replace(round_, post_list=[thin(post) for post in round_.post_list])
+        posts.append(replace(post, attachment_list=kept))
+    return replace(round_, post_list=posts)
 
 
 class ExperienceModel(Protocol):
@@ -81,8 +79,8 @@ class Experience:
         experience_text: The text.
         exp_id: Its id.
         raw_experience_path: The conversation it was made of; None for a handcrafted one.
-        embedding_model: Model of the vector; None without one.
-        embedding: Vector of the text; empty without one.
+        embedding_model: Model of the vector that an earlier version stored; None without one.
+        embedding: That vector; empty without one.
     """
 
     experience_text: str
@@ -133,7 +131,7 @@ class ExperienceGenerator:
         Args:
             model: Sums raw experiences up, and embeds texts.
             experience_dir: The folder.
-            embedding_model: Name of the embedding model; empty compares words.
+            embedding_model: Name of the embedding model; empty takes the table of the package.
             threshold: Least similarity, from 0 to 1, of an experience that is chosen.
             llm_alias: Which model sums up; empty is the main one.
             tell: Receives messages on entries that could not be used.
@@ -141,7 +139,8 @@ class ExperienceGenerator:
         self._model = model
         self._folder = Path(experience_dir)
         self._sub_path = ""
-        self._embedding_model = embedding_model
+        self._embedder = embedder(embedding_model, model.get_embedding_list, tell)
+        self._index: TextIndex | None = None
         self._threshold = threshold
         self._llm_alias = llm_alias
         self._tell = tell
@@ -208,7 +207,7 @@ class ExperienceGenerator:
         return self._model.summarize(instructions, text, self._llm_alias)
 
     def load_experience(self) -> list[Experience]:
-        """Read the experiences of the folder, and embed experiences without a vector."""
+        """Read the experiences of the folder."""
         found = []
         for path in sorted(self.get_experience_dir().glob(f"{_MADE}*.yaml")):
             try:
@@ -217,35 +216,16 @@ class ExperienceGenerator:
                 found.append(Experience.from_dict({**read_yaml(path), "exp_id": exp_id}))
             except (OSError, ValueError, KeyError, TypeError) as error:
                 self._tell(f"{path.name} is left out: {error}")
-        self.experience_list = found
-        if self._embedding_model:
-            self._embed([item for item in found if item.embedding_model != self._embedding_model])
+        self.experience_list, self._index = found, None
         return found
 
-    def _embed(self, items: Sequence[Experience]) -> None:
-        if not items:
-            return
-        vectors = self._model.get_embedding_list([item.experience_text for item in items])
-        for item, vector in zip(items, vectors, strict=True):
-            item.embedding_model, item.embedding = self._embedding_model, vector
-            target = self.get_experience_dir() / f"{_MADE}{item.exp_id}.yaml"
-            write_yaml(target, item.to_dict(), mode=PRIVATE)
-
     def retrieve_experience(self, user_query: str) -> list[tuple[Experience, float]]:
-        """Return the loaded experiences that suit a request, the best first, with similarities.
-
-        With an embedding model the similarity is the cosine of the vectors; without one it is the
-        share of the request's words an experience has, and bm25 orders equals.
-        """
-        if not self.experience_list:
-            return []
-        if self._embedding_model:
-            (vector,) = self._model.get_embedding_list([user_query])
-            scored = [(item, cosine(vector, item.embedding)) for item in self.experience_list]
-            ranked = sorted(scored, key=lambda pair: -pair[1])
-        else:
-            ranked = _by_words(self.experience_list, user_query)
-        return [(item, score) for item, score in ranked if score >= self._threshold]
+        """Return the loaded experiences that suit a request, the best first, with similarities."""
+        items = self.experience_list
+        if self._index is None:
+            self._index = TextIndex([item.experience_text for item in items], self._embedder)
+        found = self._index.find(user_query, len(items))
+        return [(items[at], score) for at, score in found.items() if score >= self._threshold]
 
     def delete_experience(self, exp_id: str) -> None:
         """Delete an experience. The source stays."""
@@ -280,17 +260,3 @@ def _without_ids(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_ids(item) for key, item in value.items() if key != "id"}
     return [_without_ids(item) for item in value] if isinstance(value, list) else value
-
-
-def _by_words(items: Sequence[Experience], query: str) -> list[tuple[Experience, float]]:
-    """Rank experiences by the share of a query's words, then by bm25."""
-    wanted = topic_words(query)
-    if not wanted:
-        return []
-    with closing(WordIndex([item.experience_text for item in items])) as index:
-        ranks = index.ranks(wanted)
-    shares = [
-        len(set(wanted) & set(topic_words(item.experience_text))) / len(wanted) for item in items
-    ]
-    order = sorted(range(len(items)), key=lambda n: (-shares[n], -ranks[n]))
-    return [(items[n], shares[n]) for n in order]

@@ -84,6 +84,22 @@ class Post:
         """Return the attachments of one type, in order."""
         return [attachment for attachment in self.attachment_list if attachment.type == type]
 
+    def text(self, type: AttachmentType) -> str:
+        """Return the attachments of one type as one text."""
+        return "\n".join(str(attachment.content) for attachment in self.get_attachment(type))
+
+    def last(self, type: AttachmentType) -> str:
+        """Return the newest attachment of one type as text, or an empty text."""
+        found = self.get_attachment(type)
+        return str(found[-1].content) if found else ""
+
+    @property
+    def artifacts(self) -> list[str]:
+        """The names of the files that the cell of the post made."""
+        contents = [item.content for item in self.get_attachment(AttachmentType.artifact_paths)]
+        lists = [one if isinstance(one, list | tuple) else [one] for one in contents]
+        return [str(path) for paths in lists for path in paths]
+
     def del_attachment(self, type_list: Iterable[AttachmentType]) -> None:
         """Remove all attachments of the given types."""
         types = set(type_list)

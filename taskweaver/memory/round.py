@@ -25,6 +25,9 @@ FILE_NAMES = "names here of files in the message"
 VARIABLE_GONE = "variable that is gone, make it again before use"
 ALL_VARIABLES_GONE = "The Python session is new: the variables of earlier rounds are gone."
 
+QUESTION_NOW = "The question now:"
+"""Line between the history of a chat of another program and the words of the user."""
+
 _FILES = (f"{FILES_ADDED}: ", f"{FILES_CHANGED}: ")
 _NOTES = (
     *_FILES,
@@ -44,6 +47,11 @@ def split_notes(query: str) -> tuple[list[str], str]:
         line, _, rest = rest.partition("\n")
         notes.append(line)
     return notes, rest
+
+
+def own_words(query: str) -> str:
+    """Return the words of the user alone, without notes and the history of another chat."""
+    return split_notes(query)[1].rpartition(f"\n\n{QUESTION_NOW}\n\n")[2]
 
 
 def file_notes(query: str) -> str:
@@ -193,9 +201,7 @@ class Round:
     @property
     def stop_reason(self) -> str:
         """Reason the last post ends the round, as the leader gave the reason, else empty."""
-        posts = self.post_list[-1:]
-        stops = [stop for post in posts for stop in post.get_attachment(AttachmentType.stop)]
-        return str(stops[-1].content).strip() if stops else ""
+        return self.post_list[-1].last(AttachmentType.stop).strip() if self.post_list else ""
 
     @property
     def is_answered(self) -> bool:
@@ -212,22 +218,13 @@ class Round:
         """Whether the round failed, or is code of the user's own whose cell failed."""
         if self.state == "failed" or not self.is_code:
             return self.state == "failed"
-        outcomes = [
-            str(outcome.content)
-            for post in self.post_list
-            for outcome in post.get_attachment(AttachmentType.execution_status)
-        ]
-        return outcomes[-1:] == ["FAILURE"]
+        outcomes = [post.last(AttachmentType.execution_status) for post in self.post_list]
+        return list(filter(None, outcomes))[-1:] == ["FAILURE"]
 
     @property
     def artifacts(self) -> tuple[str, ...]:
         """Files that code of the round wrote, relative to the session's `execution_cwd`."""
-        return tuple(
-            str(path)
-            for post in self.post_list
-            for attachment in post.get_attachment(AttachmentType.artifact_paths)
-            for path in attachment.content
-        )
+        return tuple(path for post in self.post_list for path in post.artifacts)
 
     @property
     def question(self) -> str:

@@ -13,13 +13,18 @@ from typing import Any, Self
 
 MOST_SUGGESTIONS = 9
 _MOST_CHARS = 300
-_YES = frozenset("yes y yeah yep ok okay sure please go ja jo klar gern gerne bitte mach".split())
+_YES = frozenset(
+    "yes y yeah yep ok okay sure please go ja jo klar gern gerne bitte mach はい 是 好 네".split()
+)
 _BESIDE_YES = frozenset("do it that ahead das".split())
+_NO = frozenset("no n nope nein いいえ 不 아니요".split())
+_BESIDE_BOTH = frozenset("thanks danke please bitte just only here nur hier use it".split())
 _NUMBERED = re.compile(
     r"(?:(?:the|number|no|nr|question|option|die|das|den|nummer|frage|#)[ .]*)*"
-    r"(?P<place>[1-9]|first|second|third|erste|zweite|dritte)(?:n|s)?"
+    r"(?P<place>[1-9][0-9]?|first|second|third|erste|zweite|dritte)(?:n|s)?"
     r"(?: (?:one|question|please|bitte|frage))*[.)!]*"
 )
+_BY_WORDS = re.compile(r"(?:the|die|das|den) (?P<words>\w+(?: \w+)?) (?:one|question|frage)")
 _ORDER = {"first": 1, "second": 2, "third": 3, "erste": 1, "zweite": 2, "dritte": 3}
 
 
@@ -93,11 +98,31 @@ def _text(value: object) -> str:
     return text if len(text) <= _MOST_CHARS else ""
 
 
+def yes_or_no(message: str) -> bool | None:
+    """Return whether a message is a yes, in no more than a few words; None for another one."""
+    words = {*re.findall(r"\w+", message.casefold())} - _BESIDE_BOTH
+    is_yes = words <= _YES
+    return is_yes if words and (is_yes or words <= _NO) else None
+
+
 def chosen(message: str, questions: Sequence[Suggestion]) -> str:
-    """Return the suggestion that a message takes, by a yes or its number; empty for none."""
-    plain = message.strip().casefold().strip("`'\"“”«».!,; ")
+    """Return the suggestion that a message takes; empty for none.
+
+    It takes one by a yes, by its number, by its text, or by words of it: ``the price one``.
+    """
+    plain = message.strip().casefold().strip("`'\"“”«».!,;? ")
     if not questions or not plain:
         return ""
+    named = _BY_WORDS.fullmatch(plain)
+    wanted = set(named["words"].split()) if named else {plain}
+    found = [
+        one.text
+        for one in questions
+        if (named and wanted <= set(re.findall(r"\w+", one.text.casefold())))
+        or one.text.casefold().strip("?. ") == plain
+    ]
+    if len(found) == 1:
+        return found[0]
     words = set(re.findall(r"\w+", plain))
     if words <= _YES | _BESIDE_YES and (words & _YES or plain == "do it"):
         return questions[0].text

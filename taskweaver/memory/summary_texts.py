@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.cells import artifacts_of, variables_of
+from taskweaver.memory.cells import variables_of
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.memory.views import with_short_outcomes
@@ -100,8 +100,7 @@ def _ending(text: str, limit_chars: int) -> str:
 def _files(round_: Round) -> Iterator[str]:
     """Yield the files that a round names in the request, and the files that it made."""
     yield from _PATH.findall(round_.user_query)
-    for post in round_.post_list:
-        yield from artifacts_of(post)
+    yield from round_.artifacts
 
 
 def _variables(rounds: Sequence[Round]) -> list[str]:

@@ -25,7 +25,9 @@ def encodable(data: Any) -> Any:
 
 def _encodable(value: Any, done: dict[int, Any]) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else _joined_surrogates(value)
+        if not value.isascii():
+            value = value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return value
     if id(value) in done:
         return done[id(value)]
     if isinstance(value, dict):
@@ -38,7 +40,3 @@ def _encodable(value: Any, done: dict[int, Any]) -> Any:
         new_list.extend(_encodable(item, done) for item in value)
         return new_list
     return value
-
-
-def _joined_surrogates(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -63,13 +63,10 @@ class _Projection(Generic[T]):
                 continue
             if not is_same or known.scanned > len(posts):
                 known = picked[index] = _Picked(round_, posts, 0, [])
-            self._extend(known)
+            new = posts[known.scanned :]
+            known.items.extend(item for post in new for item in self._pick(post))
+            known.scanned += len(new)
         return picked
-
-    def _extend(self, known: _Picked[T]) -> None:
-        new = known.posts[known.scanned :]
-        known.items.extend(item for post in new for item in self._pick(post))
-        known.scanned += len(new)
 
 
 class RoleView:
@@ -119,11 +116,8 @@ class RoleView:
     def _past_round(self, round_: Round, picked: _Picked[Post]) -> Round:
         """Return the view of a round that is not the last, made again only when it changed."""
         known = self._past.get(round_.id)
-        if (
-            known is None
-            or known.state != round_.state
-            or len(known.post_list) != len(picked.items)
-        ):
+        state = round_.state, len(picked.items)
+        if known is None or (known.state, len(known.post_list)) != state:
             known = self._past[round_.id] = _viewed(round_, picked.items)
         return known
 

@@ -1,4 +1,4 @@
-"""Small things every floor may use: ids, files, text, redaction."""
+"""Small things every floor may use: ids, files, text, redaction; `retrieval` ranks texts."""
 
 from taskweaver.utils.lazy import on_demand
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from taskweaver.utils.files import read_text
+from taskweaver.utils.files import read_json
 
 CONFIG_FILE = "taskweaver_config.json"
 """Name of a project's configuration file."""
@@ -83,6 +82,6 @@ def _is_empty(folder: Path) -> bool:
 
 def _is_project(folder: Path) -> bool:
     try:
-        return isinstance(json.loads(read_text(folder / CONFIG_FILE, MOST_BYTES)), dict)
-    except (OSError, ValueError, RecursionError):
+        return isinstance(read_json(folder / CONFIG_FILE, MOST_BYTES), dict)
+    except (OSError, ValueError):
         return False

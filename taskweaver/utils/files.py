@@ -12,7 +12,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -289,8 +289,10 @@ def write_yaml(path: Path | str, data: Any, *, mode: int | None = None) -> None:
     write_text(path, text, mode=mode)
 
 
-def read_json(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
-    """Read a JSON file.
+def read_json(
+    path: Path | str, max_bytes: int = MAX_BYTES, pairs: Callable[[list[Any]], Any] | None = None
+) -> Any:
+    """Read a JSON file. `pairs` makes objects of names and values in place of dictionaries.
 
     Raises:
         OSError: If it cannot be read.
@@ -298,7 +300,7 @@ def read_json(path: Path | str, max_bytes: int = MAX_BYTES) -> Any:
     """
     text = read_text(path, max_bytes)
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise ValueError(f"{path} is not JSON: {error.msg} at {place}") from error

@@ -7,10 +7,10 @@ import glob
 import hashlib
 import importlib
 import json
-import secrets
-from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any, TextIO
+
+from taskweaver.utils import ids
 
 
 class EnhancedJSONEncoder(json.JSONEncoder):
@@ -25,7 +25,7 @@ class EnhancedJSONEncoder(json.JSONEncoder):
 
 def create_id(length: int = 4) -> str:
     """Return ``YYYYMMDD-HHMMSS-<hex>`` in UTC, with two digits for each of `length` bytes."""
-    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(length)}"
+    return ids.create_id(length=2 * length)
 
 
 def json_dumps(obj: Any) -> str:

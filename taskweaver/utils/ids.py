@@ -13,4 +13,4 @@ def create_id(prefix: str = "", *, length: int = 8) -> str:
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     digits = os.urandom((length + 1) // 2).hex()[:length]
-    return "-".join(part for part in (prefix, stamp, digits) if part)
+    return "-".join(filter(None, (prefix, stamp, digits)))

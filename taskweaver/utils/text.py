@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 
 TEMPORAL_START = "{{DELIMITER_START_TEMPORAL}}"
@@ -82,6 +83,14 @@ def folded(text: str) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a number with the noun, in the plural where needed."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Return a question for the known name most like a wrong name, else another text."""
+    from difflib import get_close_matches  # kernels import this module, and ask nothing
+
+    near = get_close_matches(name, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def duration_text(seconds: float) -> str:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -67,12 +67,9 @@ def passages(message: str) -> list[dict[str, Any]]:
     return json.loads(found[1])
 
 
-def index_file(project: Path) -> Path:
-    (file,) = (project / "workspace").rglob("index.sqlite")
-    return file
-
-
-def test_the_passage_that_suits_comes_first_with_its_heading(session: Session) -> None:
+def test_the_passage_that_suits_comes_first_and_a_query_is_words_and_no_syntax(
+    session: Session,
+) -> None:
     first, *_ = passages(ask(session, "how many days of leave expire?"))
     assert (first["path"], first["heading"]) == ("handbook.md", "Handbook > Leave")
     assert "27 days" in first["text"]
@@ -80,6 +77,10 @@ def test_the_passage_that_suits_comes_first_with_its_heading(session: Session) -
     (page,) = passages(ask(session, "soup"))
     assert page["path"] == "deep/page.html"
     assert page["text"].startswith("Soup & bread")
+    for query in ('leave" OR NEAR(', "leave AND NOT *", "heading:leave", "-leave^"):
+        assert passages(ask(session, query))[0]["heading"] == "Handbook > Leave"
+    for query in ("?!", "_", "\N{PILE OF POO}"):
+        assert "Nothing was found" in ask(session, query)
 
 
 def test_new_changed_and_removed_documents_are_noticed(project: Path, session: Session) -> None:
@@ -91,37 +92,27 @@ def test_new_changed_and_removed_documents_are_noticed(project: Path, session: S
     assert passages(ask(session, "okapi"))[0]["text"] == "A zebra and an okapi."
     (folder / "zoo.txt").unlink()
     assert "Nothing was found for: zebra" in ask(session, "zebra")
+    folder.rename(project / "elsewhere")
+    assert "There is no folder of documents at" in ask(session, "soup")
+    folder.mkdir()
+    assert "Nothing was found" in ask(session, "soup")
+
+
+def index_of(folder: Path, files: Mapping[str, str], target: int = 400) -> DocumentIndex:
+    """Return the index of a folder of documents, with passages of a length."""
+    for name, text in files.items():
+        (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "docs" / name).write_text(text)
+    return DocumentIndex(folder / "i" / "index.sqlite", folder / "docs", target, folder / "i")
 
 
 def test_what_did_not_change_is_not_read_again(tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "a.txt").write_text("apple")
-    index = DocumentIndex(tmp_path / "i" / "index.sqlite", tmp_path / "docs", 400, tmp_path / "i")
+    index = index_of(tmp_path, {"a.txt": "apple"})
     told: list[str] = []
     index.search("apple", 3, told.append)
     assert told == ["reading document 1 of 1"]
     found, _ = index.search("apple", 3, told.append)
     assert (len(told), found[0].text) == (1, "apple")
-
-
-@pytest.mark.parametrize(
-    "query", ['leave" OR NEAR(', "leave AND NOT *", "heading:leave", "-leave^"]
-)
-def test_a_query_is_words_and_no_syntax(session: Session, query: str) -> None:
-    assert passages(ask(session, query))[0]["heading"] == "Handbook > Leave"
-
-
-@pytest.mark.parametrize("query", ["?!", "_", "\N{PILE OF POO}"])
-def test_a_query_without_words_finds_nothing(session: Session, query: str) -> None:
-    assert "Nothing was found" in ask(session, query)
-
-
-def test_an_empty_and_a_missing_folder_are_told(project: Path, session: Session) -> None:
-    folder = project / "knowledge_base"
-    folder.rename(project / "elsewhere")
-    assert "There is no folder of documents at" in ask(session, "soup")
-    folder.mkdir()
-    assert "Nothing was found" in ask(session, "soup")
 
 
 def test_an_unreadable_document_is_named_and_the_others_answer(
@@ -132,6 +123,8 @@ def test_an_unreadable_document_is_named_and_the_others_answer(
     (folder / "gone.md").symlink_to(folder / "nowhere.md")
     (folder / "picture.png").write_bytes(b"soup")
     (folder / ".hidden.txt").write_text("soup")
+    Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_text("A quagga.")
+    assert passages(ask(session, "quagga"))[0]["path"] == "\\xff.txt"
     message = ask(session, "soup")
     assert [passage["path"] for passage in passages(message)] == ["deep/page.html"]
     told = message.partition("Not looked into:")[2]
@@ -145,22 +138,16 @@ def test_an_unreadable_document_is_named_and_the_others_answer(
     assert passages(message)[0]["text"] == "soup is back"
 
 
-def test_a_name_that_is_not_utf8_is_found(project: Path, session: Session) -> None:
-    name = os.fsdecode(os.fsencode(project / "knowledge_base") + b"/\xff.txt")
-    Path(name).write_text("A quagga.")
-    assert passages(ask(session, "quagga"))[0]["path"] == "\\xff.txt"
-
-
-@pytest.mark.parametrize("damage", [b"no database at all", b"SQLite format 3\0" + bytes(300)])
-def test_a_broken_index_is_made_again(project: Path, session: Session, damage: bytes) -> None:
-    ask(session, "soup")
-    index_file(project).write_bytes(damage)
-    assert passages(ask(session, "soup"))[0]["path"] == "deep/page.html"
-
-
-def test_an_index_that_cannot_be_written_is_told(project: Path, session: Session) -> None:
-    (project / "workspace" / "document_retriever").write_text("in the way")
+def test_a_broken_index_is_made_again(project: Path, session: Session) -> None:
+    place = project / "workspace" / "document_retriever"
+    place.write_text("in the way")
     assert "could not be searched" in ask(session, "soup")
+    place.unlink()
+    ask(session, "soup")
+    (file,) = (project / "workspace").rglob("index.sqlite")
+    for damage in (b"no database at all", b"SQLite format 3\0" + bytes(300)):
+        file.write_bytes(damage)
+        assert passages(ask(session, "soup"))[0]["path"] == "deep/page.html"
 
 
 INDEXING = """
@@ -177,11 +164,9 @@ print(json.dumps([len(index.search(f"word{n}", 5, lambda _: None)[0]) for n in r
 
 
 def test_processes_that_index_at_once_all_find_everything(tmp_path: Path) -> None:
-    folder, file = tmp_path / "docs", tmp_path / "index" / "index.sqlite"
-    folder.mkdir()
-    for n in range(40):
-        (folder / f"{n}.txt").write_text(f"word{n} and more")
-    command = [sys.executable, "-c", INDEXING, str(folder), str(file)]
+    index_of(tmp_path, {f"{n}.txt": f"word{n} and more" for n in range(40)})
+    places = [str(tmp_path / "docs"), str(tmp_path / "i" / "index.sqlite")]
+    command = [sys.executable, "-c", INDEXING, *places]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen(command, **pipes) for _ in range(3)]  # type: ignore[call-overload]
     for process in processes:
@@ -194,26 +179,16 @@ def test_processes_that_index_at_once_all_find_everything(tmp_path: Path) -> Non
 
 
 def test_a_hit_grows_by_its_neighbours_and_no_text_comes_twice(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-    folder.mkdir()
     text = "\n\n".join(f"Paragraph {n} tells of the fox, at some length." for n in range(12))
-    (folder / "a.md").write_text(f"# Fox\n\n{text}")
-    index = DocumentIndex(tmp_path / "i.sqlite", folder, 300, tmp_path / "w")
-    found, _ = index.search("fox", 20, lambda _: None)
+    found, _ = index_of(tmp_path, {"a.md": f"# Fox\n\n{text}"}, 300).search("fox", 20, print)
     assert all(len(passage.text) <= 300 for passage in found)
     assert max(len(passage.text) for passage in found) > 150
     numbers = [n for passage in found for n in re.findall(r"Paragraph (\d+)", passage.text)]
     assert set(numbers) == {str(n) for n in range(12)}
-
-
-def test_another_length_of_passages_makes_the_index_anew(tmp_path: Path) -> None:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "a.txt").write_text("\n\n".join(f"The fox number {n}." for n in range(40)))
-    lengths = []
-    for target in (100, 400):
-        index = DocumentIndex(tmp_path / "i.sqlite", folder, target, tmp_path / "w")
-        lengths.append(len(index.search("fox", 1, lambda _: None)[0][0].text))
+    # Another length of passages makes the index anew.
+    files = {"a.txt": "\n\n".join(f"The fox number {n}." for n in range(40))}
+    both = [index_of(tmp_path, files, target).search("number", 1, print) for target in (100, 400)]
+    lengths = [len(found[0].text) for found, _ in both]
     assert lengths[0] <= 100 < lengths[1]
 
 

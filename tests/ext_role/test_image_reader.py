@@ -46,24 +46,13 @@ def opened(project: Path, script: Script, config: dict[str, Any]) -> Iterator[Se
         yield app.get_session()
 
 
-def ask(project: Path, image: str, *, prepare: Any = None) -> tuple[str, int]:
-    """Have an image looked at; return the answer, and how many model calls it took."""
-    script = Script([named(image), "a red dot"])
-    with opened(project, script, ALONE) as session:
-        if prepare is not None:
-            prepare(session.execution_cwd)
-        return answer(session.send_message("what is it?")), len(script.prompts)
-
-
 def answer(round_: Round) -> str:
     assert round_.state == "finished"
     return round_.post_list[-1].message
 
 
 def shown(message: ChatMessage) -> str:
-    content = message["content"]
-    assert isinstance(content, list)
-    return str(content[1]["image_url"]["url"])
+    return message["content"][1]["image_url"]["url"]
 
 
 def test_an_image_of_the_data_folder_is_looked_at_and_the_planner_sees_it(project: Path) -> None:
@@ -98,17 +87,12 @@ def test_a_planner_with_another_model_reads_the_words_only(project: Path) -> Non
     assert "image/png" not in script.last()
 
 
-def test_an_address_is_passed_on_as_it_is(project: Path) -> None:
+def test_an_address_is_passed_on_and_files_are_read_by_any_path_to_them(project: Path) -> None:
     address = "https://example.org/a%20b.png?x=1"
     script = Script([named(address), "a cat"])
     with opened(project, script, ALONE) as session:
         assert "a cat" in answer(session.send_message(f"what is on {address}?"))
-    assert shown(script.prompts[1][-1]) == address
-
-
-def test_files_of_the_session_are_read_by_any_path_to_them(project: Path) -> None:
-    script = Script([])
-    with opened(project, script, ALONE) as session:
+        assert shown(script.prompts[1][-1]) == address
         cwd = session.execution_cwd
         (cwd / "plots").mkdir()
         (cwd / "plots" / "own.gif").write_bytes(b"GIF89a")
@@ -116,72 +100,47 @@ def test_files_of_the_session_are_read_by_any_path_to_them(project: Path) -> Non
         for name in ("plots/own.gif", str(cwd / "plots" / "own.gif"), "link.png", "dot.png"):
             script._replies = iter([named(name), "seen"])
             assert "seen" in answer(session.send_message("look")), name
+        script._replies = iter(["the one with the dot"])  # in no form
+        assert "not clear which image" in answer(session.send_message("look"))
 
 
-def test_nothing_else_of_the_machine_is_read(project: Path) -> None:
-    (project / "secret.png").write_bytes(PNG)
-    (project / "data2").mkdir()
-    (project / "data2" / "near.png").write_bytes(PNG)
-
-    def links(cwd: Path) -> None:
-        (cwd / "out.png").symlink_to(project / "secret.png")
-        (cwd / "folder").symlink_to(project)
-
-    for name in [
+def test_nothing_else_of_the_machine_is_read_and_what_cannot_be_is_told(project: Path) -> None:
+    """The model is asked once, for the name: a script without a further reply fails."""
+    outside = [
         str(project / "secret.png"), "../secret.png", "out.png", "folder/secret.png", "/etc/passwd",
         str(project / "data2" / "near.png"), str(project / "data" / ".." / "secret.png"),
         "/no/such/file.png",
-    ]:  # fmt: skip
-        text, calls = ask(project, name, prepare=links)
-        assert "only images there are read" in text, name
-        assert calls == 1
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("gone.png", None, "the file does not exist"),
-        ("text.png", b"hello", "no PNG, JPEG, GIF or WebP"),
-        ("large.png", PNG + bytes(MAX_BYTES), "larger than 10 MiB"),
-        (".", None, "cannot be read: it is not a file"),
-        ("a\0b.png", None, "cannot be read"),
-        ("x" * 5000, None, "cannot be read"),
-        ("file:///etc/passwd", None, "neither an http or https address nor a file"),
-        ("data:image/png;base64,AA", None, "neither an http or https address nor a file"),
-        ("", None, "not clear which image"),
-    ],
-)
-def test_what_cannot_be_looked_at_is_said(
-    project: Path, name: str, content: bytes | None, reason: str
-) -> None:
-    def write(cwd: Path) -> None:
-        if content is not None:
-            (cwd / name).write_bytes(content)
-
-    text, calls = ask(project, name, prepare=write)
-    assert reason in text
-    assert calls == 1
-
-
-def test_a_pipe_or_a_circle_of_links_does_not_hold_the_round(project: Path) -> None:
-    def make(cwd: Path) -> None:
+    ]  # fmt: skip
+    no_file = "neither an http or https address nor a file"
+    reasons = {
+        **dict.fromkeys(outside, "only images there are read"),
+        "gone.png": "the file does not exist",
+        "text.png": "no PNG, JPEG, GIF or WebP",
+        "large.png": "larger than 10 MiB",
+        ".": "cannot be read: it is not a file",
+        **dict.fromkeys(("a\0b.png", "pipe.png", "circle.png", "x" * 5000), "cannot be read"),
+        **dict.fromkeys(("file:///etc/passwd", "data:image/png;base64,AA"), no_file),
+        "": "not clear which image",
+    }
+    (project / "secret.png").write_bytes(PNG)
+    (project / "data2").mkdir()
+    (project / "data2" / "near.png").write_bytes(PNG)
+    with opened(project, Script(map(named, reasons)), ALONE) as session:
+        cwd = session.execution_cwd
+        (cwd / "out.png").symlink_to(project / "secret.png")
+        (cwd / "folder").symlink_to(project)
+        (cwd / "text.png").write_bytes(b"hello")
+        (cwd / "large.png").write_bytes(PNG + bytes(MAX_BYTES))
         os.mkfifo(cwd / "pipe.png")
         (cwd / "circle.png").symlink_to("circle.png")
-
-    for name in ("pipe.png", "circle.png"):
-        text, _ = ask(project, name, prepare=make)
-        assert "cannot be read" in text
+        for name, reason in reasons.items():
+            assert reason in answer(session.send_message("what is it?")), name
 
 
 def test_a_file_is_what_its_content_says() -> None:
     kinds = [b"\xff\xd8\xff\xe0", b"GIF87a", b"RIFF\x00\x00\x00\x00WEBPVP8 ", PNG]
     assert [image_kind(data) for data in kinds] == ["jpeg", "gif", "webp", "png"]
     assert image_kind(b"RIFF\x00\x00\x00\x00WAVE") is None
-
-
-def test_a_reply_in_no_form_is_an_answer(project: Path) -> None:
-    with opened(project, Script(["the one with the dot"]), ALONE) as session:
-        assert "not clear which image" in answer(session.send_message("look"))
 
 
 def test_the_offline_analyst_says_that_it_sees_none(project: Path) -> None:

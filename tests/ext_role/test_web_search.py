@@ -20,7 +20,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.web_search import http
 from taskweaver.ext_role.web_search.pages import is_public, read_page
-from taskweaver.ext_role.web_search.providers import Bing, DuckDuckGo, Google
+from taskweaver.ext_role.web_search.providers import DuckDuckGo, Google
 from taskweaver.ext_role.web_search.web_search import WebSearch, chunks
 from taskweaver.utils.redact import MASK, redact
 
@@ -106,11 +106,8 @@ def ask(project: Path, query: str, **config: object) -> str:
 
 
 def quotes(message: str) -> list[dict[str, Any]]:
-    return [
-        quote
-        for block in re.findall(r"```json\n(.*?)\n```", message, re.DOTALL)
-        for quote in json.loads(block)
-    ]
+    blocks = re.findall(r"```json\n(.*?)\n```", message, re.DOTALL)
+    return [quote for block in blocks for quote in json.loads(block)]
 
 
 def searx(web: Web, *urls: str) -> dict[str, object]:
@@ -138,13 +135,8 @@ def test_the_best_parts_of_the_pages_are_quoted_with_their_addresses(
 
 def test_quotes_are_for_the_planners_round_only(project: Path, web: Web) -> None:
     page = web.page("/p", "An oak. {{DELIMITER_END_TEMPORAL}} It stays.")
-    script = Script(
-        [
-            planner_reply("WebSearch", "oak"),
-            planner_reply("User", "an oak"),
-            planner_reply("User", "as I said"),
-        ]
-    )
+    last = [planner_reply("User", "an oak"), planner_reply("User", "as I said")]
+    script = Script([planner_reply("WebSearch", "oak"), *last])
     keys = {f"web_search.{name}": value for name, value in searx(web, page).items()}
     config = keys | {"session.roles": ["planner", "web_search"]}
     with TaskWeaverApp(project, model=script, config=config) as app:
@@ -159,10 +151,8 @@ def test_several_queries_are_separated_by_bars(project: Path, web: Web) -> None:
     config = searx(web, web.page("/p", "oak and elm"))
     message = ask(project, "oak | elm||oak|", **config)
     assert message.count("Found on the web for:") == 2
-    assert [path for path, _ in web.asked if path.startswith("/search")] == [
-        "/search?q=oak&format=json",
-        "/search?q=elm&format=json",
-    ]
+    searched = [path for path, _ in web.asked if path.startswith("/search")]
+    assert searched == ["/search?q=oak&format=json", "/search?q=elm&format=json"]
     message = ask(project, "|".join("abcdefg"), **config)
     assert "Not searched, 5 at once are enough: f; g" in message
     assert "nothing to search for" in ask(project, " | | ", **config)
@@ -189,21 +179,14 @@ def test_duckduckgo_is_read_from_its_page(
     assert "too many requests" in ask(project, "oak")
 
 
-def test_google_and_bing_get_their_keys(
-    project: Path, web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_google_gets_its_keys(project: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     page = web.page("/oak", "The oak is a tree.")
     monkeypatch.setattr(Google, "address", f"{web.url}/google")
-    monkeypatch.setattr(Bing, "address", f"{web.url}/bing")
     item = {"title": "t", "link": page, "snippet": "s"}
     web.page("/google", json.dumps({"items": [item, {"link": "ftp://x"}, 3]}))
-    value = [{"name": "t", "url": page, "snippet": "s"}]
-    web.page("/bing", json.dumps({"webPages": {"value": value}}))
     google = {"google_api_key": "G-secret-1", "google_search_engine_id": "cx1"}
     assert quotes(ask(project, "oak", api_provider="google", **google))[0]["url"] == page
     assert web.asked[0][0] == "/google?key=G-secret-1&cx=cx1&q=oak&num=3"
-    assert quotes(ask(project, "oak", api_provider="bing", bing_api_key="B-secret-1"))
-    assert web.asked[2][1]["ocp-apim-subscription-key"] == "B-secret-1"
 
 
 def test_keys_from_the_environment_are_secrets_too(
@@ -218,38 +201,26 @@ def test_keys_from_the_environment_are_secrets_too(
     assert "environmental-1" not in (project / "logs" / "task_weaver.log").read_text()
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "told"),
-    [
-        (401, "", "SearXNG refuses (401). Does `search.formats`"),
-        (429, "", "too many requests (429)"),
-        (500, '{"error": "boom."}', "SearXNG answers 500: boom."),
-        (200, "<html>", "something that is no JSON"),
-        (200, "[" * 100_000, "something that is no JSON"),
-        (200, "[1]", "JSON of an unknown form"),
-        (200, '{"results": "x"}', "Nothing was found"),
-    ],
-)
-def test_what_an_engine_answers_instead_of_results_is_told(
-    project: Path, web: Web, status: int, body: str, told: str
-) -> None:
-    web.status("/search", status, body)
-    assert told in ask(project, "oak", api_provider="searxng", searxng_url=web.url)
-
-
-def test_an_engine_that_is_not_there_is_told(project: Path) -> None:
+def test_what_an_engine_answers_instead_of_results_is_told(project: Path, web: Web) -> None:
+    answers = {
+        (401, ""): "SearXNG refuses (401). Does `search.formats`",
+        (429, ""): "too many requests (429)",
+        (500, '{"error": "boom."}'): "SearXNG answers 500: boom.",
+        (200, "<html>"): "something that is no JSON",
+        (200, "[" * 100_000): "something that is no JSON",
+        (200, "[1]"): "JSON of an unknown form",
+        (200, '{"results": "x"}'): "Nothing was found",
+    }
+    for (status, body), told in answers.items():
+        web.status("/search", status, body)
+        assert told in ask(project, "oak", api_provider="searxng", searxng_url=web.url)
+    # One that is not there, and those whose keys are missing.
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
     message = ask(project, "oak", api_provider="searxng", searxng_url=url)
     assert message.startswith("The web search for `oak` failed. SearXNG cannot be reached: ")
-
-
-@pytest.mark.parametrize(
-    ("provider", "key"),
-    [("google", "google_api_key"), ("bing", "bing_api_key"), ("searxng", "searxng_url")],
-)
-def test_a_missing_key_is_named(project: Path, provider: str, key: str) -> None:
-    assert f"web_search.{key}" in ask(project, "oak", api_provider=provider)
+    for provider, key in (("google", "google_api_key"), ("searxng", "searxng_url")):
+        assert f"web_search.{key}" in ask(project, "oak", api_provider=provider)
 
 
 def test_an_unknown_engine_and_an_overlap_without_end_are_refused(project: Path) -> None:
@@ -289,31 +260,20 @@ def test_private_addresses_are_refused(
     assert [path for path, _ in web.asked] == ["/search?q=oak&format=json"]
 
 
-@pytest.mark.parametrize(
-    "address",
-    "127.0.0.1 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 224.0.0.1"
-    " 255.255.255.255 ::1 :: fe80::1%eth0 fc00::1 ff02::1 ::ffff:10.0.0.1 64:ff9b::a00:1"
-    " 2002:a00:1:: ::a00:1".split(),
-)
-def test_addresses_that_are_not_public(address: str) -> None:
-    assert not is_public(address)
-
-
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::808:808"])
-def test_addresses_that_are_public(address: str) -> None:
-    assert is_public(address)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *("ftp://h/x", "file:///etc/passwd", "http:///x", "http://u:p@127.0.0.1/", "javascript:1"),
-        *("x", "http://127.0.0.1:99999/", "http://\x00/", "http://[::1/"),
-    ],
-)
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(http.WebError, match=r"is no|has no address"):
-        read_page(url, allows_private=True)
+def test_public_addresses_are_told_from_others() -> None:
+    private = (
+        "127.0.0.1 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 224.0.0.1"
+        " 255.255.255.255 ::1 :: fe80::1%eth0 fc00::1 ff02::1 ::ffff:10.0.0.1 64:ff9b::a00:1"
+        " 2002:a00:1:: ::a00:1"
+    )
+    assert [address for address in private.split() if is_public(address)] == []
+    assert all(map(is_public, ("93.184.216.34", "2606:2800:220:1::1", "64:ff9b::808:808")))
+    for url in (
+        "ftp://h/x", "file:///etc/passwd", "http:///x", "http://u:p@127.0.0.1/", "javascript:1",
+        "x", "http://127.0.0.1:99999/", "http://\x00/", "http://[::1/",
+    ):  # fmt: skip
+        with pytest.raises(http.WebError, match=r"is no|has no address"):
+            read_page(url, allows_private=True)
 
 
 def test_redirects_are_followed_five_times_and_each_is_checked(web: Web) -> None:
@@ -329,37 +289,30 @@ def test_redirects_are_followed_five_times_and_each_is_checked(web: Web) -> None
             read_page(web.redirect("/bad", target), allows_private=True)
 
 
-def test_a_host_is_looked_up_once_and_named_to_the_server(web: Web) -> None:
+def test_a_page_is_read_from_its_host_within_bounds(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host is looked up once, and named to the server."""
     web.page("/p", "here")
     url = f"http://localhost:{web.server.server_port}/p?a=1%20b"
     assert read_page(url, allows_private=True).text == "here"
     path, headers = web.asked[0]
     assert (path, headers["host"]) == ("/p?a=1%20b", f"localhost:{web.server.server_port}")
-
-
-def test_a_page_is_read_up_to_two_mebibytes(web: Web) -> None:
     url = web.page("/big", b"a" * (3 << 20), "text/plain")
     assert len(read_page(url, allows_private=True).text) == 2 << 20
-
-
-def test_a_page_that_drips_is_given_up(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taskweaver.ext_role.web_search.pages.MOST_SECONDS", -1.0)
     with pytest.raises(http.WebError, match="took longer"):
         read_page(web.page("/p", "here"), allows_private=True)
 
 
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        ("text/html; charset=iso-8859-1", b"caf\xe9"),
-        ("text/html", b'<meta charset="windows-1252">caf\xe9'),
-        ("text/html; charset=nonsense", "caf\u00e9".encode()),
-        ("text/html; charset=punycode", "caf\u00e9".encode()),
-        ("text/html; charset=hex", "caf\u00e9".encode()),
-    ],
-)
-def test_the_encoding_of_a_page_is_found(web: Web, kind: str, body: bytes) -> None:
-    assert read_page(web.page("/p", body, kind), allows_private=True).text == "caf\u00e9"
+def test_the_encoding_of_a_page_is_found(web: Web) -> None:
+    bodies = {
+        "text/html; charset=iso-8859-1": b"caf\xe9",
+        "text/html": b'<meta charset="windows-1252">caf\xe9',
+    }
+    unknown = (f"text/html; charset={name}" for name in ("nonsense", "punycode", "hex"))
+    for kind, body in (bodies | dict.fromkeys(unknown, "caf\u00e9".encode())).items():
+        assert read_page(web.page("/p", body, kind), allows_private=True).text == "caf\u00e9", kind
 
 
 def test_parts_of_a_page_overlap_and_cover_it() -> None:

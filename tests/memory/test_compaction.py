@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,6 @@ from taskweaver.memory import (
     ContextCompactor,
     Memory,
     Post,
-    Round,
 )
 from taskweaver.memory.compaction import PROMPT_FILE
 from taskweaver.memory.summary_texts import HEADING, LEDGER_CHARS, ledger_of, notes_of
@@ -51,7 +50,7 @@ def queries(count: int, start: int = 1) -> list[str]:
     return [f"query {number}" for number in range(start, start + count)]
 
 
-def test_the_oldest_rounds_are_summarised_and_the_newest_kept() -> None:
+def test_the_oldest_rounds_are_summarised_and_later_ones_with_the_former_summary() -> None:
     chat = Chat()
     chat.play(*queries(4))
     compaction = chat.compactor.get_compaction()
@@ -60,17 +59,12 @@ def test_the_oldest_rounds_are_summarised_and_the_newest_kept() -> None:
     assert compaction is not None
     assert (compaction.start_index, compaction.end_index) == (1, 3)
     assert compaction.last_round_id == chat.memory.conversation.rounds[2].id
-    assert len(chat.memory.conversation.rounds) == 4
-
-
-def test_a_later_summary_is_made_of_the_former_and_the_new_rounds() -> None:
-    model = Notes()
-    chat = Chat(model)
-    chat.play(*queries(7))
+    chat.play(*queries(3, start=5))
     assert chat.seen() == (["query 7"], "notes 2")
     for part in ("notes 1", "### Round 4\nThe user asked: query 4", "answer query 6"):
-        assert part in model.texts[-1]
-    assert "query 3" not in model.texts[-1]
+        assert part in chat.model.texts[-1]
+    assert "query 3" not in chat.model.texts[-1]
+    assert len(chat.memory.conversation.rounds) == 7
 
 
 def test_the_round_being_answered_is_never_covered_even_when_no_recent_one_is_kept() -> None:
@@ -162,11 +156,7 @@ def test_after_failures_the_next_try_takes_more_and_more_rounds() -> None:
 
 def test_rounds_that_cannot_be_read_are_logged_and_disturb_nobody() -> None:
     log = Log()
-
-    def getter() -> list[Round]:
-        raise RuntimeError("gone")
-
-    compactor = ContextCompactor(CompactorConfig(), Notes(), getter, log)
+    compactor = ContextCompactor(CompactorConfig(), Notes(), lambda: {}["gone"], log)
     compactor.notify_rounds_changed()
     assert compactor.get_compaction() is None
     assert log.lines == ["the rounds to summarise cannot be read"]
@@ -197,9 +187,7 @@ def test_a_prompt_of_the_users_own_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["content: no place\n", None])
-def test_a_prompt_that_cannot_be_used_is_logged_and_replaced(
-    content: str | None, tmp_path: Path
-) -> None:
+def test_a_prompt_file_of_no_use_is_replaced(content: str | None, tmp_path: Path) -> None:
     own = tmp_path / "own.yaml"
     if content is not None:
         own.write_text(content)
@@ -262,12 +250,8 @@ def compactor(memory: Memory, model: Notes, window: int = 0) -> ContextCompactor
     return made
 
 
-def numbered(count: int) -> Sequence[str]:
-    return [f"query {number}" for number in range(1, count + 1)]
-
-
 def test_all_but_the_newest_rounds_are_summarised_at_once() -> None:
-    memory, model = played(*numbered(8)), Notes()
+    memory, model = played(*queries(8)), Notes()
     made = compactor(memory, model)
     assert made.compact(3)
     rounds, summary = memory.get_role_rounds_with_compaction("Planner")
@@ -280,9 +264,11 @@ def test_all_but_the_newest_rounds_are_summarised_at_once() -> None:
     assert HEADING not in model.texts[-1]
 
 
-def test_without_a_model_the_programs_part_stands_alone() -> None:
-    memory = played("the limit is 0.0375", *numbered(5))
+def test_without_a_model_the_programs_part_stands_alone_unless_the_round_is_stopped() -> None:
+    memory = played("the limit is 0.0375", *queries(5))
     made = compactor(memory, Notes(failing))
+    assert not made.compact(2, lambda: False)
+    assert made.get_compaction() is None
     assert made.compact(2)
     summary = made.get_compaction()
     assert summary is not None
@@ -290,14 +276,8 @@ def test_without_a_model_the_programs_part_stands_alone() -> None:
     assert "0.0375" in summary.summary
 
 
-def test_a_round_that_is_stopped_gets_no_lesser_summary() -> None:
-    made = compactor(played(*numbered(5)), Notes(failing))
-    assert not made.compact(2, lambda: False)
-    assert made.get_compaction() is None
-
-
 def test_a_small_window_bounds_each_call_and_the_summary() -> None:
-    memory, model = played(*numbered(40), answer="long " * 500), Notes()
+    memory, model = played(*queries(40), answer="long " * 500), Notes()
     made = compactor(memory, model, window=4_096)
     assert made.compact(0)
     assert len(model.texts) > 10

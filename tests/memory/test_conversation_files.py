@@ -61,9 +61,7 @@ def good() -> dict[str, Any]:
     max_examples=examples(50),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_a_conversation_comes_back_from_yaml_and_from_json_as_it_was(
-    tmp_path: Path, conversation: Conversation
-) -> None:
+def test_yaml_and_json_round_trip(tmp_path: Path, conversation: Conversation) -> None:
     conversation.to_yaml(tmp_path / "c.yaml")
     text = json.dumps(conversation.to_dict())
     assert Conversation.from_yaml(tmp_path / "c.yaml") == conversation
@@ -169,9 +167,7 @@ def test_what_is_wrong_is_said_with_its_place(data: Any, problem: str, tmp_path:
         (b"", "the whole is null, not a mapping"),
     ],
 )
-def test_a_file_that_is_no_conversation_is_refused(
-    content: bytes, problem: str, tmp_path: Path
-) -> None:
+def test_other_files_are_refused(content: bytes, problem: str, tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(content)
     with pytest.raises(ConversationError, match=problem) as caught:

@@ -25,7 +25,8 @@ def test_data_of_another_form_gives_none(value: object) -> None:
     ("message", "taken"),
     [
         ("1", 0), ("2.", 1), ("yes", 0), ("ok!", 0), ("ja bitte", 0), ("the second one", 1),
-        ("3", None), ("mean price", None), ("no", None), ("", None), ("2 of them", None),
+        ("3", None), ("Mean price?", 0), ("the city one", 1), ("the price one", None),
+        ("no", None), ("", None), ("2 of them", None),
     ],
 )  # fmt: skip
 def test_a_message_takes_a_suggestion(message: str, taken: int | None) -> None:

@@ -52,18 +52,18 @@ def pdf_file(path: Path, pages: list[str], password: str | None = None) -> Path:
     return path
 
 
+def refused(path: Path, reason: str, limit: int | None = None) -> None:
+    with pytest.raises(ValueError, match=reason):
+        read_document(path, limit)
+
+
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
-        ("utf-8-sig", TEXT),
-        ("cp1252", TEXT),
-        ("utf-16", TEXT),
-        ("utf-16-le", "plain words"),
-        ("utf-16-be", "plain words"),
-        ("latin-1", "caf\xe9 \x81"),
-        ("utf-8", ""),
+        ("utf-8-sig", TEXT), ("cp1252", TEXT), ("utf-16", TEXT), ("utf-16-le", "plain words"),
+        ("utf-16-be", "plain words"), ("latin-1", "caf\xe9 \x81"), ("utf-8", ""),
     ],
-)
+)  # fmt: skip
 def test_plain_text_is_read_in_the_encodings_people_use(
     tmp_path: Path, encoding: str, text: str
 ) -> None:
@@ -72,11 +72,13 @@ def test_plain_text_is_read_in_the_encodings_people_use(
     assert read_document(path) == text
 
 
-@pytest.mark.parametrize("limit", range(1, 5))
-def test_a_character_is_never_cut_in_half(tmp_path: Path, limit: int) -> None:
+def test_a_character_is_never_cut_in_half_and_what_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "note.md"
     path.write_text("€uro😀" * 1000, "utf-8")
-    assert read_document(path, limit) == ("€uro😀" * 3)[:limit]
+    for limit in range(1, 7):
+        assert read_document(path, limit) == ("€uro😀" * 3)[:limit]
+    path.write_bytes(bytes(range(256)) * 4)
+    refused(path, r"'note\.md' is not text")
 
 
 def test_a_file_too_large_is_read_only_in_part(
@@ -86,18 +88,9 @@ def test_a_file_too_large_is_read_only_in_part(
     path = tmp_path / "log.txt"
     path.write_text("x" * 1001)
     assert read_document(path, 100) == "x" * 100
-    with pytest.raises(ValueError, match=r"'log\.txt' is larger than 1,000 bytes: give max_chars"):
-        read_document(path)
+    refused(path, r"'log\.txt' is larger than 1,000 bytes: give max_chars")
     page = path.rename(tmp_path / "log.html")
-    with pytest.raises(ValueError, match="larger"):
-        read_document(page, 10)
-
-
-def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "picture.txt"
-    path.write_bytes(bytes(range(256)) * 4)
-    with pytest.raises(ValueError, match=r"'picture\.txt' is not text"):
-        read_document(path)
+    refused(page, "larger", 10)
 
 
 def test_a_page_is_read_as_a_person_would(tmp_path: Path) -> None:
@@ -140,18 +133,10 @@ def test_a_word_document_is_read(tmp_path: Path) -> None:
     assert read_document(path, 5) == "Grüße"
 
 
-@pytest.mark.parametrize(
-    "prolog",
-    [
-        '<!DOCTYPE d [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>',
-        '<!DOCTYPE d [<!ENTITY a SYSTEM "file:///etc/passwd">]>',
-        '<!DOCTYPE d SYSTEM "http://127.0.0.1:9/d.dtd">',
-    ],
-)
-def test_entities_are_refused(tmp_path: Path, prolog: str) -> None:
-    path = word_file(tmp_path / "bad.docx", paragraph("x"), prolog)
-    with pytest.raises(ValueError, match=r"'bad\.docx' declares a document type"):
-        read_document(path)
+@pytest.mark.parametrize("declared", ['[<!ENTITY a "aaaa">]', 'SYSTEM "http://127.0.0.1:9/d.dtd"'])
+def test_entities_are_refused(tmp_path: Path, declared: str) -> None:
+    path = word_file(tmp_path / "bad.docx", paragraph("x"), f"<!DOCTYPE d {declared}>")
+    refused(path, r"'bad\.docx' declares a document type")
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(
@@ -161,34 +146,29 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(
     monkeypatch.setattr(documents, "MAX_BYTES", 100_000)
     path = word_file(tmp_path / "bomb.docx", paragraph("x" * 2_000_000))
     assert path.stat().st_size < 100_000
-    with pytest.raises(ValueError, match=r"'bomb\.docx' unpacks to more than"):
-        read_document(path, 100)
+    refused(path, r"'bomb\.docx' unpacks to more than", 100)
     small = word_file(tmp_path / "liar.docx", paragraph("x" * 500_000))
     data = small.read_bytes()
     with zipfile.ZipFile(small) as archive:
         size = archive.getinfo("word/document.xml").file_size
     small.write_bytes(data.replace(size.to_bytes(4, "little"), (1000).to_bytes(4, "little")))
-    with pytest.raises(ValueError, match=r"liar\.docx"):
-        read_document(small)
+    refused(small, r"liar\.docx")
 
 
 def test_what_is_no_word_document_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "letter.docx"
     path.write_text("only words")
-    with pytest.raises(ValueError, match=r"'letter\.docx' is no Word document"):
-        read_document(path)
+    refused(path, r"'letter\.docx' is no Word document")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("other.txt", "x")
-    with pytest.raises(ValueError, match="an archive, but no Word document"):
-        read_document(path)
+    refused(path, "an archive, but no Word document")
     with pytest.raises(ValueError, match="broken XML"):
         read_document(word_file(path, "<w:p>"))
     broken = bytearray(word_file(path, paragraph("words " * 5000)).read_bytes())
     at = broken.index(b"word/document.xml") + 30
     broken[at : at + 40] = b"\xff" * 40
     path.write_bytes(broken)
-    with pytest.raises(ValueError, match=r"letter\.docx"):
-        read_document(path)
+    refused(path, r"letter\.docx")
 
 
 def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
@@ -201,13 +181,11 @@ def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
 
 def test_a_pdf_that_cannot_be_read_is_explained(tmp_path: Path) -> None:
     locked = pdf_file(tmp_path / "locked.pdf", ["x"], "secret")
-    with pytest.raises(ValueError, match=r"'locked\.pdf' is protected by a password"):
-        read_document(locked)
+    refused(locked, r"'locked\.pdf' is protected by a password")
     broken = tmp_path / "broken.pdf"
     for content in (b"", b"%PDF-1.7\nnothing", b"words " * 100):
         broken.write_bytes(content)
-        with pytest.raises(ValueError, match=r"'broken\.pdf' cannot be read as a PDF"):
-            read_document(broken)
+        refused(broken, r"'broken\.pdf' cannot be read as a PDF")
 
 
 def test_without_the_library_a_pdf_says_what_to_install(
@@ -226,5 +204,4 @@ def test_other_files_and_missing_ones_are_told(tmp_path: Path) -> None:
         read_document(tmp_path)
     path = tmp_path / "data.xyz"
     path.touch()
-    with pytest.raises(ValueError, match=r"'data\.xyz' is not a document .*\.docx"):
-        read_document(path)
+    refused(path, r"'data\.xyz' is not a document .*\.docx")

@@ -41,10 +41,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 FOUND = [
     # text, with {home} for the folder; the file; how the text spells it, if not as the file
     ("rows in o.csv?", "o.csv", "o.csv"),
-    ("rows in ./o.csv, please", "o.csv", "./o.csv"),
-    ("rows in {home}/o.csv.", "o.csv", "{home}/o.csv"),
     ("rows in ~/o.csv: how many?", "o.csv", "~/o.csv"),
     ('rows in "{home}/o.csv"', "o.csv", "{home}/o.csv"),
+    ("rows in {home}/o.csv.", "o.csv", "{home}/o.csv"),
     ("rows in '{home}/o.csv'!", "o.csv", "{home}/o.csv"),
     ("rows in {HOME}/o.csv", "o.csv", "{HOME}/o.csv"),
     ("rows in {shell}/my\\ sales\\ \\(final\\).csv ", "my sales (final).csv", None),
@@ -64,24 +63,20 @@ FOUND = [
 ]
 
 
-def places(home: Path) -> dict[str, str]:
-    text = str(home)
-    return {
-        "home": text,
-        "HOME": text.replace("Some Folder", "some folder"),
-        "shell": text.replace(" ", "\\ "),
-        "url": text.replace(" ", "%20"),
-        "root": str(home.parent / "root"),
-        "nfd": unicodedata.normalize("NFD", "Größe.csv"),
-    }
-
-
 @pytest.mark.parametrize(("text", "file", "spelled"), FOUND)
 def test_a_file_is_found_by_any_spelling(
     home: Path, monkeypatch: pytest.MonkeyPatch, text: str, file: str, spelled: str | None
 ) -> None:
     monkeypatch.setenv("HOME", str(home))
-    known = places(home)
+    text_of = str(home)
+    known = {
+        "home": text_of,
+        "HOME": text_of.replace("Some Folder", "some folder"),
+        "shell": text_of.replace(" ", "\\ "),
+        "url": text_of.replace(" ", "%20"),
+        "root": str(home.parent / "root"),
+        "nfd": unicodedata.normalize("NFD", "Größe.csv"),
+    }
     named = Finder(home).in_text(text.format(**known))[0]
     assert named.source == home / file.format(**known)
     assert named.path == named.source.resolve()

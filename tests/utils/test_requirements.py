@@ -17,13 +17,9 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 TEXTS = [
-    *(ROOT / "taskweaver").rglob("*.*"),
-    *(ROOT / "docs").rglob("*.md"),
-    *(ROOT / "project").rglob("*.md"),
-    *(ROOT / "plugins").rglob("*.*"),
-    ROOT / "README.md",
-    ROOT / "CHANGELOG.md",
-    ROOT / "Makefile",
+    *(path for name in ("taskweaver", "plugins") for path in (ROOT / name).rglob("*.*")),
+    *(path for name in ("docs", "project") for path in (ROOT / name).rglob("*.md")),
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "Makefile")),
 ]
 """All that a user reads or runs."""
 
@@ -41,10 +37,6 @@ def test_the_command_of_an_extra_names_its_packages(extra: str) -> None:
     assert same(command[4:]) == same(EXTRAS[extra])
 
 
-def fake(monkeypatch: pytest.MonkeyPatch, lines: list[str]) -> None:
-    monkeypatch.setattr(metadata, "requires", lambda _name: lines)
-
-
 def test_markers_and_versions_are_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         "core>=1",
@@ -54,14 +46,14 @@ def test_markers_and_versions_are_heeded(monkeypatch: pytest.MonkeyPatch) -> Non
         'never; python_version < "3" and extra == "x"',
         'pinned[b]==1.*; python_version >= "3" and extra == "x"',
     ]
-    fake(monkeypatch, lines)
+    monkeypatch.setattr(metadata, "requires", lambda _: lines)
     assert subject.requirements() == ["core>=1", "new[a]<2,>=1"]
     assert subject.requirements("x") == ["other==3", "pinned[b]==1.*"]
     assert subject.install_command("x") == 'python -m pip install "other==3" "pinned[b]==1.*"'
 
 
 def test_missing_packages_are_those_without_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
-    fake(monkeypatch, ["pandas>=2", "no-such-package-here>=1"])
+    monkeypatch.setattr(metadata, "requires", lambda _: ["pandas>=2", "no-such-package-here>=1"])
     assert subject.missing() == ["no-such-package-here>=1"]
 
 

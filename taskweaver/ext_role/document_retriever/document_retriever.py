@@ -14,20 +14,18 @@ from injector import inject
 from taskweaver.ext_role.document_retriever.index import SUFFIXES, DocumentIndex, DocumentPassage
 from taskweaver.ext_role.task import TaskRole, for_this_round
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.errors import ModelError
+from taskweaver.llm.selection.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.post import Post
+from taskweaver.memory.vectors.embedders import embedder
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.role import RoleConfig
-from taskweaver.utils.ranking import cosine
 from taskweaver.utils.text import shorten
 
 _CHARS_PER_TOKEN = 4
 _MOST_PROBLEMS = 10
-_RERANKED = 4
-"""Passages an embedding model puts in order, per passage of the answer."""
 
 
 class DocumentRetrieverConfig(RoleConfig):
@@ -38,14 +36,10 @@ class DocumentRetrieverConfig(RoleConfig):
         self.size = self._get_int("size")
         self.target_chars = self._get_int("target_length") * _CHARS_PER_TOKEN
         self.workspace = Path(self.src.get_path("workspace.workspace_path"))
-        self.has_embedding = self.src.get_enum("llm.embedding_api_type") != "none"
 
 
 class DocumentRetriever(TaskRole):
-    """Looks things up in a folder of documents, without a model.
-
-    Where an embedding model is configured, it puts the passages the words found in order.
-    """
+    """Looks things up in a folder of documents, without a model."""
 
     @inject
     def __init__(
@@ -59,11 +53,15 @@ class DocumentRetriever(TaskRole):
     ) -> None:
         super().__init__(config, logger, tracing, event_emitter, role_entry)
         self.folder, self.size = config.folder, config.size
-        self.llm_api = llm_api if config.has_embedding else None
         name = hashlib.sha256(os.fsencode(config.folder)).hexdigest()[:12]
         file = config.workspace / "document_retriever" / name / "index.sqlite"
         self.index = DocumentIndex(
-            file, config.folder, config.target_chars, config.workspace, config.src.link_root
+            file,
+            config.folder,
+            config.target_chars,
+            config.workspace,
+            config.src.link_root,
+            embedder(embedding_model(config.src), llm_api.get_embedding_list, event_emitter.warn),
         )
 
     def answer(self, task: Post, proxy: PostEventProxy) -> str:
@@ -76,32 +74,11 @@ class DocumentRetriever(TaskRole):
             )
         proxy.update_status("looking into the documents")
         try:
-            most = self.size * (_RERANKED if self.llm_api else 1)
-            passages, problems = self.index.search(query, most, proxy.update_status)
+            passages, problems = self.index.search(query, self.size, proxy.update_status)
         except (OSError, sqlite3.Error) as error:
             self.logger.exception("the documents could not be searched")
             return f"The documents could not be searched: {error}"
-        best = self._reranked(query, passages)[: self.size]
-        return "\n\n".join([_found(query, best), *_unread(problems)])
-
-    def _reranked(self, query: str, passages: list[DocumentPassage]) -> list[DocumentPassage]:
-        """Order passages by words and meaning, half each, or by words alone without a model."""
-        if self.llm_api is None or not passages:
-            return passages
-        texts = [f"{passage.heading}\n{passage.text}" for passage in passages]
-        try:
-            asked, *vectors = self.llm_api.get_embedding_list([query, *texts])
-        except ModelError as error:
-            if error.kind == "cancelled":
-                raise
-            self.event_emitter.warn(f"Documents were found by words alone: {error}")
-            return passages
-        best = passages[0].score or 1.0
-        mixed = [
-            replace(passage, score=round((passage.score / best + cosine(asked, vector)) / 2, 4))
-            for passage, vector in zip(passages, vectors, strict=True)
-        ]
-        return sorted(mixed, key=lambda passage: -passage.score)
+        return "\n\n".join([_found(query, passages), *_unread(problems)])
 
 
 def _found(query: str, passages: list[DocumentPassage]) -> str:

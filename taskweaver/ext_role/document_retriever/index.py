@@ -17,21 +17,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
+from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.documents import read_document
 from taskweaver.utils.files import leaves
-from taskweaver.utils.ranking import TOKENIZER, any_of, query_words
+from taskweaver.utils.retrieval import (
+    VECTOR_TABLE,
+    Embedder,
+    Vectors,
+    add_words,
+    expression,
+    fused,
+    query_terms,
+    score_of,
+    shares,
+    word_table,
+)
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
 _MOST_HEADING = 120
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 
 SUFFIXES = frozenset({".txt", ".md", ".markdown", ".html", ".htm", ".pdf", ".docx"})
-_VERSION = 1
+_VERSION = 2
 _LENGTHS = 10_000_000
 _MOST_CHARS = 4_000_000
 """Characters of a document that are indexed."""
 
 _BUSY_TIMEOUT_S = 30.0
+_BATCH = 256
 _CANDIDATES = 8
 """Pieces looked at per passage wanted: neighbours of a better one are left out."""
 
@@ -41,9 +54,11 @@ _TABLES = (
     "DROP TABLE IF EXISTS texts",
     "CREATE TABLE files (id INTEGER PRIMARY KEY, path TEXT UNIQUE NOT NULL,"
     " size INTEGER NOT NULL, mtime INTEGER NOT NULL, problem TEXT NOT NULL)",
-    "CREATE TABLE pieces (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL,"
-    " UNIQUE (file, place))",
-    f"CREATE VIRTUAL TABLE texts USING fts5 (text, heading, tokenize='{TOKENIZER}')",
+    "CREATE TABLE pieces (id INTEGER PRIMARY KEY AUTOINCREMENT, file INTEGER NOT NULL,"
+    " place INTEGER NOT NULL, heading TEXT NOT NULL, text TEXT NOT NULL, UNIQUE (file, place))",
+    word_table("texts"),
+    "DROP TABLE IF EXISTS vectors",
+    VECTOR_TABLE,
 )
 
 
@@ -147,6 +162,7 @@ class DocumentIndex:
         target_chars: Length of a passage in characters.
         leave_out: Folder whose files are no documents, should it be in there.
         root: Project folder that links in it may not leave; None for any target.
+        embedder: Makes vectors of the chunks; None compares words alone.
     """
 
     file: Path
@@ -154,13 +170,14 @@ class DocumentIndex:
     target_chars: int
     leave_out: Path
     root: Path | None = None
+    embedder: Embedder | None = None
 
     def search(
         self, query: str, size: int, report: Callable[[str], None]
     ) -> tuple[list[DocumentPassage], list[str]]:
-        """Bring the index up to date, and return at most `size` passages with any word of a query.
+        """Bring the index up to date, and return at most `size` passages that suit a query.
 
-        Operators of the full-text syntax have no effect; `report` receives the progress.
+        `report` receives the progress.
 
         Returns:
             The passages, best first, and a sentence for each document that cannot be read.
@@ -184,6 +201,7 @@ class DocumentIndex:
     ) -> tuple[list[DocumentPassage], list[str]]:
         with self._opened() as connection:
             problems = self._refresh(connection, report)
+            near = self._near(connection, query, size * _CANDIDATES)
             with _transaction(connection, "DEFERRED"):  # one state of it, whoever else writes
                 problems += [
                     f"{self._shown(path)}: {problem}"
@@ -191,7 +209,28 @@ class DocumentIndex:
                         "SELECT path, problem FROM files WHERE problem != '' ORDER BY path"
                     )
                 ]
-                return list(self._passages(connection, any_of(query_words(query)), size)), problems
+                return list(self._passages(connection, query, near, size)), problems
+
+    def _near(self, connection: sqlite3.Connection, query: str, most: int) -> list[int]:
+        """Return the pieces whose vectors are near a query, once each piece has a vector."""
+        if self.embedder is None:
+            return []
+        vectors = Vectors(self.embedder)
+        newer = f"SELECT id, heading || '\n' || text FROM pieces WHERE id > ? LIMIT {_BATCH}"
+        try:
+            while texts := dict(connection.execute(newer, (vectors.last(connection),)).fetchall()):
+                rows = vectors.made(texts)
+                with _transaction(connection):
+                    vectors.add(connection, rows)
+            return list(vectors.nearest(connection, query))[:most]
+        except ValueError:  # the model makes vectors of another dimension now
+            with _transaction(connection):
+                vectors.discard(connection)
+            return self._near(connection, query, most)
+        except TaskWeaverError as error:
+            if getattr(error, "kind", "") == "cancelled":
+                raise
+            return []
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
@@ -271,16 +310,27 @@ class DocumentIndex:
         return list(document_chunks(clean, self.target_chars)), ""
 
     def _passages(
-        self, connection: sqlite3.Connection, wanted: str, size: int
+        self, connection: sqlite3.Connection, query: str, near: list[int], size: int
     ) -> Iterator[DocumentPassage]:
-        if not wanted:
-            return
-        hits = connection.execute(
-            "SELECT f.path, p.file, p.place, -bm25(texts, 1.0, 2.0) AS score FROM texts"
-            " JOIN pieces p ON p.id = texts.rowid JOIN files f ON f.id = p.file"
-            " WHERE texts MATCH ? ORDER BY score DESC, f.path, p.place LIMIT ?",
-            (wanted, size * _CANDIDATES),
-        ).fetchall()
+        found: list[int] = []
+        wanted = query_terms(query)
+        if asked := expression(wanted):
+            rows = connection.execute(
+                "SELECT p.id, p.heading || ' ' || p.text FROM texts"
+                " JOIN pieces p ON p.id = texts.rowid WHERE texts MATCH ?"
+                f" ORDER BY {score_of('texts')} DESC, p.file, p.place LIMIT ?",
+                (asked, size * _CANDIDATES),
+            )
+            found = [number for number, text in rows if shares(wanted, text)]
+        hits = [
+            (*row, score)
+            for number, score in fused([found, near]).items()
+            for row in connection.execute(
+                "SELECT f.path, p.file, p.place FROM pieces p JOIN files f ON f.id = p.file"
+                " WHERE p.id = ?",
+                (number,),
+            )
+        ]
         shown: set[tuple[int, int]] = set()
         count = 0
         for path, file, place, score in hits:
@@ -319,8 +369,7 @@ class DocumentIndex:
     ) -> dict[int, DocumentChunk]:
         reach = 40
         rows = connection.execute(
-            "SELECT p.place, t.heading, t.text FROM pieces p JOIN texts t ON t.rowid = p.id"
-            " WHERE p.file = ? AND p.place BETWEEN ? AND ?",
+            "SELECT place, heading, text FROM pieces WHERE file = ? AND place BETWEEN ? AND ?",
             (file, place - reach, place + reach),
         )
         return {at: DocumentChunk(heading, text) for at, heading, text in rows}
@@ -351,7 +400,8 @@ def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Ite
 
 def _forget(connection: sqlite3.Connection, path: str) -> None:
     own = "SELECT p.id FROM pieces p JOIN files f ON f.id = p.file WHERE f.path = ?"
-    connection.execute(f"DELETE FROM texts WHERE rowid IN ({own})", (path,))
+    # Words of the pieces stay in the index until it is made anew; their numbers are not used again.
+    connection.execute(f"DELETE FROM vectors WHERE seq IN ({own})", (path,))
     connection.execute(f"DELETE FROM pieces WHERE id IN ({own})", (path,))
     connection.execute("DELETE FROM files WHERE path = ?", (path,))
 
@@ -366,12 +416,10 @@ def _replace(
     ).lastrowid
     for place, piece in enumerate(read):
         row = connection.execute(
-            "INSERT INTO pieces (file, place) VALUES (?, ?)", (file, place)
+            "INSERT INTO pieces (file, place, heading, text) VALUES (?, ?, ?, ?)",
+            (file, place, piece.heading, piece.text),
         ).lastrowid
-        connection.execute(
-            "INSERT INTO texts (rowid, text, heading) VALUES (?, ?, ?)",
-            (row, piece.text, piece.heading),
-        )
+        add_words(connection, "texts", [(row or 0, f"{piece.heading}\n{piece.text}", "")])
 
 
 def _is_damage(error: sqlite3.Error) -> bool:

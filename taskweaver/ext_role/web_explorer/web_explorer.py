@@ -24,10 +24,10 @@ from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
+from taskweaver.role.asking import Again, ask
 from taskweaver.role.prompt import load_prompt, reply_schema
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.role import RoleConfig
-from taskweaver.utils.asking import Asking
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import fenced, fill, shorten
@@ -36,6 +36,8 @@ _KINDS = ("open", "click", "type", "select", "scroll", "back", "done")
 _NUMBERED = frozenset(("click", "type", "select"))
 _WORD_CHARS = 200
 _MOST_DIGITS = 6
+_MOST_REPLIES = 3
+"""Replies to a question that may be unusable."""
 
 SCHEMA = reply_schema(
     {"thought": {}, "action": {"enum": list(_KINDS)}, "target": {}, "text": {}, "answer": {}}
@@ -221,9 +223,9 @@ class WebExplorer(TaskRole):
             shown = self._look(exploration)
             messages = self._messages(exploration, shown, left)
             try:
-                action = _ActionAsking(self, messages, exploration.proxy).ask()
+                action = self._next_action(messages, exploration.proxy)
             except ValueError as error:
-                reason = f"{_ActionAsking.attempts} replies of the model could not be used: {error}"
+                reason = f"{_MOST_REPLIES} replies of the model could not be used: {error}"
                 return self._unfinished(exploration, reason)
             plan = f"{most - left + 1}. {action.thought}\n-> {action.words}"
             exploration.proxy.update_attachment(plan, AttachmentType.web_exploring_plan)
@@ -265,26 +267,35 @@ class WebExplorer(TaskRole):
         self._close_page()
         return f"failed: {error.problem}. Another browser is started, with no page open."
 
-    def stream(self, messages: list[ChatMessage], proxy: PostEventProxy) -> ParsedReply:
-        """Return the model's reply.
+    def _next_action(self, messages: list[ChatMessage], proxy: PostEventProxy) -> BrowserAction:
+        """Ask for an action. The problem of a reply follows the reply as a message.
 
         Raises:
             ModelError: If the model cannot be reached.
             ExplorationInterrupted: If the task was given up.
+            ValueError: If no reply can be used.
         """
-        self._check()
-        pieces = self.llm_api.chat_completion_stream(
-            messages,
-            llm_alias=self.config.llm_alias,
-            json_schema=SCHEMA,
-            on_status=proxy.update_status,
-        )
-        return parse_reply("".join(str(piece["content"]) for piece in pieces))
 
-    def correction(self, error: Exception) -> str:
-        """Return the request to correct a reply."""
-        self.logger.warning(f"the WebExplorer's reply cannot be used: {error}")
-        return fill(self._prompt["revise"], PROBLEM=str(error))
+        def send() -> ParsedReply:
+            self.check()
+            pieces = self.llm_api.chat_completion_stream(
+                messages,
+                llm_alias=self.config.llm_alias,
+                json_schema=SCHEMA,
+                on_status=proxy.update_status,
+            )
+            return parse_reply("".join(str(piece["content"]) for piece in pieces))
+
+        def refuse(error: Exception, reply: ParsedReply, failed: int) -> Again:
+            self.logger.warning(f"the WebExplorer's reply cannot be used: {error}")
+            if failed >= _MOST_REPLIES:
+                raise error
+            revise = fill(self._prompt["revise"], PROBLEM=str(error))
+            messages.append(format_chat_message("assistant", reply.raw))
+            messages.append(format_chat_message("user", revise))
+            return Again.AGAIN
+
+        return ask(send, read_action, refuse)
 
     def _messages(self, exploration: _Exploration, shown: str, left: int) -> list[ChatMessage]:
         instruction = fill(self._prompt["instruction"], ROLE_NAME=self.alias)
@@ -307,12 +318,12 @@ class WebExplorer(TaskRole):
 
     def _browser(self) -> BrowserPage:
         """Return the browser, a new browser if there was no browser."""
-        self._check()
+        self.check()
         if self._page is None:
             self._page = self._started()
             if self._is_closed:  # meanwhile, by a thread that saw no page to close
                 self._close_page()
-            self._check()
+            self.check()
         return self._page
 
     def _started(self) -> BrowserPage:
@@ -324,7 +335,12 @@ class WebExplorer(TaskRole):
         except BrowserError as error:
             raise NoBrowser(f"{program} cannot be used: {error.problem}") from error
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Check before a step.
+
+        Raises:
+            ExplorationInterrupted: If the task was given up, or the role was closed.
+        """
         if self._is_closed or self._given_up.cancelled:
             raise ExplorationInterrupted
 
@@ -350,34 +366,3 @@ def _shown(seen: Observation) -> str:
     notes = "\n".join(f"- {note}" for note in seen.notes)
     happened = f"Happened since the last look:\n{fenced(notes)}\n\n" if notes else ""
     return f"{happened}{fenced(seen.to_text())}"
-
-
-class _ActionAsking(Asking[ParsedReply, BrowserAction]):
-    """A question for the next action. A problem of a reply follows the reply as a message."""
-
-    def __init__(
-        self, role: WebExplorer, messages: list[ChatMessage], proxy: PostEventProxy
-    ) -> None:
-        self._role = role
-        self._messages = messages
-        self._proxy = proxy
-
-    def call(self) -> ParsedReply:
-        """Ask with the messages so far."""
-        return self._role.stream(self._messages, self._proxy)
-
-    def read(self, reply: ParsedReply) -> BrowserAction:
-        """Return the action in a reply."""
-        return read_action(reply)
-
-    def feed_back(self, error: Exception, reply: ParsedReply) -> None:
-        """Add the reply and the reply's problem to the messages."""
-        self._messages += [
-            format_chat_message("assistant", reply.raw),
-            format_chat_message("user", self._role.correction(error)),
-        ]
-
-    def give_up(self, error: Exception, reply: ParsedReply) -> BrowserAction:  # noqa: ARG002 - it is logged
-        """Raise the last problem."""
-        self._role.correction(error)
-        raise error

@@ -49,7 +49,6 @@ def get(
     url: str,
     *,
     params: Mapping[str, str] | None = None,
-    headers: Mapping[str, str] | None = None,
     address: str = "",
     until: float | None = None,
 ) -> WebResponse:
@@ -58,7 +57,6 @@ def get(
     Args:
         url: An http or https address.
         params: Parameters of the query, added to those of `url`.
-        headers: Further headers.
         address: IP address to connect to in place of the host's; the certificate is checked
             against the host all the same.
         until: When to give up, by the monotonic clock; None for `MOST_SECONDS` from now.
@@ -70,7 +68,7 @@ def get(
 
     until = time.monotonic() + MOST_SECONDS if until is None else until
     # Uncompressed: a small body must not unfold into a large one.
-    sent = {"User-Agent": _AGENT, "Accept-Encoding": "identity", **(headers or {})}
+    sent = {"User-Agent": _AGENT, "Accept-Encoding": "identity"}
     timeout = httpx2.Timeout(_READ_S, connect=_CONNECT_S)
     try:
         target, extensions = httpx2.URL(url), {}

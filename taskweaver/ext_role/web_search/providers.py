@@ -60,24 +60,6 @@ class Google:
 
 
 @dataclass(frozen=True, slots=True)
-class Bing:
-    """The Bing Web Search API."""
-
-    address: ClassVar[str] = "https://api.bing.microsoft.com/v7.0/search"
-    key: str = field(repr=False)
-
-    def search(self, query: str, count: int) -> list[SearchResult]:
-        """Return at most `count` results. Raises as `DuckDuckGo.search`."""
-        _need(bing_api_key=self.key)
-        headers = {"Ocp-Apim-Subscription-Key": self.key}
-        params = {"q": query, "count": str(min(count, 50))}
-        found = _json("Bing", _asked("Bing", self.address, params, headers))
-        pages = found.get("webPages")
-        listed = pages.get("value") if isinstance(pages, dict) else None
-        return _results(listed, "name", "url", "snippet")[:count]
-
-
-@dataclass(frozen=True, slots=True)
 class SearXNG:
     """A SearXNG server, whose `search.formats` must hold ``json``."""
 
@@ -95,7 +77,7 @@ class SearXNG:
         return _results(_json("SearXNG", answer).get("results"), "title", "url", "content")[:count]
 
 
-SearchProvider = DuckDuckGo | Google | Bing | SearXNG
+SearchProvider = DuckDuckGo | Google | SearXNG
 
 
 class _Refused(WebError):
@@ -108,11 +90,9 @@ def _need(**keys: str) -> None:
         raise WebError(f"{' and '.join(missing)} must be set in the configuration.")
 
 
-def _asked(
-    name: str, url: str, params: Mapping[str, str], headers: Mapping[str, str] | None = None
-) -> WebResponse:
+def _asked(name: str, url: str, params: Mapping[str, str]) -> WebResponse:
     try:
-        answer = get(url, params=params, headers=headers)
+        answer = get(url, params=params)
     except WebError as error:
         raise WebError(f"{name} cannot be reached: {error}.") from error
     if answer.status == 429:

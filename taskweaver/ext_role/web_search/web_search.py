@@ -13,7 +13,6 @@ from taskweaver.ext_role.task import TaskRole, for_this_round
 from taskweaver.ext_role.web_search.http import WebError
 from taskweaver.ext_role.web_search.pages import WebPage, read_page
 from taskweaver.ext_role.web_search.providers import (
-    Bing,
     DuckDuckGo,
     Google,
     SearchProvider,
@@ -23,8 +22,8 @@ from taskweaver.ext_role.web_search.providers import (
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy
 from taskweaver.role.role import RoleConfig
-from taskweaver.utils.ranking import best_texts
 from taskweaver.utils.redact import register_secret
+from taskweaver.utils.retrieval import best_texts
 from taskweaver.utils.text import fenced, shorten
 
 _MOST_QUERIES = 5
@@ -74,12 +73,10 @@ class WebSearchConfig(RoleConfig):
         self.result_count = self._get_int("result_count")
         self.google_api_key = self._get_str("google_api_key")
         self.google_search_engine_id = self._get_str("google_search_engine_id")
-        self.bing_api_key = self._get_str("bing_api_key")
         self.searxng_url = self._get_str("searxng_url")
         self.chunk_size = self._get_int("chunk_size")
         self.chunk_overlap = self._get_int("chunk_overlap")
         register_secret(self.google_api_key)
-        register_secret(self.bing_api_key)
         if self.chunk_overlap >= self.chunk_size:
             raise ConfigError(
                 "web_search.chunk_overlap", "must be less than web_search.chunk_size."
@@ -147,8 +144,6 @@ def _provider(config: WebSearchConfig) -> SearchProvider:
     match config.provider:
         case "google":
             return Google(config.google_api_key, config.google_search_engine_id)
-        case "bing":
-            return Bing(config.bing_api_key)
         case "searxng":
             return SearXNG(config.searxng_url)
         case _:

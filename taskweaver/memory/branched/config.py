@@ -14,7 +14,7 @@ _SECTION_BUDGETS = {
     "idea_section_limit": 4800,
     "phase0_summary": 5000,
     "archival_snippet": 3000,
-    "results": 4000,
+    "results": 8000,
 }
 _PRESSURE_THRESHOLDS = {"medium": 0.7, "high": 0.85, "critical": 0.95}
 _TASK_BUDGETS = {

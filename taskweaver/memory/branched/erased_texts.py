@@ -2,12 +2,13 @@
 
 A text is found as it is, with its white space folded to single blanks, as a log masks it, and as a
 beginning that was cut off with dots. A short text, for example the value ``8``, is no needle for a
-haystack: it is found only as the whole of a text, or beside its key.
+haystack: it is found only as the whole of a text, or beside its key, and files that hold it as a
+value are listed.
 
-In a file a text is overwritten where it stands with a mark of the same length. So a log keeps its
-lines and its readers, a process that appends to it is not disturbed, no copy of the file is made,
-and an erasure that was interrupted is finished by the next one. Copies of the memory, and files of
-the folders that a caller names, are not changed: those that hold a text are listed.
+In a file a longer text is overwritten where it stands with a mark of the same length. So a log
+keeps its lines and its readers, a process that appends to it is not disturbed, no copy of the file
+is made, and an erasure that was interrupted is finished by the next one. Copies of the memory, and
+files of the folders that a caller names, are not changed: those that hold a text are listed.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from typing import Any, AnyStr, Generic
 
+from taskweaver.utils.file_system.safe_fs import open_ordinary
 from taskweaver.utils.redact import MASK, redact
 from taskweaver.utils.sqlite_files import SIDE_FILES
 
@@ -36,9 +38,6 @@ _TEXT_FIELDS = frozenset(
     "text summary content value text_preview summary_preview value_preview".split()
 )
 """Fields of logs and results that hold a text of the memory, or a value."""
-
-Form = tuple[str, str, str]
-"""A text as a file may hold it, between texts before and after it, which stay."""
 
 
 class Needles:
@@ -128,15 +127,15 @@ class Needles:
         """Return a name as `clean` does, but keep names that are short texts."""
         return text if text.strip() in self._short else self.clean(text)
 
-    def forms(self) -> Iterator[Form]:
-        """Yield the forms of the texts in files: plain, inside of JSON, and of JSON in JSON."""
-        for text in self._within:
-            yield from _encodings("", text, "")
-        for text, name, gap in product(self._short, _TEXT_FIELDS, ("", " ")):
-            yield from _in_json(f'"{name}":{gap}"', text, '"')
-        for key, items in self._keyed.items():
-            for value in items:
-                yield from _keyed_forms(key, value)
+    def forms(self) -> set[bytes]:
+        """Return the longer texts as files may hold them: plain, in JSON, and in JSON in JSON."""
+        return {form.encode("utf-8", "replace") for text in self._within for form in _forms(text)}
+
+    def short_forms(self) -> set[bytes]:
+        """Return the short texts as values of JSON."""
+        keyed = {value for items in self._keyed.values() for value in items}
+        short = self._short | {value for value in keyed if not _is_long(value)}
+        return {json.dumps(text).encode() for text in short}
 
 
 def is_mark(text: str) -> bool:
@@ -160,33 +159,14 @@ def _jsons(text: str) -> list[str]:
     return [json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)]
 
 
-def _encodings(before: str, text: str, after: str) -> Iterator[Form]:
-    """Yield a text with the surroundings plain, as a part of JSON, and of JSON inside of JSON."""
-    yield before, text, after
-    for head, tail in zip(_jsons(before), _jsons(after), strict=True):
-        yield from _in_json(head, text, tail)
-
-
-def _in_json(before: str, text: str, after: str) -> Iterator[Form]:
-    """Yield a text in JSON, between parts of that JSON, and in JSON inside of JSON."""
+def _forms(text: str) -> Iterator[str]:
+    yield text
     inners = _jsons(text)
-    of_page = re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", inners[1])
-    for inner in (*inners, of_page):
-        yield before, inner, after
+    yield from inners
+    # A page escapes more.
+    yield re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", inners[1])
     for inner in inners:
-        yield from zip(_jsons(before), _jsons(inner), _jsons(after), strict=True)
-
-
-def _keyed_forms(key: str, value: str) -> Iterator[Form]:
-    """Yield forms of the value of a core key, beside the key."""
-    for gap in ("", " "):
-        for name in _jsons(key):
-            yield from _in_json(f'"{name}":{gap}"', value, '"')
-            for field in ("value", "value_preview"):
-                middle = f'"key":{gap}"{name}",{gap}"{field}":{gap}"'
-                yield from _in_json(middle, value, '"')
-    for line in (f"\n{key}: ", f"- {key}: ", f"Core evicted: {key}\n"):
-        yield from _encodings(line, value, "\n")
+        yield from _jsons(inner)
 
 
 Span = tuple[int, int]
@@ -240,42 +220,6 @@ class TextFinder(Generic[AnyStr]):
         return end
 
 
-class FormFinder:
-    """Finds forms of texts in the bytes of files."""
-
-    def __init__(self, forms: Iterable[Form]) -> None:
-        """Take the forms."""
-        free: set[bytes] = set()
-        self._beside: dict[tuple[bytes, bytes], set[bytes]] = {}
-        for form in forms:
-            before, text, after = (part.encode("utf-8", "replace") for part in form)
-            texts = self._beside.setdefault((before, after), set()) if before or after else free
-            texts.add(text)
-        self._free = TextFinder(free, b"...")
-
-    def spans(self, data: bytes) -> list[Span]:
-        """Return where bytes hold a text, in order. Places that overlap are one."""
-        beside = (
-            span
-            for (before, after), texts in self._beside.items()
-            for span in _between(data, before, texts, after)
-        )
-        return joined([*self._free.spans(data), *beside])
-
-
-def _between(data: bytes, before: bytes, texts: set[bytes], after: bytes) -> Iterator[Span]:
-    """Yield where one of some texts stands between two sequences."""
-    lengths = {len(text) for text in texts}
-    place = data.find(before)
-    while place >= 0:
-        start = place + len(before)
-        for length in lengths:
-            end = start + length
-            if data[start:end] in texts and data.startswith(after, end):
-                yield start, end
-        place = data.find(before, place + 1)
-
-
 def joined(spans: Iterable[Span]) -> list[Span]:
     """Return places in order, overlapping places joined."""
     found: list[Span] = []
@@ -291,7 +235,6 @@ def joined(spans: Iterable[Span]) -> list[Span]:
 _BESIDE = ("memory_database.html", "memory_*.jsonl")
 _COPIES = ("*.partial", "*.damaged*", "*.backup", "*.bak", "*.original*")
 _MOST_BYTES = 1 << 30
-_READ_ONLY = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _READ_WRITE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -337,10 +280,10 @@ class ErasedFiles:
         """Overwrite the texts in all files. Files that cannot be changed are noted."""
         if not needles:
             return
-        finder = FormFinder(needles.forms())
+        finder, short = TextFinder(needles.forms(), b"..."), needles.short_forms()
         for path, reason in chain(dict.fromkeys(self._own(), "").items(), self._others()):
             try:
-                self._erase_in(path, finder, reason)
+                self._erase_in(path, finder, short, reason)
             except FileNotFoundError:
                 continue  # removed since it was listed
             except OSError as error:
@@ -368,19 +311,24 @@ class ErasedFiles:
                 if not path.is_dir() and path.resolve() not in memory:
                     yield path, "it holds the text"
 
-    def _erase_in(self, path: Path, finder: FormFinder, reason: str) -> None:
+    def _erase_in(
+        self, path: Path, finder: TextFinder[bytes], short: set[bytes], reason: str
+    ) -> None:
         """Overwrite the texts in one file, or list the file for a reason."""
         name = str(path)
         if reason and name in self.changed:
             return
         data = _content(path)
         found = finder.spans(data)
-        if not found and not finder.spans(_unescaped(path, data)):
+        has_short = any(form in data for form in short)
+        if has_short and not reason:
+            self.untouched[name] = "it holds a short text as a value"
+        if not found and not has_short and not finder.spans(_unescaped(path, data)):
             return
         if reason:
             self.untouched.setdefault(name, reason)
         elif not found:
-            self.untouched[name] = "it holds the text with escaped characters"
+            self.untouched.setdefault(name, "it holds the text with escaped characters")
         elif not path.stat().st_mode & stat.S_IWUSR:
             self.untouched[name] = "it is protected against writing, and holds the text"
         else:
@@ -395,13 +343,10 @@ def _content(path: Path) -> bytes:
     Raises:
         OSError: If it cannot be read, or is too large.
     """
-    if path.is_symlink():
+    if path.is_symlink() or not path.is_file():
         return b""
-    with os.fdopen(os.open(path, _READ_ONLY), "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            return b""
-        if found.st_size > _MOST_BYTES:
+    with open_ordinary(path, os.O_NOFOLLOW) as file:
+        if os.fstat(file.fileno()).st_size > _MOST_BYTES:
             raise OSError(errno.EFBIG, "it is larger than 1 GiB")
         return file.read()
 

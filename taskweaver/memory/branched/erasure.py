@@ -25,7 +25,7 @@ from typing import Any, Literal
 from taskweaver.memory.branched.erased_texts import ERASED, ErasedFiles, Needles, Untouched, is_mark
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate
 from taskweaver.memory.branched.storage.connections import Writer
-from taskweaver.memory.branched.storage.schema import has_search, rebuild_search
+from taskweaver.memory.branched.storage.schema import clear_search
 from taskweaver.memory.branched.tiers.archival import text_hash
 from taskweaver.memory.branched.tiers.branches import BranchView
 from taskweaver.memory.branched.tiers.compression import Compressor
@@ -262,10 +262,9 @@ def erase_rows(connection: sqlite3.Connection, tiers: Tiers, target: Target) -> 
     eraser.remove(target)
     eraser.clean()
     eraser.remake()
-    if has_search(connection):
-        # A removed record may have left words. The option `secure-delete` of FTS5 is not used:
-        # older versions of SQLite cannot open a file that has it.
-        rebuild_search(connection)
+    # Removed words stay in an index until it is emptied. The option `secure-delete` of FTS5 is not
+    # used: older versions of SQLite cannot open a file that has it.
+    clear_search(connection)
     if eraser.counts:
         # Every process that has the file open sees by the schema's number that it read old rows.
         connection.execute("CREATE TABLE erased (one INTEGER)")
@@ -380,7 +379,7 @@ class _Eraser:
             row = self._connection.execute("SELECT record FROM archival WHERE seq = ?", (seq,))
             self._snapshots.add(row.fetchone()[0])
         if "text" in new and self._needles.is_whole(old["text"]):
-            new = {"text": "", "tags": "[]", "meta": "{}", "is_deleted": 1}
+            new = {"text": "", "tags": "[]", "meta": "{}", "is_deleted": 1, "valid_to": None}
         return {**new, "text_hash": text_hash(new.get("text", old["text"]))}
 
     def _update(self, table: str, key: Any, new: dict[str, Any]) -> None:

@@ -24,10 +24,12 @@ from taskweaver.memory.branched.types import (
     CoreEntry,
     Digest,
     Event,
+    Moment,
     Pressure,
     PressureLevel,
     Record,
     RenderResult,
+    Time,
 )
 from taskweaver.memory.branched.upkeep.compare import HistoryStep
 from taskweaver.memory.branched.upkeep.consolidation import Relief
@@ -48,7 +50,7 @@ class CoreKeys(MutableMapping[str, str]):
         """Return the branch, for people."""
         return f"CoreKeys({self._id!r})"
 
-    def entries(self, *, at: int | None = None) -> dict[str, CoreEntry]:
+    def entries(self, *, at: Moment | None = None) -> dict[str, CoreEntry]:
         """Return the entries in view, now or at a row, by key."""
         with self._parts.branches.view(self._id, at) as view:
             return self._parts.core.entries(view)
@@ -167,7 +169,7 @@ class BranchHandle:
         self,
         name: str = "",
         *,
-        at: int | None = None,
+        at: Moment | None = None,
         live: bool = False,
         node_uid: str = "",
         phase: str | None = None,
@@ -241,41 +243,54 @@ class BranchHandle:
         self._log("mem_recall_append", event_details(event), **marks)
         return seq
 
-    def events(self, *, limit: int | None = None, at: int | None = None) -> list[Event]:
+    def events(self, *, limit: int | None = None, at: Moment | None = None) -> list[Event]:
         """Return the events in view, newest first, events covered by a digest included."""
         most = None if limit is None else whole("limit", limit)
         with self._view(at) as view:
             return self._parts.recall.visible(view, most)
 
-    def occurrences(self, event_id: int | str, *, at: int | None = None) -> list[Event]:
+    def occurrences(self, event_id: int | str, *, at: Moment | None = None) -> list[Event]:
         """Return each time an event in view happened, newest first (see `Recall.occurrences`)."""
         with self._view(at) as view:
             return self._parts.recall.occurrences(view, event_id)
 
     def find_events(self, query: str, k: int = 20) -> list[Event]:
-        """Return the newest `k` events in view with a word of a query. All for an empty one."""
+        """Return at most `k` events in view that suit a query (see `Recall.search`)."""
         most = whole("k", k)
+        self._parts.index.refresh()
         with self._view() as view:
             found = self._parts.recall.search(view, query, most)
         self._log("mem_recall_search", {"query": query, "k": k, "results": len(found)})
         return found
 
-    def digest(self, *, at: int | None = None) -> Digest | None:
+    def digest(self, *, at: Moment | None = None) -> Digest | None:
         """Return the newest summary of old events in view."""
         with self._view(at) as view:
             return self._parts.recall.digest(view)
 
     def remember(
-        self, text: str, *, tags: Sequence[str] = (), meta: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        *,
+        tags: Sequence[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        replaces: Sequence[str | int] = (),
+        valid_from: Time | None = None,
+        valid_to: Time | None = None,
     ) -> int:
-        """Add a record to archival memory and return the id. A long text is shortened first.
+        """Add a record to archival memory and return the id (see `Archival.add`).
+
+        A long text is shortened first. Records that it `replaces` are closed: `at=` still sees
+        them, and `closed` lists them.
 
         Raises:
-            InvalidUpdate: If the text, the tags or the fields are malformed.
+            InvalidUpdate: If an argument is malformed.
+            RecordNotVisible: If a record that is replaced is not in view.
             BranchSealed: If the branch takes no writes.
         """
         short = self._shortened(text)
-        id_ = self._write(self._parts.archival.add, short, tags=tags, meta=meta)
+        times = {"replaces": replaces, "valid_from": valid_from, "valid_to": valid_to}
+        id_ = self._write(self._parts.archival.add, short, tags=tags, meta=meta, **times)
         given = [tags] if isinstance(tags, str) else list(tags or ())
         details = {"record_id": id_, "tags": given, "text_preview": short, "text_chars": len(short)}
         self._log("mem_archival_write", details)
@@ -288,14 +303,18 @@ class BranchHandle:
         text: str | None = None,
         tags: Sequence[str] | None = None,
         meta: Mapping[str, Any] | None = None,
+        replaces: Sequence[str | int] = (),
+        valid_to: Time | None = None,
     ) -> None:
-        """Replace text, tags or fields of a record in view, from this branch on.
+        """Change text, tags, fields or end of a record in view, from this branch on.
 
-        Arguments that are None leave their part unchanged. Raises as `Archival.update`.
+        Arguments that are None leave their part unchanged; records that it `replaces` are closed.
+        Raises as `Archival.update`.
         """
         short = None if text is None else self._shortened(text)
-        self._write(self._parts.archival.update, record_id, text=short, tags=tags, meta=meta)
-        changes = {"tags": tags, "text_preview": short, "text_chars": short and len(short)}
+        changes = {"tags": tags, "replaces": replaces or None, "valid_to": valid_to}
+        self._write(self._parts.archival.update, record_id, text=short, meta=meta, **changes)
+        changes |= {"text_preview": short, "text_chars": short and len(short)}
         given = {name: value for name, value in changes.items() if value is not None}
         self._log("mem_archival_update", {"record_id": record_id, **given})
 
@@ -317,10 +336,11 @@ class BranchHandle:
         return found
 
     def search(
-        self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: int | None = None
+        self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: Moment | None = None
     ) -> list[Record]:
         """Return the `k` best records in view that have all tags (see `ArchivalSearch.find`)."""
         most = whole("k", k)
+        self._parts.index.refresh()
         with self._view(at) as view:
             found = self._parts.search.find(view, query, most, tags=tags)
         details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
@@ -328,12 +348,17 @@ class BranchHandle:
         return found
 
     def records(
-        self, *, tags: Sequence[str] = (), limit: int | None = None, at: int | None = None
+        self, *, tags: Sequence[str] = (), limit: int | None = None, at: Moment | None = None
     ) -> list[Record]:
         """Return the records in view that have all tags, newest first."""
         with self._view(at) as view:
             found = self._parts.archival.visible(view, tags=tag_filter(tags))
             return list(islice(found, None if limit is None else whole("limit", limit)))
+
+    def closed(self, *, at: Moment | None = None) -> list[Record]:
+        """Return the records in view that no longer hold, the last closed first."""
+        with self._view(at) as view:
+            return self._parts.archival.closed(view)
 
     def write(
         self,
@@ -378,7 +403,7 @@ class BranchHandle:
         *,
         task: str = "",
         budget_tokens: int | None = None,
-        at: int | None = None,
+        at: Moment | None = None,
         leave_out: Collection[str] = (),
     ) -> RenderResult:
         """Return the memory rendered for a prompt, with the ids of the parts.
@@ -437,7 +462,7 @@ class BranchHandle:
         self._log(op, {"events_consolidated": count})
         return count
 
-    def _view(self, at: int | None = None) -> AbstractContextManager[BranchView]:
+    def _view(self, at: Moment | None = None) -> AbstractContextManager[BranchView]:
         return self._parts.branches.view(self.id, at)
 
     def _write(

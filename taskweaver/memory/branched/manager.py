@@ -292,8 +292,10 @@ class MemoryManager(BranchedMemory):
     def evaluate_importance_with_llm(
         self, items: Sequence[Mapping[str, Any]], context: str = "", task_hint: str | None = None
     ) -> list[Score]:
-        """Ask the model for the importance of items."""
-        return self.evaluate_importance(items, context, task_hint)
+        """Ask the model for the importance of items (see `Pressures.evaluate`)."""
+        scores = self._parts.pressures.evaluate(items, context, task_hint)
+        self._parts.log.add("evaluate_importance_with_llm", details={"item_count": len(items)})
+        return scores
 
     def ingest_idea_md(
         self, idea_path: str | Path, *, branch_id: str | None = None, node_uid: str | None = None

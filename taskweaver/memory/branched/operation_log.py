@@ -18,31 +18,123 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from taskweaver.memory.branched.config import MemoryConfig
-from taskweaver.memory.branched.log_files import (
-    Layer,
-    LogFolder,
-    display_phase,
-    encoded,
-    head,
-    layer_of,
-    masked_preview,
-    masked_row,
-)
+from taskweaver.memory.branched.log_files import MARKS, LogFolder, encoded, without_secret_value
 from taskweaver.memory.branched.storage.database import Database
+from taskweaver.utils.redact import redact, redact_data
 
-_ALL = "memory_calls.jsonl"
-_FILES: dict[Layer, str] = {
-    "public_api": "memory_public_api.jsonl",
-    "system": "memory_system.jsonl",
-    "internal": "memory_internal.jsonl",
-    "llm": "memory_llm.jsonl",
+Layer = Literal["primitive", "public_api", "system", "internal", "llm"]
+_KINDS: dict[str, tuple[Layer, str]] = {
+    "check_memory_pressure": ("internal", "pressure"),
+    "consolidate_recall_events": ("internal", "consolidation"),
+    "consolidate_inherited_memory": ("internal", "consolidation"),
+    "auto_consolidate_memory": ("internal", "consolidation"),
+    "evaluate_importance_with_llm": ("internal", "importance"),
+    "render_for_prompt": ("system", "prompt"),
+    "apply_llm_memory_updates": ("system", "llm_update"),
+    "generate_final_memory_for_paper": ("system", "paper"),
+    "model_failed": ("internal", "model"),
 }
+_PARTS = ("core", "recall", "archival", "node", "resources")
+_PHASES = {
+    "phase0": "Phase 0: Setup",
+    "ingest_phase0_internal_info": "Phase 0: Setup",
+    "phase0_planning": "Phase 0: Planning",
+    "idea_md": "Phase 0: Idea Loading",
+    "resource_index": "Phase 0: Resource Indexing",
+    "phase1_iterative": "Phase 1: Environment Setup",
+    "draft": "Phase 2: Draft Implementation",
+    "debug": "Phase 2: Debug",
+    "improve": "Phase 2: Improve",
+    "hyperparam_node": "Phase 2: Hyperparameter Tuning",
+    "ablation_node": "Phase 2: Ablation Study",
+    "compile": "Phase 3: Compile",
+    "compiler_selection": "Phase 3: Compiler Selection",
+    "execution_review": "Phase 4: Execution Review",
+    "datasets_successfully_tested": "Phase 4: Datasets Tested",
+}
+_ALL = "memory_calls.jsonl"
 _MOST_WAITING = 200
 _MOST_WAITING_CHARS = 1 << 20
 _MOST_WAIT_S = 2.0
+
+
+_SECRET_CHARS = 1 << 16
+"""No secret that begins in the part of a text that is shown ends beyond these characters."""
+
+
+def _head(
+    op: str, layer: str, memory_type: str, *, ts: float | None = None, **known: Any
+) -> dict[str, Any]:
+    """Return the fields that all lines have; `ts` is the time of the operation, None for now."""
+    at = time.time() if ts is None else ts
+    fields = {"ts": at, "op": op, "layer": layer, "memory_type": memory_type}
+    return {**fields, **dict.fromkeys(MARKS), **known}
+
+
+def _layer_of(op: str) -> tuple[Layer, str]:
+    """Return the layer of an operation, and its part of memory."""
+    if op in _KINDS:
+        return _KINDS[op]
+    part = next((part for part in _PARTS if part in op), "branch")
+    if op.startswith("llm_"):
+        reads = ("get", "search")
+        return "llm", "llm_read" if op.endswith(reads) else "llm_update"
+    return "public_api" if op.startswith("mem_") else "internal", part
+
+
+def _display_phase(phase: object) -> str | None:
+    """Return the name of a phase in logs. The phase of an event may be any data."""
+    if phase is None:
+        return None
+    if not isinstance(phase, str):
+        return str(phase)
+    if phase.startswith("stage_") and phase.endswith("_summary"):
+        return "stage_summary"
+    if phase[:1].isdigit() and "_" in phase:
+        return f"stage_execution_{phase[0]}"
+    return _PHASES.get(phase, phase)
+
+
+def _masked_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row without secrets, and without the value of a core key with a secret's name.
+
+    Names of columns are no names of secrets.
+    """
+    return {name: _masked(value) for name, value in without_secret_value(row).items()}
+
+
+def _masked_preview(details: Mapping[str, Any], max_chars: int) -> dict[str, Any]:
+    """Return details without secrets, and with texts that are cut at a length.
+
+    Their own names are no names of secrets.
+    """
+    limit = max_chars + _SECRET_CHARS
+    operations = details.get("operations_log")
+    if isinstance(operations, list):
+        details = {**details, "operations_log": [without_secret_value(item) for item in operations]}
+    return {
+        name: _cut(_masked(value[:limit] if isinstance(value, str) else value), max_chars)
+        for name, value in without_secret_value(details).items()
+    }
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    return value if value is None or isinstance(value, int | float) else redact_data(value)
+
+
+def _cut(value: Any, max_chars: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= max_chars else value[: max_chars - 3] + "..."
+    if isinstance(value, Mapping):
+        return {str(key): _cut(item, max_chars) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(item, max_chars) for item in value]
+    return value
 
 
 class OperationLog:
@@ -86,9 +178,9 @@ class OperationLog:
         """Note a call, which is written later, at the latest when the log is closed."""
         if self._files is None:
             return
-        layer, memory_type = layer_of(op)
+        layer, memory_type = _layer_of(op)
         marks: dict[str, Any] = {"branch_id": branch_id, "node_id": node_id, "phase": phase}
-        line = head(op, layer, memory_type, **marks, run_id=self._run_id)
+        line = _head(op, layer, memory_type, **marks, run_id=self._run_id)
         if details:
             line["details"] = details
         chars = sum(len(item) for item in (details or {}).values() if isinstance(item, str))
@@ -139,14 +231,14 @@ class OperationLog:
         texts: dict[str, list[str]] = {}
         for layer, line in waiting:
             try:
-                line["phase"] = display_phase(line["phase"])
+                line["phase"] = _display_phase(line["phase"])
                 if "details" in line:
-                    line["details"] = masked_preview(line["details"], self._max_chars)
+                    line["details"] = _masked_preview(line["details"], self._max_chars)
                 text = encoded(line)
             except (ValueError, TypeError, AttributeError, LookupError, RuntimeError) as error:
                 files.lose(_ALL, 1, error)
                 continue
-            for name in (_ALL, _FILES[layer]):
+            for name in (_ALL, f"memory_{layer}.jsonl"):
                 texts.setdefault(name, []).append(text)
         for name, lines in texts.items():
             files.append(name, lines)
@@ -254,12 +346,12 @@ class RowLog:
             if name not in _DERIVED
         }
         ts, data = row.get("created_at"), row.get("data")
-        line = head(
+        line = _head(
             op, "primitive", memory_type, ts=ts or None, branch_id=branch, run_id=self._run_id
         )
         if isinstance(data, dict):
             phase = data.get("phase")
             line["node_id"] = data.get("node_id")
-            line["phase"] = display_phase(phase) if isinstance(phase, str) else None
+            line["phase"] = _display_phase(phase) if isinstance(phase, str) else None
         line |= {"file": self._database.path.name, "seq": seq, "table": table}
-        return encoded({**line, "row": masked_row(row)})
+        return encoded({**line, "row": _masked_row(row)})

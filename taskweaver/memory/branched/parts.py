@@ -13,13 +13,13 @@ from taskweaver.memory.branched.protocol.audit import Injections
 from taskweaver.memory.branched.protocol.render import Renderer
 from taskweaver.memory.branched.protocol.updates import Updates
 from taskweaver.memory.branched.storage.database import Database
-from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.types import TextModel
 from taskweaver.memory.branched.upkeep.compare import BranchComparison
 from taskweaver.memory.branched.upkeep.consolidation import Consolidation, Pressures
 from taskweaver.memory.branched.upkeep.transfer import Transfer
 from taskweaver.memory.branched.upkeep.upkeep import Upkeep
+from taskweaver.utils.retrieval import Embedder
 
 
 class MemoryParts(Tiers):
@@ -31,14 +31,14 @@ class MemoryParts(Tiers):
         config: MemoryConfig,
         *,
         llm: TextModel | None,
-        rerank: Reranker | None,
+        embedder: Embedder | None,
         clock: Callable[[], float],
     ) -> None:
         database = Database(
             path, synchronous=config.synchronous, use_fts=config.use_fts, clock=clock
         )
         logs = (config.log_dir or database.path.parent / "logs").absolute()
-        super().__init__(database, config, OperationLog(database, config, logs), llm, rerank)
+        super().__init__(database, config, OperationLog(database, config, logs), llm, embedder)
         self.consolidation = Consolidation(self)
         self.pressures = Pressures(self, self.consolidation)
         self.updates = Updates(self, self.consolidation, self.pressures)

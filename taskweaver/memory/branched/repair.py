@@ -351,7 +351,6 @@ class _Copy:
                 self._copy_row(table, key, found[key])
         self._remake_rounds()
         connection = self._writer.connection
-        schema.index_records(connection, "TRUE")
         highest = max([clock, *self._seqs])
         connection.execute("UPDATE clock SET seq = ?", (highest,))
         connection.execute("UPDATE branches SET fork_seq = min(fork_seq, ?)", (highest,))

@@ -1,53 +1,54 @@
-"""The memory's side of a question: shown in the prompt, updated and read by the replies."""
+"""The memory's side of questions: shown in the prompts, updated and read by the replies."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.protocol.blocks import MemoryReply, Presence, read_reply
 from taskweaver.memory.branched.protocol.protocol import check_updates, has_reads
+from taskweaver.memory.branched.types import RenderResult
 
 
-class MemoryTurn:
-    """The memory's side of a question: rendered for the prompt, and updated by the replies.
+@dataclass(frozen=True, slots=True)
+class NodeMemory:
+    """The memory's side of the questions about a node.
 
     Attributes:
-        shown: The memory as the prompt shows it.
+        branch: Branch of the node.
+        node_id: Id of the node.
+        log: Log of the memory that was shown, and of the operations.
+        left_out: Keys, tags and kinds that are not shown, since prompts have them elsewhere.
+        is_required: Whether each reply begins with a block.
     """
 
-    def __init__(  # noqa: PLR0913 - a question, its node and its log
-        self,
-        branch: BranchHandle,
-        task_hint: str | None,
-        *,
-        node_id: str | None = None,
-        log: MemoryPromptLog | None = None,
-        label: str | None = None,
-        leave_out: Collection[str] = (),
-        is_relieved: bool = False,
-    ) -> None:
-        """Render the memory for a prompt, and note that in the file and in a log.
+    branch: BranchHandle
+    node_id: str | None = None
+    log: MemoryPromptLog | None = None
+    left_out: Collection[str] = ()
+    is_required: bool = False
 
-        `label` names the prompt in the log. Keys, tags and kinds in `leave_out` are not shown; with
-        `is_relieved` no overflow is relieved.
+    def shown(
+        self, task_hint: str | None, label: str | None = None, *, relieves: bool = True
+    ) -> RenderResult:
+        """Render the memory for a prompt, and note that in the file and in the log.
+
+        `label` names the prompt in the log. An overflow is relieved first, unless that was done.
         """
-        self._branch = branch
-        self._task_hint = task_hint
-        self._node_id = node_id
-        self._log = log
-        began = time.time()
-        if not is_relieved:
+        branch, began = self.branch, time.time()
+        if relieves:
             branch.relieve_if_needed(task_hint)
-        self.shown = branch.render(task_hint, leave_out=leave_out)
-        branch.note_injection(self.shown, task_hint)
-        if log is not None:
+        shown = branch.render(task_hint, leave_out=self.left_out)
+        branch.note_injection(shown, task_hint)
+        if self.log is not None:
             budget = branch.config.budget(task_hint)
-            marks = {"node_id": node_id, "label": label, "task_hint": task_hint}
-            log.injection(self.shown, began=began, budget_chars=budget, **marks)
+            marks = {"node_id": self.node_id, "label": label, "task_hint": task_hint}
+            self.log.injection(shown, began=began, budget_chars=budget, **marks)
+        return shown
 
     def look(self, text: str, presence: Presence) -> tuple[MemoryReply, bool]:
         """Take a reply apart, which must, may or must not have a block, and check that.
@@ -63,7 +64,9 @@ class MemoryTurn:
         reply = read_reply(text, presence)
         return reply, has_reads(check_updates(reply.updates or {}))
 
-    def adopt(self, reply: MemoryReply, attempt: str | None = None) -> dict[str, Any]:
+    def adopt(
+        self, reply: MemoryReply, task_hint: str | None, attempt: str | None = None
+    ) -> dict[str, Any]:
         """Apply the block of a reply, whole or not at all, and return the results.
 
         Blocks of one `attempt`, the name of a reply, are applied once.
@@ -75,8 +78,8 @@ class MemoryTurn:
         updates, began = reply.updates or {}, time.time()
         if not updates and attempt is None:
             return {}
-        results = self._branch.apply(updates, self._node_id, self._task_hint, attempt=attempt)
-        if self._log is not None:
-            marks = {"node_id": self._node_id, "label": attempt or self._task_hint}
-            self._log.operations(updates, results, began=began, **marks)
+        results = self.branch.apply(updates, self.node_id, task_hint, attempt=attempt)
+        if self.log is not None:
+            marks = {"node_id": self.node_id, "label": attempt or task_hint}
+            self.log.operations(updates, results, began=began, **marks)
         return results

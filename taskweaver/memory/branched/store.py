@@ -6,19 +6,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.erasure import Erasure, checked_target
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.parts import MemoryParts
-from taskweaver.memory.branched.tiers.search import Reranker
 from taskweaver.memory.branched.types import Branch, MergeNote, MergePreview, MergeReport, TextModel
 from taskweaver.memory.branched.upkeep.compare import MemoryDifference
-from taskweaver.memory.branched.upkeep.consolidation import Score
 from taskweaver.memory.branched.upkeep.upkeep import Garbage, Health
 from taskweaver.memory.branched.values import file_path
+from taskweaver.utils.retrieval import Embedder
 
 R = TypeVar("R")
 
@@ -43,7 +42,7 @@ class BranchedMemory:
         config: MemoryConfig | None = None,
         *,
         llm: TextModel | None = None,
-        rerank: Reranker | None = None,
+        embedder: Embedder | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Open a memory. A missing file is created.
@@ -52,7 +51,8 @@ class BranchedMemory:
             path: The file.
             config: Limits and switches; None for the defaults.
             llm: Model that shortens texts, summarises events and scores keys; None for none.
-            rerank: Scores search results, for example with an embedding model.
+            embedder: Makes vectors of records, for example with an embedding model; None compares
+                words alone.
             clock: Returns the time in seconds since 1970.
 
         Raises:
@@ -61,7 +61,7 @@ class BranchedMemory:
         """
         self.path = file_path("path", path)
         self.config = config or MemoryConfig()
-        self._parts = MemoryParts(self.path, self.config, llm=llm, rerank=rerank, clock=clock)
+        self._parts = MemoryParts(self.path, self.config, llm=llm, embedder=embedder, clock=clock)
         self.turns = self._parts.turns
         self.summaries = self._parts.summaries
 
@@ -170,6 +170,18 @@ class BranchedMemory:
         )
         self._parts.log.add("update_branch_node_uid", branch_id=branch_id, node_id=node_uid)
 
+    def line(self, branch_id: str) -> list[str]:
+        """Return the ids of a branch and its ancestors, the branch itself first.
+
+        Raises:
+            UnknownBranch: If there is no branch with this id or node uid.
+        """
+        branches = self._parts.branches
+        with branches.view(branch_id) as view:
+            numbers = [segment.branch for segment in branches.path(view)]
+            names = branches.names(view.connection, numbers)
+        return [names[number] for number in numbers]
+
     def names(self, numbers: Sequence[int]) -> dict[int, str]:
         """Return the ids of branches by number, as in `Event.branch` and `Record.branch`."""
         with self._parts.database.snapshot() as connection:
@@ -209,15 +221,6 @@ class BranchedMemory:
         )
         self._parts.log.add("merge", branch_id=target, details={"source": source, **asdict(report)})
         return report
-
-    def evaluate_importance(
-        self, items: Sequence[Mapping[str, Any]], context: str = "", task_hint: str | None = None
-    ) -> list[Score]:
-        """Ask the model for the importance of items (see `Pressures.evaluate`)."""
-        scores = self._parts.pressures.evaluate(items, context, task_hint)
-        details = {"item_count": len(items)}
-        self._parts.log.add("evaluate_importance_with_llm", details=details)
-        return scores
 
     def erase(
         self,
@@ -292,8 +295,9 @@ class BranchedMemory:
         """Copy the file in the present state, while writers go on."""
         self._parts.database.backup(file_path("file", file))
 
-    def write_page(self, target: str | Path, *, title: str = "Memory") -> None:
-        """Write the whole memory as one HTML page (see `page`)."""
+    def write_page(self, target: str | Path, *, title: str = "Memory", run_page: str = "") -> None:
+        """Write the whole memory as one HTML page, with links to the page of a run."""
         from taskweaver.memory.branched.upkeep.transfer import write_page
 
-        write_page(self._parts.database, file_path("target", target), title=title)
+        path = file_path("target", target)
+        write_page(self._parts.database, path, title=title, run_page=run_page)

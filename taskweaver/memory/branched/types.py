@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 FOREVER = 2**62
@@ -11,6 +12,12 @@ FOREVER = 2**62
 
 EMPTY = 0
 """In place of a branch's number: the view that a root starts from."""
+
+Moment = int | datetime
+"""A state of the past: by the number of its newest row, or by its time."""
+
+Time = float | datetime | str
+"""A time: seconds since 1970, or an ISO 8601 text like ``2026-05-31``."""
 
 Tier = Literal["core_kv", "events", "archival", "exclusions", "digests"]
 """A table of rows on branches."""
@@ -132,6 +139,9 @@ class Record:
         tags: Tags.
         meta: Further fields.
         created_at: When this version was written.
+        valid_from: When it begins to hold, in seconds since 1970; None for its writing.
+        valid_to: When it ends to hold; None for no end.
+        replaced_by: Id of the record that closed it; None for none.
         score: Rank in a search, higher is better.
         match: Whether it answers the query, or is merely recent.
     """
@@ -143,6 +153,9 @@ class Record:
     tags: tuple[str, ...]
     meta: dict[str, Any]
     created_at: float
+    valid_from: float | None = None
+    valid_to: float | None = None
+    replaced_by: int | None = None
     score: float = 0.0
     match: Literal["query", "recency"] = "query"
 
@@ -250,8 +263,8 @@ class MergePreview:
     Attributes:
         core: Core keys that only the source changed, with the values to take.
         records: Texts of the records to take, oldest first.
-        conflicts: Core keys that both branches changed: the value where they parted, that of the
-            target and that of the source; None is none.
+        conflicts: Core keys, and records by ``record`` and id, that both branches changed: the
+            value where they parted, that of the target and that of the source; None is none.
     """
 
     core: dict[str, str]
@@ -265,13 +278,18 @@ class MergeReport:
 
     Attributes:
         taken: Entries written to the target, in words.
-        conflicts: Core keys that both branches changed since they parted.
+        conflicts: Core keys and records that both branches changed since they parted.
         applied: Whether anything was written; a ``manual`` merge with conflicts writes nothing.
     """
 
     taken: list[str] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
     applied: bool = True
+
+
+def day(time: float) -> str:
+    """Return the day of a time as text, of UTC."""
+    return datetime.fromtimestamp(time, UTC).date().isoformat()
 
 
 def plain_record(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
@@ -283,6 +301,9 @@ def plain_record(found: Record, names: Mapping[int, str]) -> dict[str, Any]:
         "tags": list(found.tags),
         "meta": found.meta,
         "created_at": found.created_at,
+        "valid_from": found.valid_from,
+        "valid_to": found.valid_to,
+        "replaced_by": found.replaced_by and str(found.replaced_by),
         "score": round(found.score, 4),
         "match": found.match,
     }

@@ -7,6 +7,8 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,8 +98,6 @@ def checked_data(path: str, value: object) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise InvalidUpdate(path, f"must be an object, not {_kind(value)}")
-    if not value:
-        return {}
     checked: dict[str, Any] = json.loads(checked_text(path, json_text(path, dict(value))))
     return checked
 
@@ -212,6 +212,24 @@ def ttl(path: str, value: object) -> float | None:
     if not 0 <= seconds < _LONGEST_S:
         raise InvalidUpdate(path, f"must be seconds, or like 30m, 2h, 7d, not {shown(value)}")
     return seconds
+
+
+def moment(path: str, value: object) -> float | None:
+    """Return a time in seconds since 1970. A time without a zone is of UTC; None stays None.
+
+    Raises:
+        InvalidUpdate: If it is no number of seconds, `datetime`, or text like ``2026-05-31``.
+    """
+    if value is None:
+        return None
+    with suppress(ValueError, OverflowError):  # refused below
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value.strip())
+        if isinstance(value, datetime):
+            value = value.replace(tzinfo=value.tzinfo or UTC).timestamp()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _LONGEST_S:
+        raise InvalidUpdate(path, f"must be a time like 2026-05-31, not {shown(value)}")
+    return float(value)
 
 
 def shown(value: object) -> str:

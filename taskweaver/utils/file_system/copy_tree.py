@@ -21,7 +21,7 @@ _NOT_WRITABLE = 0o555
 
 
 def share_storage(old: int, new: int) -> bool:
-    """Let an empty file share the storage of another, both open; return whether that is done."""
+    """Let an open empty file share the storage of an open file, and return the success."""
     import fcntl  # not on Windows, where this module can be imported
 
     try:
@@ -65,28 +65,30 @@ class CopyRules:
 def copy_tree(source: Folder, target: Folder, rules: CopyRules) -> None:
     """Copy the content of a folder into an empty folder, which no second process may write to.
 
-    Links stay links; pipes, sockets and devices are left out, and so is whatever disappears
-    meanwhile. Files keep their times, and their modes without the rights of others to write and
-    without set-user-id bits. A file that grows is copied up to the size it had.
+    Links and holes stay links and holes; pipes, sockets and devices are left out, and so is
+    whatever disappears meanwhile. Files keep their times, and their modes without the rights of
+    others to write and without set-user-id bits. A file that grows is copied up to the size it had.
 
     Raises:
         CopyTooLarge: If there is more than the rules allow, or folders are nested too deeply.
         OSError: If it cannot be done; names the entry by its path below the folder.
     """
-    _Copy(rules).folder(source, target, ())
+    _Copy(target, rules).folder(source, target, ())
 
 
 class _Copy:
-    """A copy in progress: the room that is left."""
+    """A copy in progress: the room that is left, and the copies of files with several names."""
 
-    def __init__(self, rules: CopyRules) -> None:
+    def __init__(self, top: Folder, rules: CopyRules) -> None:
+        self._top = top
         self._rules = rules
+        self._linked: dict[tuple[int, int], str] = {}
         self._bytes_left, self._entries_left = rules.most_bytes, rules.most_entries
 
     def folder(self, source: Folder, target: Folder, place: tuple[str, ...]) -> None:
-        """Copy the entries of one open folder to another; `place` are its names from the top."""
+        """Copy the entries of an open folder. `place` has the names of folders from the top."""
         if len(place) > DEEPEST:
-            raise CopyTooLarge(f"{DEEPEST} levels of folders")
+            raise CopyTooLarge(f"{DEEPEST} levels of folders, in {'/'.join(place[:3])[:200]}")
         for name in source.names():
             self._entries_left -= 1
             if self._entries_left < 0:
@@ -114,17 +116,25 @@ class _Copy:
                 with target.folder(name) as new:
                     self.folder(old, new, (*place, name))
         elif stat.S_ISREG(facts.st_mode):
-            with source.open_file(name) as old_file, target.create_file(name) as new_file:
-                self._file(old_file, new_file)
+            with source.open_file(name) as old_file:
+                opened = os.fstat(old_file.fileno())
+                key = opened.st_dev, opened.st_ino
+                first = self._linked.get(key)
+                if first is not None:
+                    self._top.link(first, target, name)
+                    return
+                with target.create_file(name) as new_file:
+                    self._file(old_file, new_file)
+                if opened.st_nlink > 1:
+                    self._linked[key] = "/".join((*place, name))
 
     def _file(self, old: BinaryIO, new: BinaryIO) -> None:
         facts = os.fstat(old.fileno())
         if not share_storage(old.fileno(), new.fileno()):
-            self._bytes_left -= facts.st_size
+            self._bytes_left -= min(facts.st_size, facts.st_blocks * 512)  # holes are free
             if self._bytes_left < 0:
                 raise CopyTooLarge(f"{self._rules.most_bytes >> 20:,} MiB", is_of_bytes=True)
             copy_content(old, new)
-            new.flush()
         os.utime(new.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
         mode = facts.st_mode & _OTHERS_CANNOT_WRITE | _OWNER_RIGHTS
         os.fchmod(new.fileno(), mode & _NOT_WRITABLE if self._rules.is_read_only else mode)

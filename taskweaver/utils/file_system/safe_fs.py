@@ -13,7 +13,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO, Self
@@ -26,6 +26,9 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_REPLACE = 1
 _CHUNK_BYTES = 1 << 20
 _REMOVE_S = 60.0
+_NOWHERE = -1
+"""Open folder of an absolute path, which the system ignores."""
+_REFUSED = frozenset({"", ".", "..", "/"})
 DEEPEST = 64
 """Most levels of folders that are listed."""
 
@@ -74,24 +77,23 @@ class Folder:
 
         Resolve the path before code runs that can write to one of its folders, never afterwards.
         """
-        if not path.is_absolute():
+        if not path.is_absolute() or ".." in path.parts or "\0" in str(path):
             raise OSError(errno.EINVAL, "is no absolute path", str(path))
-        with cls(os.open(path.anchor, _PASS)) as root:
-            return root.folder(PurePath(*path.parts[1:])) if path.parts[1:] else root.folder()
+        *parents, name = path.parts
+        with ExitStack() as stack:
+            return cls(os.open(name, _FOLDER, dir_fd=_passed(stack, _NOWHERE, parents)))
 
     def __enter__(self) -> Self:
         """Return the folder itself."""
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        """Close the folder."""
-        self.close()
-
-    def close(self) -> None:
+    def close(self, *_: object) -> None:
         """Close the directory. Safe to call again."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+    __exit__ = close
 
     def folder(self, path: PurePath | str = "") -> Self:
         """Open a directory below this one. An empty path opens this directory again."""
@@ -105,11 +107,7 @@ class Folder:
         """Give the open directory that holds an entry, and the entry's name."""
         *parents, name = _parts(path)
         with ExitStack() as stack:
-            place = self.fd
-            for part in parents:
-                place = os.open(part, _PASS, dir_fd=place)
-                stack.callback(os.close, place)
-            yield place, name
+            yield _passed(stack, self.fd, parents), name
 
     def make_folder(self, path: PurePath | str, mode: int = 0o700) -> None:
         """Make a directory, whose parent must exist."""
@@ -118,12 +116,10 @@ class Folder:
 
     def make_folders(self, path: PurePath | str) -> None:
         """Make a directory and missing parents. A link at the end is kept."""
-        parts = _parts(path) if str(path) != "." else ()
-        for count in range(1, len(parts) + 1):
-            part = PurePath(*parts[:count])
-            if self.stat(part) is None:
-                with suppress(FileExistsError):
-                    self.make_folder(part)
+        if str(path) != "." and self.stat(path) is None:
+            self.make_folders(PurePath(path).parent)
+            with suppress(FileExistsError):
+                self.make_folder(path)
 
     def names(self) -> list[str]:
         """Return the names of the entries, sorted."""
@@ -171,6 +167,11 @@ class Folder:
         """Make a symbolic link. FileExistsError if the name is taken."""
         with self._holder(path) as (place, name):
             os.symlink(target, name, dir_fd=place)
+
+    def link(self, path: PurePath | str, target: Folder, new: PurePath | str) -> None:
+        """Give a file a second name, a hard link. FileExistsError if the name is taken."""
+        with self._holder(path) as (old, name), target._holder(new) as (place, new_name):
+            os.link(name, new_name, src_dir_fd=old, dst_dir_fd=place, follow_symlinks=False)
 
     def link_target(self, path: PurePath | str) -> str:
         """Return the text of a symbolic link."""
@@ -248,24 +249,48 @@ def copy_in(source: Path, folder: Folder, name: PurePath | str) -> None:
     """
     with open_ordinary(source) as file, folder.replacing(name) as target:
         copy_content(file, target)
-        target.flush()
         facts = os.fstat(file.fileno())
         os.utime(target.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def copy_content(source: BinaryIO, target: BinaryIO) -> None:
-    """Copy the bytes that an open file has now to another, without later additions."""
-    left = os.fstat(source.fileno()).st_size
-    while left and (data := source.read(min(left, _CHUNK_BYTES))):
-        target.write(data)
-        left -= len(data)
+    """Copy the bytes that an open file has now to a new one, without later additions.
+
+    Holes stay holes, where the system tells them.
+    """
+    old, new = source.fileno(), target.fileno()
+    at, size = 0, os.fstat(old).st_size
+    while at < size:
+        at, end = _next_data(old, at, size)
+        while at < end and (data := os.pread(old, min(end - at, _CHUNK_BYTES), at)):
+            at += os.pwrite(new, data, at)
+        if at < end:  # it has become shorter
+            size = at
+    os.ftruncate(new, size)
+
+
+def _next_data(file: int, at: int, size: int) -> tuple[int, int]:
+    """Return begin and end of the data of a file after a position, as far as its size."""
+    try:
+        begin = min(os.lseek(file, at, os.SEEK_DATA), size)
+        return begin, min(os.lseek(file, begin, os.SEEK_HOLE), size) if begin < size else size
+    except OSError as error:
+        return (size if error.errno == errno.ENXIO else at), size  # no data, or an old file system
 
 
 def _parts(path: PurePath | str) -> tuple[str, ...]:
     parts = tuple(path.split("/")) if isinstance(path, str) else path.parts
-    if not parts or any(part in {"", ".", "..", "/"} or "\0" in part for part in parts):
+    if not parts or not _REFUSED.isdisjoint(parts) or "\0" in str(path):
         raise OSError(errno.EINVAL, "is no path inside of a folder", str(path))
     return parts
+
+
+def _passed(stack: ExitStack, place: int, parents: Iterable[str]) -> int:
+    """Open folders, each in the one before, until the end of a stack, and return the last."""
+    for part in parents:
+        place = os.open(part, _PASS, dir_fd=place)
+        stack.callback(os.close, place)
+    return place
 
 
 def _unlink(place: int, name: str) -> bool:

@@ -55,7 +55,7 @@ class _LeftInParent:
 
 
 def _leave() -> None:
-    """Change the bound objects in a forked child; they stay, so that none is finalized there."""
+    """Change the bound objects in a forked child, and keep each object from being finalized."""
     _left.extend(_bound)
     for thing in _left:
         thing.__class__ = _LeftInParent

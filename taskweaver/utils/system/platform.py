@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -37,12 +38,11 @@ class UnsupportedPlatform(TaskWeaverError, ImportError):
         return f"TaskWeaver runs on Linux, macOS and Windows with WSL 2, not on {system_name()}."
 
 
+@dataclass(eq=False, repr=False)
 class NeedsLinux(TaskWeaverError):
     """A part of this package that works on Linux alone was used elsewhere."""
 
-    def __init__(self, part: str) -> None:
-        super().__init__(part)
-        self.part = part
+    part: str
 
     def __str__(self) -> str:
         """Name the part and this system."""
@@ -94,7 +94,7 @@ def has_ended(owner: str) -> bool:
 
 @cache
 def pid_namespace() -> int:
-    """Return the number of the namespace that this process's id is of; 0 where there are none."""
+    """Return the number of the namespace of this process's id, or 0 without namespaces."""
     with suppress(OSError):
         return Path("/proc/self/ns/pid").stat().st_ino
     return 0

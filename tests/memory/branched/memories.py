@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from taskweaver.memory.branched import MemoryConfig, MemoryManager
 
 Open = Callable[..., MemoryManager]
+QUIET = MemoryConfig(memory_log_enabled=False)
 
 
 def put_empty(path: Path, use_fts: Any = "auto") -> Path:
@@ -31,6 +34,13 @@ def _empty(use_fts: Any) -> bytes:
         path = Path(folder) / "m.sqlite"
         MemoryManager(path, MemoryConfig(memory_log_enabled=False, use_fts=use_fts)).close()
         return path.read_bytes()
+
+
+def run_sql(path: Path, *statements: str) -> None:
+    """Change a file as another program would."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
 
 
 class Clock:

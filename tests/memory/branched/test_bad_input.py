@@ -71,9 +71,8 @@ CALLS: dict[str, Callable[[MemoryManager, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_an_odd_value_is_kept_or_refused_with_a_typed_error(open_memory: Open, name: str) -> None:
-    memory = open_memory(memory_log_enabled=True, synchronous="NORMAL")
-    memory.create_branch(None, branch_id="root")
+def test_odd_values_through_a_call(open_memory: Open, open_rooted: Open, name: str) -> None:
+    memory = open_rooted(memory_log_enabled=True, synchronous="NORMAL")
     memory.set_core("root", "goal", "a faster solver")
     for branch in ("a", "b"):
         memory.fork("root", branch)

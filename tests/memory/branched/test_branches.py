@@ -6,12 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from taskweaver.memory.branched import (
-    BranchSealed,
-    InvalidUpdate,
-    MemoryManager,
-    UnknownBranch,
-)
+from taskweaver.memory.branched import BranchSealed, InvalidUpdate, MemoryManager, UnknownBranch
 from taskweaver.utils.redact import register_secret
 
 
@@ -125,9 +120,7 @@ def test_two_branches_are_compared(memory: MemoryManager) -> None:
     [("ours", "0.2", "deep"), ("theirs", "0.1", "shallow"), ("newest", "0.2", "shallow"),
      ("importance", "0.1", "deep")],
 )  # fmt: skip
-def test_a_merge_brings_findings_over_by_policy(
-    memory: MemoryManager, policy: str, lr: str, kept: str
-) -> None:
+def test_a_merge_by_policy(memory: MemoryManager, policy: str, lr: str, kept: str) -> None:
     memory.mem_core_set("lr", "0.1", branch_id="a", importance=4)
     memory.mem_core_set("lr", "0.2", branch_id="b")
     memory.mem_core_set("depth", "deep", branch_id="b")

@@ -43,9 +43,7 @@ Small caches.
 """
 
 
-def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
-    memory: MemoryManager, tmp_path: Path
-) -> None:
+def test_an_idea_is_taken_in_once_and_inherited(memory: MemoryManager, tmp_path: Path) -> None:
     path = tmp_path / "idea.md"
     path.write_text(IDEA, "utf-8")
     assert ingest_idea_md(memory["root"], path)
@@ -53,13 +51,11 @@ def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
     assert not ingest_idea_md(memory["root"], path)
     assert memory.seq == then
     summary = memory.get_core("root", "idea_md_summary") or ""
-    assert summary.splitlines() == [
-        "- Purpose: Make the heat solver twice as fast.",
-        "- Hypothesis: Cache blocking helps ☃.",
-        "- Method/Variables: Vary the block size.",
-        f"- Evaluation: {NOT_PROVIDED}",
-        "- Known failures/mitigations: Small caches.",
-    ]
+    assert summary == (
+        "- Purpose: Make the heat solver twice as fast.\n- Hypothesis: Cache blocking helps ☃.\n"
+        f"- Method/Variables: Vary the block size.\n- Evaluation: {NOT_PROVIDED}\n"
+        "- Known failures/mitigations: Small caches."
+    )
     (record,) = memory["root"].records(tags=["IDEA_MD", "ROOT_IDEA"])
     assert record.text == f"{summary}\n\n{IDEA}"
     memory.fork("root", "node")
@@ -68,9 +64,7 @@ def test_an_idea_is_taken_in_once_on_the_root_and_inherited(
 
 
 @pytest.mark.parametrize("content", [None, b"  \n", b"\xff\xfe", b"a\0b"])
-def test_an_idea_that_is_no_text_is_refused(
-    memory: MemoryManager, tmp_path: Path, content: Any
-) -> None:
+def test_an_idea_must_be_a_text(memory: MemoryManager, tmp_path: Path, content: Any) -> None:
     path = tmp_path / "idea.md"
     if content is not None:
         path.write_bytes(content)
@@ -89,13 +83,9 @@ def test_any_summary_keeps_its_budget(content: str, budget: int) -> None:
 def test_phase0_is_taken_in_once_with_its_files(memory: MemoryManager, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text("long " * 3000)
     payload = {"plan": {"goal_summary": "fast", "deps": ["numpy", "blas"]}, "cpu": {"cores": 8}}
-    files = [tmp_path / "plan.json"]
-    assert ingest_phase0_internal_info(
-        memory["root"], payload, artifact_paths=files, command="lscpu"
-    )
-    assert not ingest_phase0_internal_info(
-        memory["root"], payload, artifact_paths=files, command="lscpu"
-    )
+    source: dict[str, Any] = {"artifact_paths": [tmp_path / "plan.json"], "command": "lscpu"}
+    assert ingest_phase0_internal_info(memory["root"], payload, **source)
+    assert not ingest_phase0_internal_info(memory["root"], payload, **source)
     summary = memory.get_core("root", "phase0_summary")
     assert summary == "plan.goal_summary=fast | plan.deps=numpy, blas | cpu.cores=8 | command=lscpu"
     (record,) = memory["root"].records(tags=["PHASE0_INTERNAL"])
@@ -107,10 +97,9 @@ def test_phase0_is_taken_in_once_with_its_files(memory: MemoryManager, tmp_path:
     assert len(memory["root"].records(tags=["PHASE0_INTERNAL"])) == 1
     with pytest.raises(InvalidUpdate, match="payload"):
         ingest_phase0_internal_info(memory["root"], {"x": object()})
+    gone = [tmp_path / "gone.txt"]
     with pytest.raises(InvalidUpdate, match=r"gone\.txt"):
-        ingest_phase0_internal_info(
-            memory["root"], {"x": 1}, artifact_paths=[tmp_path / "gone.txt"]
-        )
+        ingest_phase0_internal_info(memory["root"], {"x": 1}, artifact_paths=gone)
 
 
 def test_the_machine_is_taken_in_once(memory: MemoryManager) -> None:
@@ -150,9 +139,7 @@ def write(folder: Path, data: Any) -> Path:
     return path
 
 
-def test_items_are_looked_at_and_quoted_within_bounds(
-    tmp_path: Path, listed: dict[str, Any]
-) -> None:
+def test_items_are_seen_and_quoted_within_bounds(tmp_path: Path, listed: dict[str, Any]) -> None:
     snapshot = build_resource_snapshot(write(tmp_path, listed), tmp_path / "ws")
     blas, base = snapshot.items
     assert (blas.availability, blas.fetch_status) == ("pending_fetch", "pending")

@@ -9,13 +9,8 @@ from typing import Any
 
 from memories import Open
 
-from taskweaver.memory.branched import (
-    InvalidUpdate,
-    MemoryManager,
-    MemoryUpdateError,
-    RecordNotVisible,
-    read_reply,
-)
+from taskweaver.memory.branched import InvalidUpdate, MemoryManager, RecordNotVisible, read_reply
+from taskweaver.memory.branched.errors import MemoryUpdateError
 from taskweaver.memory.branched.protocol.protocol import check_updates
 
 BLOCKS = int(os.environ.get("BLOCKS", "300"))

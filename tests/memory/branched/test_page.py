@@ -12,9 +12,7 @@ from memories import Clock, Open
 
 from taskweaver.memory.branched import MemoryManager
 
-HOSTILE = (
-    "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 & ☃ \""
-)
+HOSTILE = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 &☃\""
 
 
 def page_of(memory: MemoryManager, **options: Any) -> tuple[Path, str]:
@@ -23,9 +21,7 @@ def page_of(memory: MemoryManager, **options: Any) -> tuple[Path, str]:
     return target, target.read_text("utf-8")
 
 
-def test_hostile_text_stays_text_and_the_page_needs_nothing_from_elsewhere(
-    memory: MemoryManager,
-) -> None:
+def test_hostile_text_stays_text_and_nothing_is_fetched(memory: MemoryManager) -> None:
     memory.write_archival("a", HOSTILE, [HOSTILE])
     memory.set_core("a", "k", HOSTILE)
     _, text = page_of(memory, title=HOSTILE)
@@ -81,3 +77,40 @@ def test_a_browser_shows_what_the_branch_sees(memory: MemoryManager, clock: Cloc
     assert "after the fork" in parent
     assert "a faster solver" in other
     assert "tried for now" not in other
+
+
+SEARCH = "(name, value) => { const at = document.getElementById(name); at.value = value;"
+SEARCH += " at.dispatchEvent(new Event('input')); return document.body.innerText }"
+
+
+def test_the_page_finds_texts_goes_back_and_compares(memory: MemoryManager) -> None:
+    memory.fork("a", "trial")
+    memory.update_branch_node_uid("trial", "n7")
+    memory.set_core("trial", "plan", "walk")
+    old = memory["a"].remember("the bridge is open")
+    memory.promote(old, "trial", branch_id="a")
+    (copy,) = memory["trial"].records()
+    memory["trial"].remember("the bridge is closed", replaces=[copy.id])
+    memory.write_event("trial", "node_result", "node_id=trial metric=0.5 is_buggy=False")
+    page, _ = page_of(memory, run_page="../tree.html")
+    with chromium_tab() as tab:
+        tab.load(page, "#branch=trial")
+        text = tab.value("document.body.innerText")
+        link = tab.value("document.querySelector('main a').getAttribute('href')")
+        found = tab.value(f"({SEARCH})('find', 'bridge')")
+        tab.value(f"({SEARCH})('find', '')")
+        early = tab.value(f"({SEARCH})('at', '1')")
+        tab.value(f"({SEARCH})('at', '1000')")
+        press = "[...document.querySelectorAll('[role=tab]')][1].click()"
+        differs = tab.value(f"{press}, document.querySelector('main').innerText")
+    assert "metric 0.5" in text
+    assert link == "../tree.html#n7"
+    now, _, past = text.lower().partition("no longer true")
+    assert ("the bridge is closed" in now, "the bridge is open" in now) == (True, False)
+    assert "the bridge is open" in past
+    assert "replaced by #" in past
+    assert "the bridge is closed" in found
+    assert "walk" not in found
+    assert "walk" not in early
+    assert "walk" in differs
+    assert "metric" not in early

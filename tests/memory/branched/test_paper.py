@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from memories import Clock, Open
 
-from taskweaver.memory.branched import (
-    InvalidUpdate,
-    MemoryManager,
-    StoreUnwritable,
-    UnknownBranch,
-)
+from taskweaver.memory.branched import InvalidUpdate, MemoryManager, StoreUnwritable, UnknownBranch
 
 IDEA = """# Blocking for caches
 
@@ -97,9 +91,7 @@ def below(text: str, heading: str) -> list[str]:
     return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].strip().splitlines()
 
 
-def test_it_holds_the_facts_of_the_best_branch_with_their_sources(
-    run: MemoryManager, tmp_path: Path
-) -> None:
+def test_facts_of_the_best_branch_with_their_sources(run: MemoryManager, tmp_path: Path) -> None:
     found = run.generate_final_memory_for_paper(tmp_path, "run", "best", INDEX)
     assert found["provenance"] == ["best", "draft", "run"]
     assert found["title_candidates"] == "- Blocking for caches [idea.md]"
@@ -150,16 +142,13 @@ def test_its_summary_is_metric_and_baseline(run: MemoryManager, tmp_path: Path) 
     assert "see Best Node Details" in first
     assert second.startswith("| 2 | draft | 2.8 |")
     assert "| a plain loop | a \\| b | node draft |" in second
-    assert below(text, "Execution Feedback") == [
-        "- Phase run: ok, 1.4 s [node best]",
-        "- Exec time feedback: there is time for more [node best]",
-    ]
-    assert below(text, "VLM Analysis & Visual Feedback") == [
-        "- Plot analyses: it rises [node best]"
-    ]
-    assert [
-        line for line, times in Counter(text.splitlines()).items() if line[:2] == "- " and times > 1
-    ] == []
+    phase, time = below(text, "Execution Feedback")
+    assert phase == "- Phase run: ok, 1.4 s [node best]"
+    assert time == "- Exec time feedback: there is time for more [node best]"
+    (seen,) = below(text, "VLM Analysis & Visual Feedback")
+    assert seen == "- Plot analyses: it rises [node best]"
+    facts = [line for line in text.splitlines() if line.startswith("- ")]
+    assert len(facts) == len(set(facts))
 
 
 def test_failures_of_all_branches_are_negative_results(run: MemoryManager, tmp_path: Path) -> None:
@@ -192,18 +181,14 @@ def test_accounts_that_differ_are_different_facts(run: MemoryManager, tmp_path: 
         run.write_archival("best", text, ["LLM_INSIGHT"])
     found = run.generate_final_memory_for_paper(tmp_path, "run", "best")
     lines = found["failure_modes_timeline"].splitlines()
-    assert sum("undefined reference to `a'" in line for line in lines) == 1
-    assert sum("undefined reference to `b'" in line for line in lines) == 1
-    assert sum("AssertionError" in line for line in lines) == 1
-    assert sum("no result was written" in line for line in lines) == 1
-    (line,) = [line for line in lines if "semicolon" in line]
+    differing = ("reference to `a'", "reference to `b'", "AssertionError", "no result was written")
+    for part in (*differing, "semicolon"):
+        (line,) = [line for line in lines if part in line]
     assert (line.count("record "), line.count("event ")) == (2, 1)
     assert all(f"- {text} [record" in found["narrative_bullets"] for text in insights)
 
 
-def test_without_data_of_a_search_the_memory_tells_best_and_baseline(
-    run: MemoryManager, tmp_path: Path
-) -> None:
+def test_the_memory_alone_tells_best_and_baseline(run: MemoryManager, tmp_path: Path) -> None:
     run.write_event("draft", "metrics_extracted", "time: 2.8 s")
     run.fork("draft", "late")
     run.write_event("late", "metrics_extracted", "time: 1.1 s")
@@ -216,17 +201,11 @@ def test_without_data_of_a_search_the_memory_tells_best_and_baseline(
     assert found["best_node_details"] == "- Branch: late, from draft [branch late]"
     assert "- Phase run: 1 command. Outputs: result.json [event" in found["execution_feedback"]
     assert "Segmentation fault" in found["failure_modes_timeline"]
-    assert found["resources_used"] == (
-        "(not found in memory: no resource file was given, and no use of a resource was noted)"
-    )
-    assert found["top_nodes_comparison"] == (
-        "(not found in memory: the search passed no nodes to compare)"
-    )
+    assert found["resources_used"].startswith("(not found in memory: no resource file was given")
+    assert found["top_nodes_comparison"].startswith("(not found in memory: the search passed no")
 
 
-def test_a_result_that_was_repeated_has_all_its_measurements(
-    run: MemoryManager, tmp_path: Path
-) -> None:
+def test_a_repeated_result_has_all_measurements(run: MemoryManager, tmp_path: Path) -> None:
     run.fork("best", "late")
     run.write_event("late", "metrics_extracted", "time: 1.1 s")
     index = {**INDEX, "repeated_data": {"late": "1.3 ± 0.2 s (n = 2)"}}
@@ -249,41 +228,21 @@ def test_a_fact_of_record_event_and_key_is_one_line(run: MemoryManager, tmp_path
     assert page.count("twice as fast as blocks") == 1
     (line,) = [line for line in page.splitlines() if text in line]
     assert line.startswith(f"- lesson: {text} [core lesson, best; record ")
-    assert (line.count("record "), line.count("event ")) == (2 - 1, 1)
+    assert (line.count("record "), line.count("event ")) == (1, 1)
     assert "- mode: fast [" in found["best_node_details"]
     assert "- style: fast [" in found["best_node_details"]
 
 
-def test_the_same_memory_gives_the_same_files(
-    run: MemoryManager, tmp_path: Path, clock: Clock
-) -> None:
-    run.generate_final_memory_for_paper(tmp_path / "one", "run", "best", INDEX)
-    clock.now += 1000
-    run.generate_final_memory_for_paper(tmp_path / "two", "run", "best", INDEX)
-    for name in ("final_memory_for_paper.md", "final_memory_for_paper.json"):
-        one, two = (tmp_path / folder / "memory" / name for folder in ("one", "two"))
-        assert one.read_bytes() == two.read_bytes()
-
-
-def test_results_can_be_limited(run: MemoryManager, tmp_path: Path) -> None:
+def test_limits_and_the_switch(run: MemoryManager, open_memory: Open, tmp_path: Path) -> None:
+    run.write_archival("best", "long " * 500, ["SUMMARY"])
     newest = "best"
-    for number in range(60):
-        run.fork(newest, f"n{number}")
-        newest = f"n{number}"
+    for number in range(70):
+        run.write_event("worse", "error_encountered", f"error {number} of the solver")
+        newest = run.fork(newest, f"n{number}")
         run.write_event(newest, "metrics_extracted", f"time: {number + 2} s")
     whole = run.generate_final_memory_for_paper(tmp_path, "run", newest)
     limited = run.generate_final_memory_for_paper(tmp_path, "run", newest, no_budget_limit=False)
-    assert len(whole["results"].splitlines()) > 50
-    assert len(limited["results"].splitlines()) <= 50
-
-
-def test_it_can_be_limited_and_switched_off(
-    run: MemoryManager, open_memory: Open, tmp_path: Path
-) -> None:
-    run.write_archival("best", "long " * 500, ["SUMMARY"])
-    for number in range(70):
-        run.write_event("worse", "error_encountered", f"error {number} of the solver")
-    limited = run.generate_final_memory_for_paper(tmp_path, "run", "best", no_budget_limit=False)
+    assert len(whole["results"].splitlines()) > 50 >= len(limited["results"].splitlines())
     assert max(len(line) for line in limited["narrative_bullets"].splitlines()) < 500
     assert len(limited["failure_modes_timeline"].splitlines()) == 50
     names = {"final_memory_filename_md": "end.md", "final_memory_filename_json": "end.json"}
@@ -297,12 +256,16 @@ def test_it_can_be_limited_and_switched_off(
     assert not (tmp_path / "off").exists()
 
 
-def test_secrets_are_masked(run: MemoryManager, tmp_path: Path) -> None:
+def test_files_repeat_and_hold_no_secrets(run: MemoryManager, tmp_path: Path, clock: Clock) -> None:
     secret = "sk-" + "proj-" + "a1B2" * 12
     run.write_archival("best", f"the key is {secret}", ["LLM_INSIGHT"])
-    run.generate_final_memory_for_paper(tmp_path, "run", "best")
+    for folder in ("one", "two"):
+        run.generate_final_memory_for_paper(tmp_path / folder, "run", "best", INDEX)
+        clock.now += 1000
     for name in ("final_memory_for_paper.md", "final_memory_for_paper.json"):
-        assert secret not in (tmp_path / "memory" / name).read_text()
+        one, two = (tmp_path / folder / "memory" / name for folder in ("one", "two"))
+        assert one.read_bytes() == two.read_bytes()
+        assert secret not in one.read_text()
 
 
 def test_what_cannot_be_done_is_refused(run: MemoryManager, tmp_path: Path) -> None:

@@ -37,10 +37,9 @@ def events(memory: MemoryManager, branch: str, count: int, start: int = 0, more:
         memory.write_event(branch, "run_failed" if n % 3 == 0 else "step", f"event {n}{more}")
 
 
-def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) -> None:
+def test_old_events_become_a_digest_that_descendants_inherit(open_rooted: Open) -> None:
     model = Model(digest=lambda prompt: f"digest of {prompt.count('event ')}")
-    memory = open_memory(recall_max_events=4, llm=model)
-    memory.create_branch(None, branch_id="root")
+    memory = open_rooted(recall_max_events=4, llm=model)
     events(memory, "root", 7, more=LONG)
     digest = memory["root"].digest()
     assert digest is not None
@@ -63,9 +62,8 @@ def test_old_events_become_a_digest_that_descendants_inherit(open_memory: Open) 
     assert [found["summary"] for found in memory.mem_recall_search("event 0", branch_id="a2", k=99)]
 
 
-def test_only_inherited_events_can_be_summed_up(open_memory: Open) -> None:
-    memory = open_memory(auto_consolidate=False, recall_max_events=2)
-    memory.create_branch(None, branch_id="root")
+def test_only_inherited_events_can_be_summed_up(open_rooted: Open) -> None:
+    memory = open_rooted(auto_consolidate=False, recall_max_events=2)
     events(memory, "root", 5)
     memory.fork("root", "a")
     events(memory, "a", 4, start=5)
@@ -82,11 +80,10 @@ def test_only_inherited_events_can_be_summed_up(open_memory: Open) -> None:
 @pytest.mark.parametrize(
     ("share", "level"), [(0.3, "low"), (0.5, "medium"), (0.7, "high"), (0.92, "critical")]
 )
-def test_the_level_follows_the_fuller_part(open_memory: Open, share: float, level: str) -> None:
+def test_the_level_follows_the_fuller_part(open_rooted: Open, share: float, level: str) -> None:
     limits = {"medium": 0.4, "high": 0.6, "critical": 0.9}
     keys = {"pressure_thresholds": limits, "consolidation_trigger": "critical"}
-    memory = open_memory(core_max_chars=1000, **keys)
-    memory.create_branch(None, branch_id="root")
+    memory = open_rooted(core_max_chars=1000, **keys)
     memory.set_core("root", "k", "x" * int(1000 * share))
     pressure = memory.check_memory_pressure("root")
     assert pressure.level == level
@@ -95,17 +92,13 @@ def test_the_level_follows_the_fuller_part(open_memory: Open, share: float, leve
 
 
 def weights(prompt: str) -> str:
-    items = json.loads(prompt[prompt.index("[") : prompt.index("]\n") + 1])
-    scored = [
-        {"key": item["key"], "score": 1 if "junk" in item["key"] else 4, "reason": "r"}
-        for item in items
-    ]
+    keys = [item["key"] for item in json.loads(prompt[prompt.index("[") : prompt.index("]\n") + 1])]
+    scored = [{"key": key, "score": 1 if "junk" in key else 4, "reason": "r"} for key in keys]
     return f"Sure:\n```json\n{json.dumps(scored)}\n```"
 
 
-def test_high_pressure_archives_what_the_model_finds_unimportant(open_memory: Open) -> None:
-    memory = open_memory(core_max_chars=1000, llm=Model(weigh=weights))
-    memory.create_branch(None, branch_id="root")
+def test_high_pressure_archives_what_the_model_finds_unimportant(open_rooted: Open) -> None:
+    memory = open_rooted(core_max_chars=1000, llm=Model(weigh=weights))
     memory.set_core("root", "pinned_junk", "p" * 200, importance=5)
     memory.set_core("root", "junk", "j" * 300)
     memory.set_core("root", "useful", "u" * 370)
@@ -119,18 +112,16 @@ def test_high_pressure_archives_what_the_model_finds_unimportant(open_memory: Op
 
 
 @pytest.mark.parametrize("llm", [None, Model(), Model(weigh="no list")])
-def test_importances_stay_without_a_usable_model(open_memory: Open, llm: Model | None) -> None:
-    memory = open_memory(core_max_chars=1000, llm=llm)
-    memory.create_branch(None, branch_id="root")
+def test_importances_stay_without_a_usable_model(open_rooted: Open, llm: Model | None) -> None:
+    memory = open_rooted(core_max_chars=1000, llm=llm)
     memory.set_core("root", "k", "x" * 900, importance=4)
     memory.auto_consolidate_memory("root", "medium")
     assert memory["root"].core.entries()["k"].importance == 4
     assert memory.evaluate_importance_with_llm([{"key": "k"}]) == [("k", 3, "")]
 
 
-def test_critical_pressure_folds_the_core_into_a_digest(open_memory: Open) -> None:
-    memory = open_memory(core_max_chars=1000)
-    memory.create_branch(None, branch_id="root")
+def test_critical_pressure_folds_the_core_into_a_digest(open_rooted: Open) -> None:
+    memory = open_rooted(core_max_chars=1000)
     memory.set_core("root", "pinned", "p" * 100, importance=5)
     memory.set_core("root", "one", "1" * 420)
     memory.set_core("root", "two", "2" * 440)
@@ -144,10 +135,9 @@ def test_critical_pressure_folds_the_core_into_a_digest(open_memory: Open) -> No
     assert f"(ref: {snapshot.id})" in memory["root"].core.entries()["CoreDigest"].value
 
 
-def test_a_long_record_is_shortened_by_the_model_once(open_memory: Open) -> None:
+def test_a_long_record_is_shortened_by_the_model_once(open_rooted: Open) -> None:
     model = Model(compress=lambda _prompt: f"```\n{'short ' * (20 - len(model.prompts) * 5)}\n```")
-    memory = open_memory(archival_max_chars=100, llm=model)
-    memory.create_branch(None, branch_id="root")
+    memory = open_rooted(archival_max_chars=100, llm=model)
     memory.write_archival("root", "long " * 100)
     assert len(model.prompts) == 1
     text = memory["root"].records()[0].text
@@ -158,10 +148,9 @@ def test_a_long_record_is_shortened_by_the_model_once(open_memory: Open) -> None
     assert len(model.prompts) == 1
 
 
-def test_what_the_work_is_about_helps_to_shorten(open_memory: Open) -> None:
+def test_what_the_work_is_about_helps_to_shorten(open_rooted: Open) -> None:
     model = Model(compress="brief")
-    memory = open_memory(archival_max_chars=100, llm=model)
-    memory.create_branch(None, branch_id="root")
+    memory = open_rooted(archival_max_chars=100, llm=model)
     memory.set_core("root", "idea_md_summary", "cache blocking")
     memory.write_archival("root", "long " * 100)
     assert "Research goal: cache blocking" in model.prompts[0]
@@ -172,9 +161,8 @@ def test_what_the_work_is_about_helps_to_shorten(open_memory: Open) -> None:
 
 
 @pytest.mark.parametrize("llm", [None, Model(), Model(compress="x" * 9999), Model(compress=" ")])
-def test_what_no_model_shortens_is_cut(open_memory: Open, llm: Model | None) -> None:
-    memory = open_memory(archival_max_chars=100, llm=llm)
-    memory.create_branch(None, branch_id="root")
+def test_what_no_model_shortens_is_cut(open_rooted: Open, llm: Model | None) -> None:
+    memory = open_rooted(archival_max_chars=100, llm=llm)
     memory.write_archival("root", "long " * 100)
     text = memory["root"].records()[0].text
     assert text.startswith("long")
@@ -182,11 +170,10 @@ def test_what_no_model_shortens_is_cut(open_memory: Open, llm: Model | None) -> 
     assert len(text) <= 100
 
 
-def test_a_model_sums_up_no_events_that_a_program_writes(open_memory: Open) -> None:
+def test_a_model_sums_up_no_events_that_a_program_writes(open_rooted: Open) -> None:
     model = Model(digest="summed up")
     plain = frozenset({"run_complete"})
-    memory = open_memory(recall_max_events=2, plain_kinds=plain, llm=model, auto_consolidate=False)
-    memory.create_branch(None, branch_id="root")
+    memory = open_rooted(recall_max_events=2, plain_kinds=plain, llm=model, auto_consolidate=False)
     for number in range(6):
         memory.write_event("root", "run_complete", f"run {number}{LONG}")
     assert memory.consolidate_recall_events("root") == 4
@@ -237,10 +224,7 @@ def test_a_model_shortens_as_often_as_configured(
     [({}, True), ({"auto_consolidate": False}, False),
      ({"recall_consolidation_threshold": 4}, False)],
 )  # fmt: skip
-def test_old_events_are_summed_up_as_configured(
-    open_memory: Open, keys: dict[str, Any], has_digest: bool
-) -> None:
-    memory = open_memory(recall_max_events=2, **keys)
-    memory.create_branch(None, branch_id="root")
+def test_when_events_are_summed(open_rooted: Open, keys: dict[str, Any], has_digest: bool) -> None:
+    memory = open_rooted(recall_max_events=2, **keys)
     events(memory, "root", 6)
     assert (memory["root"].digest() is not None) is has_digest

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -24,17 +26,21 @@ EXAMPLES = int(os.environ.get("TREES", "25"))
 """How many trees are grown; `make long` grows more."""
 
 
+def counted(events: list[Any]) -> Counter[str]:
+    """Count how often each text is seen."""
+    counts: Counter[str] = Counter()
+    for event in events:
+        counts[event.text] += event.count
+    return counts
+
+
 class MemoryMachine(RuleBasedStateMachine):
     @initialize(live=st.booleans(), consolidates=st.booleans())
     def open(self, live: bool, consolidates: bool) -> None:
         self.folder = tempfile.TemporaryDirectory()
         self.path = put_empty(Path(self.folder.name) / "m.sqlite")
-        self.config = MemoryConfig(
-            auto_consolidate=consolidates,
-            recall_max_events=3,
-            memory_log_enabled=False,
-            synchronous="NORMAL",
-        )
+        logs = {"memory_log_enabled": False, "synchronous": "NORMAL"}
+        self.config = MemoryConfig(auto_consolidate=consolidates, recall_max_events=3, **logs)  # type: ignore[arg-type]
         self.clock = Clock()
         self.memory = MemoryManager(self.path, self.config, clock=self.clock)
         self.model = Model()
@@ -106,9 +112,8 @@ class MemoryMachine(RuleBasedStateMachine):
         event = events[which % len(events)]
         origin, before = self.origin(event.seq), self.memory.seq
         assert len(self.memory[branch].occurrences(event.seq)) == event.count
-        result = self.memory.apply_llm_memory_updates(
-            branch, {"recall_evict": {"ids": [event.seq]}}
-        )
+        block = {"recall_evict": {"ids": [event.seq]}}
+        result = self.memory.apply_llm_memory_updates(branch, block)
         assert result["recall_evict"]["evicted_count"] == 1
         self.note(branch, "hidden", origin, None)
         records = self.memory[branch].records()
@@ -144,9 +149,8 @@ class MemoryMachine(RuleBasedStateMachine):
             record = records[which % len(records)]
             self.memory.mem_archival_update(record.id, text=text, branch_id=branch)
             self.note(branch, "archival", record.id, text)
-            assert self.memory.mem_archival_get(record.id, branch_id=branch)["tags"] == list(
-                record.tags
-            )
+            kept = self.memory.mem_archival_get(record.id, branch_id=branch)
+            assert kept["tags"] == list(record.tags)
 
     @rule(pick=PICK, other=PICK, which=PICK)
     def promote(self, pick: int, other: int, which: int) -> None:
@@ -251,10 +255,7 @@ class MemoryMachine(RuleBasedStateMachine):
                 assert dict(there.core) == self.model.core(branch, at, now)
                 texts = sorted(record.text for record in there.records())
                 assert texts == sorted(self.model.archival(branch, at).values())
-                counts: dict[str, int] = {}
-                for event in there.events():
-                    counts[event.text] = counts.get(event.text, 0) + event.count
-                assert counts == self.model.events(branch, at)
+                assert counted(there.events()) == self.model.events(branch, at)
             assert other.verify().is_sound
 
     @invariant()
@@ -278,10 +279,7 @@ class MemoryMachine(RuleBasedStateMachine):
         assert seqs == sorted(seqs, reverse=True)
         newest = [event.seq for event in memory.events(limit=2, at=at)]
         assert newest == seqs[:2]
-        counts: dict[str, int] = {}
-        for event in memory.events(at=at):
-            counts[event.text] = counts.get(event.text, 0) + event.count
-        assert counts == model.events(branch, seq)
+        assert counted(memory.events(at=at)) == model.events(branch, seq)
 
     def teardown(self) -> None:
         if not hasattr(self, "memory"):

@@ -29,8 +29,7 @@ from taskweaver.memory.branched import (
 from taskweaver.memory.branched.errors import StoreUnwritable
 from taskweaver.memory.branched.protocol.audit import MemoryPromptLog
 from taskweaver.memory.branched.protocol.protocol import OPERATIONS, check_updates, has_reads
-from taskweaver.memory.branched.protocol.updates import format_results
-from taskweaver.memory.branched.rounds import MemoryTurn
+from taskweaver.memory.branched.rounds import NodeMemory
 
 BLOCK = '<memory_update>\n{"core": {"a": "1"}}\n</memory_update>'
 
@@ -45,7 +44,6 @@ BLOCK = '<memory_update>\n{"core": {"a": "1"}}\n</memory_update>'
         (BLOCK.replace("</", "<\\/"), ""),
         (f"```xml\n{BLOCK}\n```\nrest", "rest"),
         ('<memory_update>\n```json\n{"core": {"a": "1"}}\n```\n</memory_update>', ""),
-        (f"<memory_results>\nold\n</memory_results>\n{BLOCK}", ""),
     ],
 )
 def test_a_block_is_found_and_taken_out(text: str, body: str) -> None:
@@ -119,19 +117,15 @@ def test_the_instructions_name_every_operation_with_an_example_that_is_accepted(
 
 
 def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> None:
-    results = memory.apply_llm_memory_updates(
-        "a",
-        {
-            "core_get": ["threads", "goal", "nothing"],
-            "archival_search": {"query": "twice as fast", "k": "3"},
-            "recall_search": "tuning",
-            "mem_core_set": {"threads": 8, "conf": {"value": {"x": 1}, "importance": 9}},
-            "mem_archival_write": {"text": "8 threads are twice as fast", "tags": "PERF"},
-            "recall": {"kind": "tuning", "content": "tried threads"},
-        },
-        node_id="n1",
-        phase="improve",
-    )
+    block = {
+        "core_get": ["threads", "goal", "nothing"],
+        "archival_search": {"query": "twice as fast", "k": "3"},
+        "recall_search": "tuning",
+        "mem_core_set": {"threads": 8, "conf": {"value": {"x": 1}, "importance": 9}},
+        "mem_archival_write": {"text": "8 threads are twice as fast", "tags": "PERF"},
+        "recall": {"kind": "tuning", "content": "tried threads"},
+    }
+    results = memory.apply_llm_memory_updates("a", block, node_id="n1", phase="improve")
     assert results["core_get"] == {"threads": "8", "goal": "a faster solver", "nothing": None}
     (found,) = results["archival_search"]
     assert [found["id"]] == results["archival"]
@@ -141,12 +135,6 @@ def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> No
     assert memory["a"].core.entries()["threads"].importance == 4
     assert memory["a"].core.entries()["conf"].importance == 5
     assert "phase:improve" in memory["a"].events()[0].tags
-    shown = format_results(results, max_chars=4000)
-    assert f"[#{found['id']}] 8 threads are twice as fast" in shown
-    assert "- nothing: (not found)" in shown
-    assert "Tags: LLM_INSIGHT, PERF" in shown
-    assert len(format_results(results, max_chars=100)) < 150
-    assert format_results({"core": ["x"]}, max_chars=100) == ""
 
 
 @pytest.mark.parametrize(
@@ -177,9 +165,7 @@ def test_writes_come_before_reads_and_ids_come_back(memory: MemoryManager) -> No
         ([], "must be an object"),
     ],
 )
-def test_a_wrong_block_names_what_is_wrong_and_applies_nothing(
-    memory: MemoryManager, block: Any, said: str
-) -> None:
+def test_a_wrong_block_applies_nothing(memory: MemoryManager, block: Any, said: str) -> None:
     before = memory.seq
     good = {"recall": {"content": "x"}} if isinstance(block, dict) and "recall" not in block else {}
     with pytest.raises(InvalidUpdate) as caught:
@@ -192,32 +178,22 @@ def test_a_wrong_block_names_what_is_wrong_and_applies_nothing(
     ("block", "same"),
     [
         ({"mem_core_set": {"key": "best", "value": "8"}}, {"core": {"best": "8"}}),
-        (
-            {"mem_core_set": {"key": "best", "value": {"x": 1}, "importance": "5", "ttl": "2h"}},
-            {"core": {"best": {"value": {"x": 1}, "importance": 5, "ttl": 7200}}},
-        ),
-        (
-            {"mem_core_set": [{"key": "a", "value": 1}, {"key": "b", "value": 2}]},
-            {"core": {"a": 1, "b": 2}},
-        ),
+        ({"mem_core_set": {"key": "best", "value": {"x": 1}, "importance": "5", "ttl": "2h"}},
+         {"core": {"best": {"value": {"x": 1}, "importance": 5, "ttl": 7200}}}),
+        ({"mem_core_set": [{"key": "a", "value": 1}, {"key": "b", "value": 2}]},
+         {"core": {"a": 1, "b": 2}}),
         ({"mem_core_del": {"key": "a"}}, {"core_delete": ["a"]}),
         ({"mem_core_get": {"keys": ["a", "b"]}}, {"core_get": ["a", "b"]}),
-        (
-            {"mem_archival_write": {"text": "t", "tags": "T"}},
-            {"archival": [{"text": "t", "tags": ["T"]}]},
-        ),
-        (
-            {"mem_archival_update": {"record_id": "7", "text": "t"}},
-            {"archival_update": [{"id": 7, "text": "t"}]},
-        ),
-        (
-            {"mem_recall_append": {"event": {"kind": "k", "content": "c"}}},
-            {"recall": {"kind": "k", "content": "c"}},
-        ),
+        ({"mem_archival_write": {"text": "t", "tags": "T"}},
+         {"archival": [{"text": "t", "tags": ["T"]}]}),
+        ({"mem_archival_update": {"record_id": "7", "text": "t"}},
+         {"archival_update": [{"id": 7, "text": "t"}]}),
+        ({"mem_recall_append": {"event": {"kind": "k", "content": "c"}}},
+         {"recall": {"kind": "k", "content": "c"}}),
         ({"mem_archival_delete": {"record_id": 7}}, {"archival_delete": [7]}),
         ({"mem_recall_delete": {"ids": ["#7", 8]}}, {"recall_delete": [7, 8]}),
     ],
-)
+)  # fmt: skip
 def test_an_operation_may_be_written_as_a_call(block: Any, same: Any) -> None:
     assert check_updates(block) == check_updates(same)
 
@@ -282,9 +258,8 @@ def test_a_block_is_applied_once_for_an_attempt(memory: MemoryManager) -> None:
     assert memory["a"].events()[0].count == 3
 
 
-def test_maintenance_follows_the_writes(open_memory: Open) -> None:
-    memory = open_memory(recall_max_events=2, auto_consolidate=False)
-    memory.create_branch(None, branch_id="root")
+def test_maintenance_follows_the_writes(open_rooted: Open) -> None:
+    memory = open_rooted(recall_max_events=2, auto_consolidate=False)
     for n in range(5):
         memory.write_event("root", "k", f"event {n}")
     block = {"recall": {"content": "the last"}, "recall_summarize": True, "consolidate": True}
@@ -295,55 +270,45 @@ def test_maintenance_follows_the_writes(open_memory: Open) -> None:
     assert not has_reads(check_updates({"core": {"a": "b"}}))
 
 
-def block(**updates: object) -> str:
+def written(**updates: object) -> str:
     return f"<memory_update>{json.dumps(updates)}</memory_update>"
 
 
-def test_a_turn_shows_reads_writes_and_logs(memory: MemoryManager, tmp_path: Path) -> None:
+def test_a_use_of_memory_shows_reads_writes_and_logs(memory: MemoryManager, tmp_path: Path) -> None:
     memory.write_archival("a", "use -lblas when openblas is missing", ["ERROR"])
     log = MemoryPromptLog(tmp_path / "log")
-    turn = MemoryTurn(memory["a"], "debug", node_id="n", log=log)
-    assert "a faster solver" in turn.shown.text
-    reads = block(archival_search={"query": "openblas"}, core={"seen": "1"})
-    reply, is_reading = turn.look(f"{reads}\n{{}}", "required")
+    use = NodeMemory(memory["a"], "n", log)
+    assert "a faster solver" in use.shown("debug").text
+    reads = written(archival_search={"query": "openblas"}, core={"seen": "1"})
+    reply, is_reading = use.look(f"{reads}\n{{}}", "required")
     assert (reply.body, is_reading) == ("{}", True)
     assert memory.get_core("a", "seen") is None
-    (found,) = turn.adopt(reply)["archival_search"]
+    (found,) = use.adopt(reply, "debug")["archival_search"]
     assert found["text"] == "use -lblas when openblas is missing"
     assert memory.get_core("a", "seen") == "1"
-    writes = block(recall={"kind": "note", "content": "linked with -lblas"})
-    reply, is_reading = turn.look(f'{writes}\n{{"plan": "link"}}', "required")
+    writes = written(recall={"kind": "note", "content": "linked with -lblas"})
+    reply, is_reading = use.look(f'{writes}\n{{"plan": "link"}}', "required")
     assert (reply.body, is_reading) == ('{"plan": "link"}', False)
-    turn.adopt(reply)
+    use.adopt(reply, "debug")
     assert memory["a"].events()[0].text == "linked with -lblas"
     assert [item.task_hint for item in memory["a"].injections()] == ["debug"]
     lines = (tmp_path / "log" / "memory_operations.jsonl").read_text().splitlines()
     assert [json.loads(line)["has_read_results"] for line in lines] == [True, False]
 
 
-def test_a_block_with_wrong_ids_names_all_of_them_and_writes_nothing(
-    memory: MemoryManager,
-) -> None:
-    block = {
-        "core": {"best": "8"},
-        "archival_update": [{"id": 991, "text": "x"}],
-        "archival_delete": [992],
-        "recall_evict": {"ids": [993]},
-        "recall_delete": [994],
-    }
+def test_a_block_with_wrong_ids_names_all_of_them_and_writes_nothing(memory: MemoryManager) -> None:
+    changes = {"archival_update": [{"id": 991, "text": "x"}], "archival_delete": [992]}
+    hidden = {"recall_evict": {"ids": [993]}, "recall_delete": [994]}
     with pytest.raises(RecordNotVisible) as caught:
-        memory["a"].apply(block)
+        memory["a"].apply({"core": {"best": "8"}, **changes, **hidden})
     lines = str(caught.value).splitlines()
     assert lines[0] == "memory_update: nothing was applied."
     paths = ["archival_update[0].id", "archival_delete[0]", "recall_evict.ids", "recall_delete[0]"]
     assert [line.split(": ")[0] for line in lines[1:]] == paths
     assert all(str(991 + n) in line for n, line in enumerate(lines[1:]))
     assert "best" not in memory["a"].core
-
-
-def test_arguments_of_the_original_are_no_data_of_an_event(memory: MemoryManager) -> None:
     with pytest.raises(InvalidUpdate, match="write_event: takes no log_event"):
-        memory.write_event("root", "k", "text", log_event=False)
+        memory.write_event("root", "k", "text", log_event=False)  # of the original, and no data
     assert memory["root"].events() == []
 
 
@@ -380,9 +345,7 @@ def test_a_path_that_no_file_can_have_is_refused(memory: MemoryManager, path: An
     assert memory.verify().is_sound
 
 
-def test_a_folder_in_the_place_of_a_copy_is_refused_and_nothing_is_left(
-    memory: MemoryManager, tmp_path: Path
-) -> None:
+def test_a_folder_in_the_place_of_a_copy_is_refused(memory: MemoryManager, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     for write in (memory.backup, memory.export, memory.write_page):
         with pytest.raises(StoreUnwritable):

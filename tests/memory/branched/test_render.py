@@ -23,9 +23,8 @@ def fill(memory: MemoryManager, branch: str = "root") -> None:
 
 
 @pytest.fixture
-def full(open_memory: Open) -> MemoryManager:
-    memory = open_memory(retrieval_k=4)
-    memory.create_branch(None, branch_id="root")
+def full(open_rooted: Open) -> MemoryManager:
+    memory = open_rooted(retrieval_k=4)
     fill(memory)
     return memory
 
@@ -74,18 +73,18 @@ def test_rendering_writes_nothing_and_can_be_done_again(full: MemoryManager) -> 
 def test_what_is_least_important_is_left_out_first_and_named(full: MemoryManager) -> None:
     result = full.render_for_prompt_with_log("root", budget_chars=700)
     assert len(result.text) <= 700
-    core = next(section for section in result.sections if section.title == "Core Memory")
-    left_out = {full["root"].core.entries()[str(key)].importance for key in core.dropped}
-    shown = {full["root"].core.entries()[str(key)].importance for key in core.shown}
-    assert max(left_out) <= min(shown)
-    recall = next(section for section in result.sections if section.title == "Recall Memory")
+    sections = {section.title: section for section in result.sections}
+    core, recall = sections["Core Memory"], sections["Recall Memory"]
+    importance = {key: entry.importance for key, entry in full["root"].core.entries().items()}
+    left_out = [importance[str(key)] for key in core.dropped]
+    assert max(left_out) <= min(importance[str(key)] for key in core.shown)
     assert max(int(id_) for id_ in recall.dropped) < min(int(id_) for id_ in recall.shown)
 
 
 def test_no_limit_and_task_budgets(full: MemoryManager) -> None:
     full.set_core("root", "long", "x" * 9000)
-    tasks = ("metrics_extraction", "plotting_code", "plot_selection", "vlm_analysis")
-    for task in (*tasks, "node_summary"):
+    tasks = "metrics_extraction plotting_code plot_selection vlm_analysis node_summary"
+    for task in tasks.split():
         assert len(full.render_for_prompt("root", task)) <= 4000
     assert len(full.render_for_prompt("root", "draft")) > 9000
     everything = full.render_for_prompt_with_log("root", budget_chars=10, no_limit=True)
@@ -93,9 +92,8 @@ def test_no_limit_and_task_budgets(full: MemoryManager) -> None:
     assert MemoryConfig().budget("draft") == MemoryConfig().memory_budget_chars
 
 
-def test_archival_is_looked_up_by_task_goal_and_last_error(open_memory: Open) -> None:
-    memory = open_memory(retrieval_k=1)
-    memory.create_branch(None, branch_id="root")
+def test_archival_is_looked_up_by_task_goal_and_last_error(open_rooted: Open) -> None:
+    memory = open_rooted(retrieval_k=1)
     memory.write_archival("root", "segfault in the quux solver: align the buffer")
     for n in range(10):
         memory.write_archival("root", f"unrelated {n}")
@@ -106,9 +104,8 @@ def test_archival_is_looked_up_by_task_goal_and_last_error(open_memory: Open) ->
 
 @pytest.mark.parametrize("words", ["plain words ", "全部都是汉字"])
 @pytest.mark.parametrize("tokens", [30, 200, 2000])
-def test_a_budget_may_be_in_tokens(open_memory: Open, words: str, tokens: int) -> None:
-    memory = open_memory()
-    memory.create_branch(None, branch_id="root")
+def test_a_budget_may_be_in_tokens(open_rooted: Open, words: str, tokens: int) -> None:
+    memory = open_rooted()
     for n in range(20):
         memory.set_core("root", f"key{n}", words * 20)
     text = memory.render_for_prompt_with_log("root", budget_tokens=tokens).text
@@ -128,9 +125,8 @@ def test_a_budget_is_kept(tmp_path_factory: pytest.TempPathFactory, budget: int)
         assert len(memory.render_for_prompt("root", budget_chars=budget, task="threads")) <= budget
 
 
-def test_a_prompt_shows_as_many_events_and_records_as_configured(open_memory: Open) -> None:
-    memory = open_memory(recall_max_events=2, retrieval_k=3)
-    memory.create_branch(None, branch_id="root")
+def test_configured_numbers_of_events_and_records(open_memory: Open, open_rooted: Open) -> None:
+    memory = open_rooted(recall_max_events=2, retrieval_k=3)
     for n in range(9):
         memory.write_archival("root", f"solver {n}")
     for n in range(3):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -68,32 +66,16 @@ def test_any_query_is_answered(memory: MemoryManager, query: str) -> None:
     assert isinstance(memory.mem_recall_search(query.replace("\0", "")), list)
 
 
-def test_another_ranking_can_be_mixed_in(open_memory: Open) -> None:
-    def likes_short(query: str, texts: Sequence[str]) -> list[float]:
-        assert query == "error"
-        return [1.0 if len(text) < 8 else 0.0 for text in texts]
-
-    memory = open_memory("r.sqlite", rerank=likes_short)
-    memory.bind(memory.create_branch(None, branch_id="root"))
-    memory.mem_archival_write("error error error and much more of it")
-    memory.mem_archival_write("error")
-    assert memory.mem_archival_search("error", k=1)[0]["text"] == "error"
-
-
 @pytest.mark.parametrize("word", ["İstanbul", "nai\u0308ve", "ᏣᎳᎩ", "🦊fox", "हिन्दी", "ไทยแลนด์"])
-def test_a_record_is_found_by_a_word_as_it_is_written_there(
-    memory: MemoryManager, word: str
-) -> None:
+def test_a_record_is_found_by_a_word_written_in_it(memory: MemoryManager, word: str) -> None:
     text = f"a note on {word} and more"
     memory.mem_archival_write(text)
     assert text in texts(memory, word)
     assert text in texts(memory, f'"{word}", \ud800')
 
 
-def test_without_fts5_records_are_found_and_a_memory_that_needs_it_is_refused(
-    open_memory: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(schema, "_SEARCH", schema._SEARCH.replace("fts5", "not_there"))
+def test_sqlite_without_fts5(open_memory: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema, "word_table", lambda name: f"CREATE VIRTUAL TABLE {name} USING no5")
     memory = open_memory(is_new=True)
     root = memory.create("root")
     root.remember("solver 1")

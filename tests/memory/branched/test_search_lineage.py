@@ -31,15 +31,10 @@ QUERY = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
 def use_fts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Switch the index on or off, and bring its limits into the reach of a small tree."""
     if request.param == "most words are common":
-        monkeypatch.setattr(search, "_COMMON", 2)
-        monkeypatch.setattr(search, "_MOST_ROWS", 3)
-        monkeypatch.setattr(search, "_AT_LEAST", 1)
-        monkeypatch.setattr(search, "_FIRST_COMMON", 1)
-        monkeypatch.setattr(search, "_MORE", 1)
-        monkeypatch.setattr(search, "_TOGETHER", 1)
-        monkeypatch.setattr(search, "_MOST_TOGETHER", 2)
-        monkeypatch.setattr(search, "_MANY", 2)
-        monkeypatch.setattr(search, "_MATCHES_PER_BRANCH", 3)
+        limits = {"_COMMON": 2, "_MOST_ROWS": 3, "_AT_LEAST": 1, "_FIRST_COMMON": 1, "_MORE": 1}
+        limits |= {"_TOGETHER": 1, "_MOST_TOGETHER": 2, "_MANY": 2, "_MATCHES_PER_BRANCH": 3}
+        for name, value in limits.items():
+            monkeypatch.setattr(search, name, value)
     return "off" if request.param == "no index" else "on"
 
 
@@ -93,16 +88,9 @@ class Tree:
         self, branch: str, at: int, query: str, tags: tuple[str, ...]
     ) -> tuple[set[tuple[int, str]], str]:
         """Return what a search must find, and whether that answers the query."""
-        seen = {
-            (id_, text)
-            for id_, text in self.model.archival(branch, at).items()
-            if set(tags) <= set(self.tags[id_])
-        }
-        hits = {
-            (id_, text)
-            for id_, text in seen
-            if {*text.split(), *self.tags[id_]} & set(query.split())
-        }
+        view, words = self.model.archival(branch, at).items(), set(query.split())
+        seen = {(id_, text) for id_, text in view if set(tags) <= set(self.tags[id_])}
+        hits = {item for item in seen if {*item[1].split(), *self.tags[item[0]]} & words}
         return (hits, "query") if hits else (seen, "recency")
 
 

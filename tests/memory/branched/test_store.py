@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -13,13 +11,12 @@ from pathlib import Path
 
 import pytest
 from full_disks import largest_file
-from memories import Open
+from memories import QUIET, Open, run_sql
 from patience import PATIENCE_S
 
 from taskweaver.memory.branched import (
     BranchedMemory,
     InvalidUpdate,
-    MemoryConfig,
     MemoryManager,
     StoreBusy,
     StoreClosed,
@@ -29,8 +26,6 @@ from taskweaver.memory.branched import (
 )
 from taskweaver.memory.branched.storage import connections
 from taskweaver.memory.branched.storage.schema import VERSION
-
-QUIET = MemoryConfig(memory_log_enabled=False)
 
 
 def test_eight_threads_lose_nothing(memory: MemoryManager) -> None:
@@ -69,18 +64,14 @@ with MemoryManager(sys.argv[1], MemoryConfig(memory_log_enabled=False)) as memor
 def test_a_killed_writer_keeps_every_acknowledged_write(memory: MemoryManager) -> None:
     for round_ in range(4):
         name = f"killed{round_}"
-        process = subprocess.Popen(
-            [sys.executable, "-c", KILLED, str(memory.path), name],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert process.stdout is not None
-        for _ in range(3 + 7 * round_):
-            process.stdout.readline()
-        process.send_signal(signal.SIGKILL)
-        told = [line.split() for line in process.stdout.read().splitlines() if line.count(" ") == 1]
-        process.wait()
-        process.stdout.close()
+        command = [sys.executable, "-c", KILLED, str(memory.path), name]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            for _ in range(3 + 7 * round_):
+                process.stdout.readline()
+            process.kill()
+            said = process.stdout.read().splitlines()
+        told = [line.split() for line in said if line.count(" ") == 1]
         kept = {record.id: record.text for record in memory[name].records()}
         for n, id_ in told:
             assert kept[int(id_)] == f"record {n} of {name}"
@@ -89,9 +80,7 @@ def test_a_killed_writer_keeps_every_acknowledged_write(memory: MemoryManager) -
         memory.write_event(name, "k", "life goes on")
 
 
-def test_a_file_held_by_another_process_is_said_to_be_busy(
-    memory: MemoryManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_held_by_another(memory: MemoryManager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_BUSY_TIMEOUT_S", 0.05)
     holder = sqlite3.connect(memory.path, isolation_level=None)
     with MemoryManager(memory.path, QUIET) as second:
@@ -104,13 +93,9 @@ def test_a_file_held_by_another_process_is_said_to_be_busy(
     holder.close()
 
 
-def test_a_file_that_is_newer_or_cannot_be_made_is_refused(
-    memory: MemoryManager, tmp_path: Path
-) -> None:
+def test_a_newer_or_impossible_file_is_refused(memory: MemoryManager, tmp_path: Path) -> None:
     memory.close()
-    with sqlite3.connect(memory.path) as connection:
-        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    connection.close()
+    run_sql(memory.path, f"PRAGMA user_version = {VERSION + 1}")
     with pytest.raises(StoreTooNew, match="Update the program"):
         MemoryManager(memory.path, QUIET)
     (tmp_path / "file").write_text("x")
@@ -122,11 +107,8 @@ def test_a_file_that_is_newer_or_cannot_be_made_is_refused(
 
 
 def test_files_that_are_no_memory_are_refused_and_stay_as_they_are(tmp_path: Path) -> None:
-    other = tmp_path / "other.db"
-    with sqlite3.connect(other) as connection:
-        connection.execute("CREATE TABLE mine (x)")
-    connection.close()
-    noise = tmp_path / "noise.db"
+    other, noise = tmp_path / "other.db", tmp_path / "noise.db"
+    run_sql(other, "CREATE TABLE mine (x)")
     noise.write_bytes(b"no database at all" * 100)
     for path in (other, noise):
         before = path.read_bytes()
@@ -174,10 +156,9 @@ def test_branches_travel_between_files(memory: MemoryManager, open_memory: Open)
     other.set_core("own", "here", "before")
     assert other.import_(file) == ["root", "a", "b", "c"]
     for branch in ("root", "a", "b", "c"):
-        assert other.render_for_prompt(branch).replace("#", "") != ""
-        assert [item.text for item in other[branch].records()] == [
-            item.text for item in memory[branch].records()
-        ]
+        assert other.render_for_prompt(branch)
+        texts = [item.text for item in memory[branch].records()]
+        assert [item.text for item in other[branch].records()] == texts
         assert other.mem_core_get(branch_id=branch) == memory.mem_core_get(branch_id=branch)
     assert other["a"].events()[0].count == 2
     assert other.verify().is_sound
@@ -186,21 +167,18 @@ def test_branches_travel_between_files(memory: MemoryManager, open_memory: Open)
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "foreign", "missing"])
-def test_a_damaged_export_is_refused_whole(
-    memory: MemoryManager, open_memory: Open, damage: str
-) -> None:
+def test_a_damaged_export(memory: MemoryManager, open_memory: Open, damage: str) -> None:
     file = memory.path.with_name("out.jsonl")
     memory.export(file)
-    lines = file.read_text().splitlines()
+    text = file.read_text()
     texts = {
-        "cut": "\n".join(lines[:-1]),
-        "changed": file.read_text().replace("a faster solver", "a slower solver"),
+        "cut": "\n".join(text.splitlines()[:-1]),
+        "changed": text.replace("a faster solver", "a slower solver"),
         "empty": "",
-        "foreign": json.dumps({"x": 1}) + "\n" + json.dumps({"y": 2}),
+        "foreign": '{"x": 1}\n{"y": 2}',
     }
-    if damage == "missing":
-        file.unlink()
-    else:
+    file.unlink()
+    if damage != "missing":
         file.write_text(texts[damage])
     other = open_memory("other.sqlite")
     with pytest.raises(InvalidUpdate):
@@ -209,9 +187,7 @@ def test_a_damaged_export_is_refused_whole(
 
 
 @pytest.mark.parametrize("name", ["m.sqlite", ":memory:", "file:m.sqlite?mode=memory"])
-def test_a_memory_with_a_relative_path_stays_where_it_was_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_relative_path_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for folder in ("here", "there"):
         (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -227,13 +203,11 @@ def test_a_memory_with_a_relative_path_stays_where_it_was_opened(
         assert [event.text for event in memory["run"].events()] == ["after", "before"]
 
 
-def test_a_write_that_is_interrupted_as_it_begins_holds_up_no_other(
-    open_memory: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_interrupted_at_once(open_memory: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     memory, begin = open_memory(), connections._begin
 
-    def interrupted(connection: sqlite3.Connection) -> None:
-        begin(connection)
+    def interrupted(connection: sqlite3.Connection, wait_s: float) -> None:
+        begin(connection, wait_s)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(connections, "_begin", interrupted)
@@ -261,9 +235,7 @@ def state(memory: MemoryManager) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_without_room_is_refused_whole_and_works_with_room(
-    open_memory: Open, name: str
-) -> None:
+def test_a_write_without_room_is_refused_whole(open_memory: Open, name: str) -> None:
     memory = open_memory(memory_log_enabled=True, core_max_chars=100_000, auto_consolidate=False)
     memory.create_branch(None, branch_id="a")
     write, refused, kept = WRITES[name], 0, 0

@@ -30,9 +30,7 @@ def _texts(memory: MemoryManager, branch: str) -> list[str]:
 
 
 @pytest.mark.parametrize("depth", [3, 300])
-def test_a_write_is_one_transaction_of_few_statements_at_any_depth(
-    open_memory: Open, depth: int
-) -> None:
+def test_a_write_is_one_transaction_at_any_depth(open_memory: Open, depth: int) -> None:
     memory = open_memory(recall_max_events=1000)
     branch = memory.create("d0")
     for n in range(depth):
@@ -50,9 +48,7 @@ def test_a_write_is_one_transaction_of_few_statements_at_any_depth(
         assert kinds == expected.split()
 
 
-def test_the_events_in_view_stay_within_their_window_after_every_append(
-    open_memory: Open,
-) -> None:
+def test_the_events_in_view_stay_within_their_window_after_every_append(open_memory: Open) -> None:
     memory = open_memory(recall_max_events=6, recall_consolidation_threshold=1.5)
     rng = random.Random(17)
     names = [memory.create_branch(None, branch_id="root", live=True)]
@@ -107,9 +103,7 @@ def test_a_branch_that_another_process_sealed_takes_no_writes(open_memory: Open)
     assert _texts(one, "a") == ["before"]
 
 
-def test_writes_together_are_one_transaction_and_the_summary_they_make_due_comes_after(
-    open_memory: Open,
-) -> None:
+def test_writes_together_are_one_transaction_before_a_summary(open_memory: Open) -> None:
     memory = open_memory(
         recall_max_events=4, recall_consolidation_threshold=1, llm=lambda _: "summed up"
     )

@@ -21,6 +21,7 @@ from taskweaver.memory.branched.protocol.protocol import check_updates
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.tiers.branches import Branches
+from taskweaver.memory.branched.tiers.recall import TEXTS, text_in
 from taskweaver.memory.branched.types import RenderResult
 from taskweaver.memory.branched.values import dump
 from taskweaver.utils.redact import redact_data
@@ -156,13 +157,7 @@ class MemoryPromptLog:
         self._files.append(name, [text])
 
 
-_TEXTS = ("summary", "content", "text")
-_EVENT_FIELDS = {"kind", "tags", "refs", *_TEXTS}
-
-
-def text_in(event: Mapping[str, Any]) -> Any:
-    """Return the text of an event, under any of the names."""
-    return next((event[name] for name in _TEXTS if event.get(name) is not None), None)
+_EVENT_FIELDS = {"kind", "tags", "refs", *TEXTS}
 
 
 def event_details(event: Mapping[str, Any]) -> dict[str, Any]:

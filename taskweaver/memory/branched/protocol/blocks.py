@@ -34,7 +34,6 @@ _UNFINISHED = re.compile(
 """A tag that does not end before its object begins, or a closing tag after an object alone."""
 
 _CLOSE = re.compile(r"<\\?/memory_update\s*>", re.IGNORECASE)
-_RESULTS = re.compile(r"<memory_results>.*?</memory_results>\s*", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n]*\n.*?^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _EXAMPLE = "<memory_update>{}</memory_update>"
 Presence = Literal["required", "optional", "forbidden"]
@@ -59,7 +58,6 @@ def read_reply(text: str, presence: Presence = "optional") -> MemoryReply:
     """
     if not isinstance(text, str):
         raise BranchedMemoryError(f"A reply of a model must be a text, not {type(text).__name__}.")
-    text = _RESULTS.sub("", text)
     opening = _first(_OPEN, text, 0)
     closing = None if opening is None else _CLOSE.search(text, opening.end())
     unfinished = _unfinished(text, opening, closing)

@@ -20,6 +20,7 @@ Step = Literal["write", "read", "maintain"]
 Check = Callable[[str, Any], Any]
 DEFAULT_IMPORTANCE = 4
 """Of a key a model writes."""
+_TIMES = ("valid_from", "valid_to")
 _FUNCTIONS = {
     "core": "mem_core_set",
     "core_delete": "mem_core_del",
@@ -108,11 +109,19 @@ def _records(path: str, value: Any) -> list[dict[str, Any]]:
     form = 'a list like [{"text": "...", "tags": ["TAG"]}]'
     records = []
     for n, item in enumerate(_listed(path, value, Mapping, form)):
-        fields = fields_of(f"{path}[{n}]", item, {"text", "tags", "meta"})
+        fields = fields_of(f"{path}[{n}]", item, {"text", "tags", "meta", "replaces", *_TIMES})
         if not isinstance(fields.get("text"), str) or not fields["text"].strip():
             raise InvalidUpdate(f"{path}[{n}].text", "must be a text that says something")
+        fields["replaces"] = _ids(f"{path}[{n}].replaces", fields.get("replaces") or [])
+        fields |= _times(f"{path}[{n}]", fields)
         records.append({**fields, "tags": _tags(f"{path}[{n}].tags", fields.get("tags"))})
     return records
+
+
+def _times(path: str, fields: Mapping[str, Any]) -> dict[str, float | None]:
+    return {
+        name: values.moment(f"{path}.{name}", fields[name]) for name in _TIMES if name in fields
+    }
 
 
 def _changes(path: str, value: Any) -> list[dict[str, Any]]:
@@ -120,12 +129,15 @@ def _changes(path: str, value: Any) -> list[dict[str, Any]]:
     for n, item in enumerate(
         _listed(path, value, Mapping, 'a list like [{"id": 7, "text": "..."}]')
     ):
-        fields = fields_of(f"{path}[{n}]", item, {"id", "text", "tags", "meta"})
+        fields = fields_of(f"{path}[{n}]", item, {"id", "text", "tags", "meta", "valid_to"})
         fields["id"] = values.whole(f"{path}[{n}].id", fields.get("id"))
         if fields.get("tags") is not None:
             fields["tags"] = _tags(f"{path}[{n}].tags", fields["tags"])
-        if not {"text", "tags", "meta"} & {name for name in fields if fields[name] is not None}:
-            raise InvalidUpdate(f"{path}[{n}]", "changes nothing: give text, tags or meta")
+        fields |= _times(f"{path}[{n}]", fields)
+        if not any(fields[name] is not None for name in fields if name != "id"):
+            raise InvalidUpdate(
+                f"{path}[{n}]", "changes nothing: give text, tags, meta or valid_to"
+            )
         changes.append(fields)
     return changes
 
@@ -208,14 +220,16 @@ OPERATIONS: tuple[MemoryOperation, ...] = (
         "write",
         _records,
         '[{"text": "8 threads are twice as fast as 4", "tags": ["PERFORMANCE"]}]',
-        "Keep something for the long term; it is found by search.",
+        "Keep something for the long term; it is found by search. Name records that are no longer"
+        ' true, by the id after #: "replaces": [7]. It can have "valid_from" and "valid_to", days.',
     ),
     MemoryOperation(
         "archival_update",
         "write",
         _changes,
         '[{"id": 7, "text": "..."}]',
-        "Give a record another text or other tags; the id is the number after #.",
+        "Give a record another text or other tags, or end it with `valid_to`; the id is the number"
+        " after #.",
     ),
     MemoryOperation(
         "archival_delete",

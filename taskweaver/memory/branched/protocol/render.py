@@ -20,6 +20,7 @@ from taskweaver.memory.branched.types import (
     CoreEntry,
     Digest,
     Event,
+    Moment,
     Record,
     RenderResult,
     Section,
@@ -64,6 +65,7 @@ class Renderer:
         self._core = tiers.core
         self._recall = tiers.recall
         self._search = tiers.search
+        self._index = tiers.index
         self._pressures = pressures
         self._config = tiers.config
 
@@ -75,7 +77,7 @@ class Renderer:
         task: str = "",
         budget_chars: int | None = None,
         budget_tokens: int | None = None,
-        at: int | None = None,
+        at: Moment | None = None,
         leave_out: Collection[str] = (),
     ) -> RenderResult:
         """Render the view of a branch.
@@ -88,7 +90,7 @@ class Renderer:
             budget_chars: Most characters; None takes the configured budget, and a number below
                 1 sets no limit.
             budget_tokens: Most tokens, by an estimate; counts in place of characters.
-            at: Render the state at this sequence number; None for the present.
+            at: State of the past to render; None for the present.
             leave_out: Core keys, kinds of events and tags of records that are not shown: the
                 prompt says the same elsewhere. A record a model wrote is always shown.
 
@@ -102,12 +104,13 @@ class Renderer:
         budget = self._config.budget(task_hint)
         if budget_chars is not None:
             budget = whole("budget_chars", budget_chars, least=None)
+        self._index.refresh()
         with self._branches.view(branch_id, at) as view:
-            seq = self._database.now_seq(view.connection) if at is None else at
+            seq = self._database.now_seq(view.connection) if view.at is None else view.at
             core = self._core.entries(view)
             digest = self._recall.digest(view)
-            most = self._config.consolidation_threshold
-            events = self._recall.visible(view, most, after=digest)
+            most_events = self._config.consolidation_threshold
+            events = self._recall.visible(view, most_events, after=digest)
             query = _query(task, core, events)
             kept = [event for event in events if event.kind not in leave_out]
             shown = kept[: self._config.recall_max_events]
@@ -122,10 +125,10 @@ class Renderer:
                 "Resource Memory": _resource_lines(items),
             }
             lines = {name: found for name, found in lines.items() if found}
-            sections = _fitted(lines, budget, budget_tokens)
-            text = _joined(sections)
+            most = budget_tokens
+            sections = _fit(lines, budget) if most is None else _fit_tokens(lines, most)
             pressure = self._pressures.of(core, sum(event.count for event in events))
-            return RenderResult(text, seq, query, sections, pressure)
+            return RenderResult(_joined(sections), seq, query, sections, pressure)
 
     def _records(
         self,
@@ -203,12 +206,6 @@ def _query(task: str, view: dict[str, CoreEntry], events: Iterable[Event]) -> st
 
 def _joined(sections: Iterable[Section]) -> str:
     return "\n".join(section.text for section in sections)
-
-
-def _fitted(
-    lines: dict[str, list[_Line]], budget: int, budget_tokens: int | None
-) -> tuple[Section, ...]:
-    return _fit(lines, budget) if budget_tokens is None else _fit_tokens(lines, budget_tokens)
 
 
 def _fit_tokens(lines: dict[str, list[_Line]], budget: int) -> tuple[Section, ...]:

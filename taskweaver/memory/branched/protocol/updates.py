@@ -14,16 +14,12 @@ from taskweaver.memory.branched.errors import RecordNotVisible
 from taskweaver.memory.branched.protocol.protocol import check_updates
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.tiers.branches import BranchView
-from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.tiers.tiers import Tiers
 from taskweaver.memory.branched.upkeep.consolidation import Consolidation, Pressures
 from taskweaver.memory.branched.values import checked_text, dump
 
 LLM_TAG = "LLM_INSIGHT"
 _PROGRAMS_IMPORTANCE = 3
-_MOST_SHOWN = 10
-_RECORD_CHARS = 300
-_EVENT_CHARS = 200
 
 
 class Updates:
@@ -36,6 +32,7 @@ class Updates:
         self._recall = tiers.recall
         self._archival = tiers.archival
         self._search = tiers.search
+        self._index = tiers.index
         self._consolidation = consolidation
         self._pressures = pressures
 
@@ -74,7 +71,6 @@ class Updates:
             if done is not None:
                 return {**json.loads(done[0]), "already_applied": True}
             results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
-            writer.index_added()
             branch = self._branches.find(writer.connection, branch_id)
             results |= self._read(BranchView(writer.connection, branch), checked)
             if identity is not None:
@@ -82,6 +78,8 @@ class Updates:
                 writer.connection.execute("INSERT INTO applied_blocks VALUES (?, ?, ?)", row)
             return results
 
+        if not checked.keys().isdisjoint(("archival_search", "recall_search")):
+            self._index.refresh()
         results = self._database.write(act)
         if results.get("already_applied"):
             return results
@@ -133,11 +131,11 @@ class Updates:
         for key in checked.get("core_delete", ()):
             is_gone = self._core.delete(writer, branch_id, key)
             results.setdefault("core_delete", {})[key] = is_gone
-        for item in checked.get("archival", ()):
-            tags = [*author_tags, *item["tags"]]
-            meta = item.get("meta")
-            id_ = self._archival.add(writer, branch_id, item["text"], tags=tags, meta=meta)
-            results["archival"].append(str(id_))
+        for n, item in enumerate(checked.get("archival", ())):
+            fields = {**item, "tags": [*author_tags, *item["tags"]]}
+            with _noted(unseen, f"archival[{n}].replaces"):
+                id_ = self._archival.add(writer, branch_id, fields.pop("text"), **fields)
+                results["archival"].append(str(id_))
         for n, item in enumerate(checked.get("archival_update", ())):
             fields = dict(item)
             with _noted(unseen, f"archival_update[{n}].id"):
@@ -231,30 +229,3 @@ def _identity(
     tried = checked_text("attempt", attempt, may_be_empty=True)
     whole = json.dumps([branch_id, node, tried, checked], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def format_results(results: Mapping[str, Any], *, max_chars: int) -> str:
-    """Return the results of reads as text for a model, empty without results."""
-    parts = []
-    if results.get("core_get"):
-        values = results["core_get"].items()
-        lines = [f"  - {key}: {'(not found)' if value is None else value}" for key, value in values]
-        parts += ["**Core Memory Values:**", *lines, ""]
-    if "archival_search" in results:
-        lines = [
-            f"  [#{item['id']}] {Compressor.cut(item['text'], _RECORD_CHARS)}"
-            + (" (recent, no match)" if item["match"] == "recency" else "")
-            + f"\n      Tags: {', '.join(item['tags'])}"
-            for item in results["archival_search"][:_MOST_SHOWN]
-        ]
-        parts += ["**Archival Search Results:**", *(lines or ["  (none)"]), ""]
-    if "recall_search" in results:
-        lines = [
-            f"  [#{item['id']}] ({item['kind']}) {Compressor.cut(item['summary'], _EVENT_CHARS)}"
-            for item in results["recall_search"][:_MOST_SHOWN]
-        ]
-        parts += ["**Recall Search Results:**", *(lines or ["  (none)"]), ""]
-    if not parts:
-        return ""
-    body = Compressor.cut("\n".join(parts[:-1]), max_chars)
-    return f"<memory_results>\n{body}\n</memory_results>"

@@ -237,40 +237,25 @@ class RunView:
         return facts
 
     def failure_facts(self, fixed: Mapping[str, str]) -> Sequence[Fact]:
-        """Return the failures of all branches, a line each, and the nodes that `fixed` some."""
+        """Return the failures of all branches, a line each, and the nodes that `fixed` some.
+
+        Of a node with an account of the failure its result says no more.
+        """
         facts: list[Fact] = []
         for node, group in _grouped(self.failures, self.node_of).items():
-            found = self._failures_of(node, sorted(group, key=_failure_order))
-            if node in fixed:
-                found[0].text += f" (fixed by {fixed[node]})"
-            facts += found
+            rows = sorted(group, key=_failure_order)
+            told = [row for row in rows if isinstance(row, Record) or row.kind != "node_result"]
+            told = told or rows[:1]
+            lines = [self._failure(node, row) for row in told]
+            lines[0].sources = [*lines[0].sources, *(self.source(r) for r in rows if r not in told)]
+            lines[0].text += f" (fixed by {fixed[node]})" if node in fixed else ""
+            facts += lines
         return self.newest(facts)
 
-    def _failures_of(self, node: str, rows: Iterable[Event | Record]) -> list[Fact]:
-        """Return the failures of a node. Rows of which one begins like another are one line."""
-        found: list[tuple[str, Fact]] = []
-        for row in rows:
-            words = normal(_FAILURE_HEAD.sub("", row.text, count=1))
-            same = (fact for known, fact in found if _begin_alike(known, words))
-            shown = next(same, None)
-            if isinstance(row, Event) and row.kind == "node_result" and found:
-                shown = found[0][1]
-            if shown is not None:
-                shown.sources = [*shown.sources, self.source(row)]
-                continue
-            head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
-            text = f"{node}: {head}{row.text}"
-            found.append((words, Fact(self.cut(text), [self.source(row)], same=text)))
-        return [fact for _, fact in found]
-
-
-def _begin_alike(one: str, other: str) -> bool:
-    """Return whether two messages, possibly cut off, begin alike.
-
-    One word, or none beside the kind of an error, is the beginning of no other message.
-    """
-    short, long = sorted((one, other), key=len)
-    return short == long or (" " in short and long.startswith(short))
+    def _failure(self, node: str, row: Event | Record) -> Fact:
+        head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
+        same = f"{node} {_FAILURE_HEAD.sub('', row.text, count=1)}"
+        return self.fact(row, f"{node}: {head}{row.text}", same)
 
 
 def read_view(

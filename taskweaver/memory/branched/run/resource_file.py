@@ -15,7 +15,7 @@ from typing import Any
 
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.run.ingest import read_text
-from taskweaver.memory.branched.values import fields_of
+from taskweaver.memory.branched.values import fields_of, whole
 from taskweaver.utils.files import parse_yaml
 
 WORKSPACE = PurePosixPath("/workspace")
@@ -193,7 +193,7 @@ def _item(path: str, entry: object, sources: Mapping[tuple[str, str], ResourceSo
         bool(fields.get("include_tree", usual.tree)),
         bool(fields.get("include_content", usual.content)),
         *(
-            _number(f"{path}.{name}", fields.get(name, getattr(usual, name)))
+            whole(f"{path}.{name}", fields.get(name, getattr(usual, name)))
             for name in ("max_files", "max_chars", "max_total_chars")
         ),
     )
@@ -221,12 +221,6 @@ def _line(path: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise InvalidUpdate(path, f"must be a text of one line, not {value!r:.60}")
     return value.strip()
-
-
-def _number(path: str, value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise InvalidUpdate(path, f"must be a whole number of at least 0, not {value!r:.60}")
-    return value
 
 
 def _place(path: str, fields: Mapping[str, Any], name: str) -> PurePosixPath:

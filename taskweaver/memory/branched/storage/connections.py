@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from weakref import ref
 
 from taskweaver.memory.branched.errors import StoreClosed
-from taskweaver.memory.branched.storage.schema import index_records
 from taskweaver.memory.branched.types import EMPTY
 from taskweaver.utils.sqlite_files import harden
 
@@ -64,10 +63,10 @@ def connect_to_write(path: Path, synchronous: str) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection, wait_s: float = _BUSY_TIMEOUT_S) -> Iterator[None]:
     """Write in a transaction, which is undone if the block raises."""
     try:
-        _begin(connection)
+        _begin(connection, wait_s)
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -76,7 +75,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _begin(connection: sqlite3.Connection) -> None:
+def _begin(connection: sqlite3.Connection, wait_s: float) -> None:
     """Begin to write, after other processes.
 
     SQLite does not say when a file is free. Its own way of waiting sleeps up to 100 ms at a time,
@@ -93,7 +92,7 @@ def _begin(connection: sqlite3.Connection) -> None:
             now = time.monotonic()
             since = now if since is None else since
             is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not is_busy or now - since >= _BUSY_TIMEOUT_S:
+            if not is_busy or now - since >= wait_s:
                 raise
             waited_s = now - since
             pause_s = max(_SHORTEST_PAUSE_S, _FIRST_PAUSE_S / (1 + waited_s / _AGED_S))
@@ -247,7 +246,7 @@ class Writer:
         last: Last sequence number it gave out; 0 for none.
     """
 
-    __slots__ = ("_unindexed", "connection", "first", "known", "last", "now")
+    __slots__ = ("connection", "first", "known", "last", "now")
 
     def __init__(self, connection: sqlite3.Connection, now: float, known: Known) -> None:
         self.connection = connection
@@ -255,7 +254,6 @@ class Writer:
         self.known = known
         self.first = 0
         self.last = 0
-        self._unindexed: list[int] = []
 
     @property
     def seq(self) -> int:
@@ -264,20 +262,6 @@ class Writer:
             row = self.connection.execute("SELECT seq FROM clock").fetchone()
             self.known.rows[_CLOCK] = int(row[0])
         return self.last or int(self.known.rows[_CLOCK])
-
-    def run(self, action: Callable[[Writer], R]) -> R:
-        """Run a command, and index the added records."""
-        self._unindexed.clear()
-        result = action(self)
-        self.index_added()
-        return result
-
-    def index_added(self) -> None:
-        """Add the records of the command so far to the full-text index, for a search."""
-        if self._unindexed:
-            ends = self._unindexed[0], self._unindexed[-1]
-            index_records(self.connection, "seq BETWEEN ? AND ?", *ends)
-            self._unindexed.clear()
 
     def set_clock(self) -> None:
         """Write the clock, once all sequence numbers are given out."""
@@ -296,10 +280,6 @@ class Writer:
         self.first = self.first or self.tick()
         self.last = seq
         self.set_clock()
-
-    def index(self, seq: int) -> None:
-        """Have a new record added to the full-text index at the end of the command."""
-        self._unindexed.append(seq)
 
     def insert(self, table: str, **values: object) -> int:
         """Add a row under the next sequence number, and return that."""

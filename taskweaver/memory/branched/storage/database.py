@@ -46,6 +46,7 @@ __all__ = ["Database", "Writer"]
 R = TypeVar("R")
 
 _MOST_AT_ONCE = 256
+_INDEX_WAIT_S = 0.5
 
 
 class _Command(Generic[R]):
@@ -63,7 +64,7 @@ class _Command(Generic[R]):
         last = writer.last
         connection.execute("SAVEPOINT command")
         try:
-            self.result = writer.run(self.action)
+            self.result = self.action(writer)
         except Exception as error:
             self.error = error
             writer.known.forget()
@@ -156,8 +157,11 @@ class Database:
         damage if a check of the file finds some, and is raised as it is otherwise.
         """
         try:
-            with translated(self.path):
+            try:
                 yield
+            except Exception:
+                with translated(self.path):
+                    raise
         except BranchedMemoryError:
             raise
         except UNEXPECTED as error:
@@ -192,7 +196,7 @@ class Database:
         Raises:
             StoreClosed: If this process was forked since the file was opened.
         """
-        if self.is_inherited:
+        if os.getpid() != self._process:
             raise StoreClosed(
                 f"The memory {self.path} was opened before this process was forked; open it here."
             )
@@ -211,7 +215,7 @@ class Database:
         """
         self.require_own()
         if self._inside.writer is not None:
-            return self._inside.writer.run(action)
+            return action(self._inside.writer)
         command = _Command(action)
         self._waiting.append(command)
         with self._lock:
@@ -269,7 +273,7 @@ class Database:
                 self._known.check(self._writing)
                 writer = Writer(self._writing, self.clock(), self._known)
                 if len(commands) == 1:  # alone, it needs no savepoint: all goes if it fails
-                    commands[0].result = writer.run(commands[0].action)
+                    commands[0].result = commands[0].action(writer)
                 else:
                     for command in commands:
                         command.run(writer)
@@ -310,6 +314,18 @@ class Database:
             if self._is_closed:
                 raise StoreClosed(f"The memory {self.path} was closed.")
             return action(self._writing)
+
+    def write_index(self, action: Callable[[sqlite3.Connection], R]) -> R:
+        """Run an action of a search in a write transaction. Raises as `alone`, but soon.
+
+        A search does not wait for the long write of another process: the index can be older.
+        """
+
+        def act(connection: sqlite3.Connection) -> R:
+            with transaction(connection, _INDEX_WAIT_S):
+                return action(connection)
+
+        return self.alone(act)
 
     @property
     def reading(self) -> sqlite3.Connection:
@@ -436,10 +452,12 @@ def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use
 
 def _prepare_search(connection: sqlite3.Connection, use_fts: str) -> bool:
     """Make a missing full-text index, and return whether the index is used."""
-    if schema.has_search(connection):
-        return use_fts != "off"
     if use_fts == "off":
         return False
+    if all(
+        schema.has_search(connection, name) for name in (schema.RECORDS, schema.EVENTS, "vectors")
+    ):
+        return True
     with transaction(connection):
         has_search = schema.add_search(connection)
     if use_fts == "on" and not has_search:

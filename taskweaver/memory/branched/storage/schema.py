@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from taskweaver.memory.branched.errors import StoreCorrupt, StoreTooNew
+from taskweaver.utils.retrieval import VECTOR_TABLE, word_table
 
 APPLICATION_ID = 0x5457_4D42  # "TWMB"
 TIERS = (
@@ -184,15 +185,37 @@ DROP TRIGGER IF EXISTS archival_removed;
 _WITH_RECORDS = ""
 """No change of a table: posts may hold records of replies now, which earlier versions refuse."""
 
-_SEARCH = """
+_INDEX = f"""
+DROP TABLE IF EXISTS archival_fts;
+{VECTOR_TABLE};
+"""
+"""The former index is dropped. `add_search` makes the new ones, and searches fill them."""
+
+RECORDS, EVENTS = "archival_fts", "event_words"
+"""The tables of words."""
+
+_VALIDITY = """
+ALTER TABLE archival ADD COLUMN valid_from REAL;
+ALTER TABLE archival ADD COLUMN valid_to REAL;
+ALTER TABLE archival ADD COLUMN replaced_by INTEGER;
+CREATE INDEX archival_closed ON archival (branch_id, seq) WHERE valid_to IS NOT NULL;
+"""
+"""Time of a record. A closed version counts as deleted, so that earlier versions hide it, too."""
+
+_SEARCHES = {
+    1: """
+CREATE VIRTUAL TABLE archival_fts USING fts5 (
+    text, tags, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
+);
+""",
+    4: """
 CREATE VIRTUAL TABLE archival_fts USING fts5 (
     text, tags, place, content='archival', content_rowid='seq', tokenize="unicode61 tokenchars '_'"
 );
-"""
-
-_FORMER_SEARCH = _SEARCH.replace("text, tags, place,", "text, tags,")
-_SEARCH_WITH_PLACES = 4
-"""Version from which on the full-text index has the branch of each record."""
+""",
+    6: f"{word_table(RECORDS)};{word_table(EVENTS)};",
+}
+"""The full-text tables from a version on."""
 
 _FORMER_TRIGGERS = """
 CREATE TRIGGER archival_added AFTER INSERT ON archival BEGIN
@@ -216,7 +239,15 @@ def _statements(script: str) -> list[str]:
     return [statement for statement in statements if statement != ";"]
 
 
-_MIGRATIONS = (_TABLES, _SUMMARIES, _WITHOUT_TRIGGERS, _ARCHIVAL_COLUMNS, _WITH_RECORDS)
+_MIGRATIONS = (
+    _TABLES,
+    _SUMMARIES,
+    _WITHOUT_TRIGGERS,
+    _ARCHIVAL_COLUMNS,
+    _WITH_RECORDS,
+    _INDEX,
+    _VALIDITY,
+)
 """Scripts from version n to version n + 1; a new one is added at the end."""
 
 VERSION = len(_MIGRATIONS)
@@ -241,7 +272,7 @@ def is_current(connection: sqlite3.Connection, path: Path) -> bool:
     if not application and {"branches", "core_kv", "events", "archival"} <= tables:
         raise StoreCorrupt(
             f"{path} is a memory of the original search, which is not opened. Read it with"
-            " `sqlite3`, see docs/migrating.md, or choose another file."
+            " `sqlite3`, or choose another file."
         )
     if application or tables:
         raise StoreCorrupt(f"{path} is a database of another application. Choose another file.")
@@ -261,23 +292,55 @@ def migrate(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
+_BRANCH_UNTIL = (
+    "created_at <= ?1 AND branch_id IN (WITH RECURSIVE above(id) AS (SELECT ?2 UNION ALL SELECT"
+    " parent_id FROM branches JOIN above USING (id)) SELECT id FROM above)"
+)
+"""Imported rows stand after rows that are younger: those of other branches say nothing."""
+_NEWEST, _OLDER = (
+    f"SELECT coalesce((SELECT {wanted} FROM ("
+    + " UNION ALL ".join(
+        f"SELECT * FROM (SELECT seq, created_at FROM {table} WHERE {condition}"
+        " ORDER BY seq DESC LIMIT 1)"
+        for table in (*TIERS, "injections")
+        if table != "exclusions"
+    )
+    + ") ORDER BY seq DESC LIMIT 1), 0)"
+    for wanted, condition in (("created_at", "seq <= ?1"), ("seq", _BRANCH_UNTIL))
+)
+
+
+def time_of(connection: sqlite3.Connection, row: int) -> float:
+    """Return the time of the newest row up to a row, of whichever table; 0 for none."""
+    return float(connection.execute(_NEWEST, (row,)).fetchone()[0])
+
+
+def row_at(connection: sqlite3.Connection, time: float, branch: int | None) -> int:
+    """Return the newest row up to a time on a branch and its ancestors; 0 for none."""
+    return int(connection.execute(_OLDER, (time, branch)).fetchone()[0])
+
+
 def add_search(connection: sqlite3.Connection) -> bool:
-    """Make the full-text index if this SQLite has FTS5, and return whether there is one."""
-    if has_search(connection):
-        return True
+    """Make the empty tables of words if this SQLite has FTS5, and return whether they are there."""
     try:
-        connection.execute(_SEARCH)
+        if not has_search(connection, "vectors"):
+            connection.execute(VECTOR_TABLE)
+        for name in (RECORDS, EVENTS):
+            if not has_search(connection, name):
+                connection.execute(word_table(name))
     except sqlite3.OperationalError as error:
         if "no such module" not in str(error):
             raise
         return False
-    rebuild_search(connection)
     return True
 
 
-def rebuild_search(connection: sqlite3.Connection) -> None:
-    """Fill the full-text index anew from the records."""
-    connection.execute("INSERT INTO archival_fts (archival_fts) VALUES ('rebuild')")
+def clear_search(connection: sqlite3.Connection) -> None:
+    """Empty the index; the next searches fill it anew."""
+    connection.execute("DELETE FROM vectors")
+    for name in (RECORDS, EVENTS):
+        if has_search(connection, name):
+            connection.execute(f"INSERT INTO {name} ({name}) VALUES ('delete-all')")
 
 
 def build(connection: sqlite3.Connection, version: int) -> None:
@@ -292,8 +355,8 @@ def _run(connection: sqlite3.Connection, scripts: Sequence[str]) -> None:
 
 
 def search_index(version: int = VERSION) -> dict[tuple[str, str], str]:
-    """Return the full-text index as the schema of a version has it: the SQL by kind and name."""
-    return _as_stored(_SEARCH if version >= _SEARCH_WITH_PLACES else _FORMER_SEARCH)
+    """Return the full-text tables as the schema of a version has them: the SQL by kind and name."""
+    return _as_stored(_SEARCHES[max(first for first in _SEARCHES if first <= version)])
 
 
 def former_triggers() -> dict[tuple[str, str], str]:
@@ -310,42 +373,16 @@ def _as_stored(script: str) -> dict[tuple[str, str], str]:
     return found
 
 
-def index_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
-    """Add records to the full-text index, if there is one.
-
-    Args:
-        connection: Open, in a transaction.
-        where: Condition on rows of `archival`.
-        values: Values of its marks.
-    """
-    if has_search(connection):
-        connection.execute(
-            "INSERT INTO archival_fts (rowid, text, tags, place)"
-            f" SELECT seq, text, tags, place FROM archival WHERE {where}",
-            values,
-        )
-
-
-def unindex_records(connection: sqlite3.Connection, where: str, *values: object) -> None:
-    """Remove records from the full-text index, before they are deleted (see `index_records`)."""
-    if has_search(connection):
-        connection.execute(
-            "INSERT INTO archival_fts (archival_fts, rowid, text, tags, place)"
-            f" SELECT 'delete', seq, text, tags, place FROM archival WHERE {where}",
-            values,
-        )
-
-
 def version_of(connection: sqlite3.Connection) -> int | None:
     """Return the version of a file that this program wrote."""
     version, application = _marks(connection)
     return version if application == APPLICATION_ID else None
 
 
-def has_search(connection: sqlite3.Connection) -> bool:
-    """Return whether the file has a full-text index."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'archival_fts'")
-    return found.fetchone() is not None
+def has_search(connection: sqlite3.Connection, name: str = RECORDS) -> bool:
+    """Return whether the file has a table of words."""
+    query = "SELECT 1 FROM sqlite_master WHERE name = ?"
+    return connection.execute(query, (name,)).fetchone() is not None
 
 
 def _marks(connection: sqlite3.Connection) -> tuple[int, int]:

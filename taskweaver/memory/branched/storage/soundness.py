@@ -176,9 +176,11 @@ _INTERNAL = {
     "sqlite_stat1": "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
 }
 _AUTOMATIC = re.compile(r"sqlite_autoindex_\w+_\d+")
-_INDEX_PART = re.compile(r"archival_fts_(?:data|idx|docsize|config|content)")
+_INDEX_PART = re.compile(r"(?:archival_fts|\w+_words)_(?:data|idx|docsize|config|content)")
 # Made by SQLite itself, in a form that depends on its version; nothing in it can run.
-_INDEX_PART_SQL = re.compile(r"CREATE TABLE '?archival_fts_\w+'?\([\w ,()]*\)(?: WITHOUT ROWID)?")
+_INDEX_PART_SQL = re.compile(
+    r"CREATE TABLE '?(?:archival_fts|\w+_words)_\w+'?\([\w ,()]*\)(?: WITHOUT ROWID)?"
+)
 _WITHOUT_TRIGGERS = 3
 """Version from which on a file has no triggers."""
 _MOST_NAMED = 5

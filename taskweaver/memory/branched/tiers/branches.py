@@ -19,23 +19,26 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from heapq import merge
 from typing import Any, NamedTuple, cast, get_args
 
 from taskweaver.memory.branched.errors import BranchSealed, InvalidUpdate, UnknownBranch
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.database import Database
+from taskweaver.memory.branched.storage.schema import row_at, time_of
 from taskweaver.memory.branched.types import (
     EMPTY,
     FOREVER,
     Branch,
     BranchState,
+    Moment,
     Path,
     Segment,
     Tier,
 )
+from taskweaver.memory.branched.values import moment, shown, whole
 from taskweaver.memory.branched.values import name as checked_name
-from taskweaver.memory.branched.values import shown, whole
 
 _MOST_KEPT = 8192
 
@@ -139,11 +142,19 @@ _NEVER_LIVE = ("digests", "exclusions")
 
 
 class BranchView(NamedTuple):
-    """A branch as a connection sees it, now or in the state at a row."""
+    """A branch as a connection sees it, now or in the state at a row.
+
+    Attributes:
+        connection: Open on the file.
+        branch: The branch.
+        at: Newest row that is seen; None for the present.
+        time: Time at which the ends of values are judged; None for that of the newest row.
+    """
 
     connection: sqlite3.Connection
     branch: Branch
     at: int | None = None
+    time: float | None = None
 
 
 class Branches:
@@ -170,17 +181,17 @@ class Branches:
         name: str = "",
         *,
         node_uid: str | None = None,
-        at: int | None = None,
+        at: Moment | None = None,
         live: bool = False,
     ) -> Branch:
-        """Make a branch with the view of the parent, now or at a row.
+        """Make a branch with the view of the parent, now or in the past.
 
         Args:
             writer: The transaction.
             parent: Id of the parent; None makes a root.
             name: Id of the branch; empty for a random one.
             node_uid: Another name.
-            at: Newest sequence number it sees of its parent; None for the present.
+            at: State of the parent that it sees; None for the present.
             live: Whether its later writes are seen by its descendants.
 
         Raises:
@@ -198,10 +209,10 @@ class Branches:
         now = writer.seq
         if not isinstance(live, bool):
             raise InvalidUpdate("live", f"must be true or false, not {shown(live)}")
-        at = None if at is None else whole("at", at)
+        number = None if above is None else above.number
+        at = _row(writer.connection, at, number)
         if at is not None and at > now:
             raise InvalidUpdate("at", f"must lie between 0 and {now}, not {at}")
-        number = None if above is None else above.number
         values = (name, node_uid, number, now if at is None else at, live, "open", writer.now)
         try:
             cursor = writer.connection.execute(
@@ -302,21 +313,31 @@ class Branches:
         )
 
     @contextmanager
-    def view(self, branch_id: object, at: int | None = None) -> Iterator[BranchView]:
+    def view(self, branch_id: object, at: Moment | None = None) -> Iterator[BranchView]:
         """Open a snapshot, and find a branch.
 
         Raises:
             UnknownBranch: If the branch does not exist.
         """
         with self._database.snapshot() as connection:
-            yield BranchView(connection, self.find(connection, branch_id), at)
+            time = moment("at", at) if isinstance(at, datetime) else None
+            branch = self.find(connection, branch_id)
+            yield BranchView(connection, branch, _row(connection, at, branch.number), time)
+
+    def time(self, view: BranchView) -> float:
+        """Return the time at which a view judges the ends of values."""
+        if view.at is None:
+            return self._database.clock()
+        if view.time is not None:
+            return view.time
+        return time_of(view.connection, view.at)
 
     def path(self, view: BranchView, tier: Tier | None = None) -> Path:
         """Return the path of a branch, its own segment first.
 
         With a tier, segments without a row in it are left out.
         """
-        connection, branch, at = view
+        connection, branch, at = view[:3]
         path = (
             _segments(connection.execute(_PATH, (branch.number,)), keep_live=True)
             if tier is None
@@ -324,8 +345,7 @@ class Branches:
         )
         if at is None:
             return path
-        newest = whole("at", at)
-        return tuple(Segment(number, min(up_to, newest)) for number, up_to in path)
+        return tuple(Segment(number, min(up_to, at)) for number, up_to in path)
 
     def keeps(self, number: int, tier: Tier, path: Path) -> bool:
         """Return whether this is the very path that is kept: the branch is committed, and there."""
@@ -434,6 +454,13 @@ def newest_first(
         return
     streams = [walk(), *(fetch(connection, segment) for segment in live)]
     yield from merge(*streams, key=lambda row: -row[0])
+
+
+def _row(connection: sqlite3.Connection, at: Moment | None, branch: int | None) -> int | None:
+    """Return the newest row of a state of a branch; None for the present."""
+    if not isinstance(at, datetime):
+        return None if at is None else whole("at", at)
+    return row_at(connection, moment("at", at) or 0.0, branch)
 
 
 def _segments(rows: Iterable[tuple[int, int, int]], *, keep_live: bool) -> Path:

@@ -13,8 +13,6 @@ from taskweaver.memory.branched import values
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.connections import CORE_SIZES, Writer
-from taskweaver.memory.branched.storage.database import Database
-from taskweaver.memory.branched.storage.schema import TIERS
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView
 from taskweaver.memory.branched.types import FOREVER, Branch, CoreEntry, Path, Segment
@@ -51,14 +49,6 @@ AND NOT EXISTS (
 )
 """
 
-_DATED = " UNION ALL ".join(
-    f"SELECT * FROM (SELECT seq, created_at FROM {table} WHERE seq <= :at"
-    " ORDER BY seq DESC LIMIT 1)"
-    for table in (*TIERS, "injections")
-    if table != "exclusions"
-)
-_TIME = f"SELECT created_at FROM ({_DATED}) ORDER BY seq DESC LIMIT 1"
-
 
 _Row = tuple[int, int, str, str | None, int, float | None, float]
 
@@ -77,12 +67,10 @@ class Core:
 
     def __init__(
         self,
-        database: Database,
         branches: Branches,
         archival: Archival,
         config: MemoryConfig,
     ) -> None:
-        self._database = database
         self._branches = branches
         self._archival = archival
         self._config = config
@@ -95,17 +83,14 @@ class Core:
         An expired value is not there, and hides no value that the branch inherits. Expiry is
         judged at the time of the view: the time of its row, or the present.
         """
-        connection, branch, at = view
+        connection, branch = view.connection, view.branch
         path = self._branches.path(view, "core_kv")
-        if at is None:
+        now = self._branches.time(view)
+        if view.at is None:
             rows = self._closed(connection, branch, path)
             rows += _newest(connection, [part for part in path if part.up_to == FOREVER])
-            now = self._database.clock()
         else:
             rows = _newest(connection, path)
-            # The newest row of whichever table; without a row nothing could expire.
-            written = connection.execute(_TIME, {"at": values.whole("at", at)}).fetchone()
-            now = written[0] if written else 0.0
         found: dict[str, CoreEntry | None] = {}
         for row in _nearest_first(rows, path):
             seq, number, key, value, importance, expires_at, created_at = row

@@ -7,21 +7,23 @@ row; a descendant goes on from the digest of its ancestor.
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from heapq import nlargest
 from typing import Any
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.connections import SAID, Writer
+from taskweaver.memory.branched.storage.schema import EVENTS
 from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView, newest_first
+from taskweaver.memory.branched.tiers.indexing import last
 from taskweaver.memory.branched.types import FOREVER, Branch, Digest, Event, Segment
 from taskweaver.memory.branched.values import checked_data, checked_tags, checked_text, dump
+from taskweaver.utils.retrieval import expression, query_terms, score_of, shares
 
 Row = tuple[Any, ...]
 """A row of `events`: `NUMBERS`, or all of `COLUMNS`."""
@@ -29,18 +31,22 @@ NUMBERS = "seq, repeats"
 COLUMNS = f"{NUMBERS}, branch_id, kind, text, tags, data, created_at"
 _DIGEST_COLUMNS = "seq, branch_id, subject, up_to_seq, count, text, created_at"
 _SUBJECT = "recall"
-_TEXTS = ("summary", "content", "text")
-_OWN = {"kind", "tags", "branch_id", *_TEXTS}
+TEXTS = ("summary", "content", "text")
+"""Fields of an event that mean its text; the first one with a value counts."""
+_OWN = {"kind", "tags", "branch_id", *TEXTS}
 _MARKS = ("run_id", "node_id", "phase")
 _LOOK_BACK = 20
+_STEPS = 2
+"""Steps of the scores of events; within a step the newest goes first."""
 
 
 class Recall:
     """The recall memory of all branches."""
 
-    def __init__(self, branches: Branches, archival: Archival) -> None:
+    def __init__(self, branches: Branches, archival: Archival, *, has_index: bool) -> None:
         self._branches = branches
         self._archival = archival
+        self._has_index = has_index
 
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
         """Add an event and return the number.
@@ -57,8 +63,7 @@ class Recall:
             raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
         branch = self._branches.writable(writer, branch_id)
         kind = values.name("recall.kind", event.get("kind") or "event")
-        given = [event[name] for name in _TEXTS if event.get(name) is not None]
-        text = checked_text("recall.content", given[0] if given else None)
+        text = checked_text("recall.content", text_in(event))
         rest = {key: value for key, value in event.items() if key not in _OWN}
         data = dump(checked_data("recall", rest)) if rest else "{}"
         marks = checked_tags("recall.tags", event.get("tags"))
@@ -144,20 +149,33 @@ class Recall:
         return [only for row in found for only in grouped(view.connection, [row])]
 
     def search(self, view: BranchView, query: object, k: int) -> list[Event]:
-        """Return the newest `k` events in view that have any word of a query. Of an empty one, all.
+        """Return at most `k` events in view that suit a query, best first, of equals the newest.
+
+        An empty query returns the newest.
 
         Raises:
             InvalidUpdate: If the query is no text.
         """
-        words = re.findall(r"\w+", checked_text("query", query or "", may_be_empty=True).lower())
-        if not words:
+        wanted = query_terms(checked_text("query", query or "", may_be_empty=True))
+        if k <= 0 or not wanted.words:
             return self.visible(view, k) if k > 0 else []
-        found = (
-            _event(row, count)
-            for row, count in _gathered(view.connection, self._rows(view))
-            if any(word in f"{row[3]} {row[4]} {row[5]}".lower() for word in words)
-        )
-        return list(islice(found, max(0, k)))
+        connection, end, scores = view.connection, 0, dict[int, float]()
+        if self._has_index:
+            end = last(connection, EVENTS)
+            rows = connection.execute(
+                f"SELECT rowid, {score_of(EVENTS)} FROM {EVENTS} WHERE {EVENTS} MATCH ?",
+                (expression(wanted),),
+            )
+            scores = dict(rows.fetchall())
+        found = []
+        best = max(scores.values(), default=0.0) or 1.0
+        for row, count in _gathered(connection, self._rows(view)):
+            origin, score = row[1] or row[0], 1.0
+            if origin <= end:
+                score = scores.get(origin, 0.0) / best
+            if score and shares(wanted, f"{row[3]} {row[4]} {row[5]}"):
+                found.append((round(score * _STEPS), _event(row, count)))
+        return [event for _, event in nlargest(k, found, key=lambda pair: pair[0])]
 
     def evict(
         self,
@@ -307,6 +325,11 @@ class Recall:
             created_at=writer.now,
         )
         return True
+
+
+def text_in(event: Mapping[str, Any]) -> Any:
+    """Return the text of an event, under any of the names."""
+    return next((event[name] for name in TEXTS if event.get(name) is not None), None)
 
 
 def _tags(rest: Mapping[str, Any], kind: str, given: tuple[str, ...]) -> tuple[str, ...]:

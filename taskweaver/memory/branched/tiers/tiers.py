@@ -9,9 +9,11 @@ from taskweaver.memory.branched.tiers.archival import Archival
 from taskweaver.memory.branched.tiers.branches import Branches, Countdown
 from taskweaver.memory.branched.tiers.compression import Compressor, PromptedModel
 from taskweaver.memory.branched.tiers.core import Core
+from taskweaver.memory.branched.tiers.indexing import MemoryIndex
 from taskweaver.memory.branched.tiers.recall import Recall
-from taskweaver.memory.branched.tiers.search import ArchivalSearch, Reranker
+from taskweaver.memory.branched.tiers.search import ArchivalSearch
 from taskweaver.memory.branched.types import TextModel
+from taskweaver.utils.retrieval import Embedder
 
 
 class Tiers:
@@ -23,7 +25,7 @@ class Tiers:
         config: MemoryConfig,
         log: OperationLog,
         llm: TextModel | None,
-        rerank: Reranker | None,
+        embedder: Embedder | None,
     ) -> None:
         self.database = database
         self.config = config
@@ -34,6 +36,7 @@ class Tiers:
         database.on_undone = countdown.forget
         self.branches = Branches(database, countdown)
         self.archival = Archival(self.branches, config, self.compressor)
-        self.core = Core(database, self.branches, self.archival, config)
-        self.recall = Recall(self.branches, self.archival)
-        self.search = ArchivalSearch(database, self.branches, self.archival, rerank)
+        self.core = Core(self.branches, self.archival, config)
+        self.index = MemoryIndex(database, embedder)
+        self.recall = Recall(self.branches, self.archival, has_index=database.has_search)
+        self.search = ArchivalSearch(database, self.branches, self.archival, self.index)

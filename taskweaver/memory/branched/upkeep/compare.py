@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.storage.connections import Writer
@@ -32,7 +33,9 @@ SELECT seq, 'core', key || CASE WHEN value IS NULL THEN ' (deleted)' ELSE ': ' |
        created_at FROM core_kv WHERE branch_id = :b
 UNION ALL SELECT e.seq, 'event', e.kind || ': ' || coalesce(o.text, e.text), e.created_at
        FROM events e LEFT JOIN events o ON o.seq = e.repeats WHERE e.branch_id = :b
-UNION ALL SELECT seq, 'archival', iif(is_deleted, 'record ' || record || ' (deleted)', text),
+UNION ALL SELECT seq, 'archival', CASE WHEN valid_to IS NOT NULL AND is_deleted THEN 'record '
+       || record || coalesce(' (replaced by ' || replaced_by || '): ', ' (closed): ') || text
+       WHEN is_deleted THEN 'record ' || record || ' (deleted)' ELSE text END,
        created_at FROM archival WHERE branch_id = :b
 UNION ALL SELECT seq, 'digest', text, created_at FROM digests WHERE branch_id = :b
 UNION ALL SELECT seq, 'hidden', 'event ' || event_seq, NULL FROM exclusions WHERE branch_id = :b
@@ -55,6 +58,26 @@ class HistoryStep:
     tier: str
     text: str
     created_at: float | None
+
+
+class _Closing(NamedTuple):
+    """A record that the source of a merge closed.
+
+    Attributes:
+        old: The closed record.
+        new: The record in its place in the source; None for none.
+        own: The record in its place in the target; None for none.
+    """
+
+    old: Record
+    new: Record | None
+    own: Record | None
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the target has a third text in its place."""
+        texts = (self.old.text, self.new and self.new.text)
+        return self.own is not None and self.own.text not in texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +161,13 @@ class BranchComparison:
         view = BranchView(writer.connection, source)
         if isinstance(record, int):
             found = self._archival.get(view, record)
-            return str(self._copy_record(writer, source, found, to))
+            ours = BranchView(writer.connection, self._branches.find(writer.connection, to))
+            closed = [
+                one.own.id
+                for one in self._closings(view, ours)
+                if one.own and one.new == found and not one.is_conflict
+            ]
+            return str(self._copy_record(writer, source, found, to, closed))
         entry = self._core.entries(view).get(name("core key", record))
         if entry is None:
             raise RecordNotVisible(f"Branch {branch_id!r} sees no core key {shown(record)}.")
@@ -160,7 +189,9 @@ class BranchComparison:
         source's, ``newest`` the later one, ``importance`` the more important (the target's when
         equal), and ``manual`` writes nothing at all and names the conflicts. Events stay where
         they happened; the merge itself becomes an event of the target. A record that the target
-        deleted comes back only if the source wrote it later.
+        deleted comes back only if the source wrote it later. A record that the source closed is
+        closed in the target; if the target changed or replaced it, the policy decides (the target's
+        stays under ``importance``), and the conflict is named ``record`` and its id.
 
         Raises:
             InvalidUpdate: If the policy does not exist, or a branch is merged with itself.
@@ -174,6 +205,8 @@ class BranchComparison:
         theirs, ours, base = self._sides(writer.connection, source, target)
         entries = (self._core.entries(theirs), self._core.entries(ours))
         taken, conflicts = _choose(*entries, base, policy, choices)
+        closings = self._closings(theirs, ours)
+        conflicts += [_name(one) for one in closings if one.is_conflict]
         for key in choices:
             if key not in conflicts:
                 raise InvalidUpdate("choices", f"{shown(key)} is not in conflict")
@@ -185,14 +218,55 @@ class BranchComparison:
         for entry in taken:
             self._copy_entry(writer, entry, target)
             report.taken.append(f"core {entry.key}")
-        for item in self._news(theirs, ours):
-            id_ = self._copy_record(writer, theirs.branch, item, target)
-            report.taken.append(f"archival {id_}")
+        lost = {
+            one.old.id
+            for one in closings
+            if one.is_conflict and not _wins(one, choices.get(_name(one), policy))
+        }
+        report.taken.extend(self._merge_records(writer, theirs, ours, closings, lost))
         from_, taken_count = theirs.branch.id, len(report.taken)
         text = f"merged {from_!r}: {taken_count} entries, {len(conflicts)} conflicts"
         event = {"kind": _MERGE, "content": text, "source": from_, "taken": report.taken}
         self._recall.append(writer, target, event)
         return report
+
+    def _merge_records(
+        self,
+        writer: Writer,
+        theirs: BranchView,
+        ours: BranchView,
+        closings: Sequence[_Closing],
+        lost: Container[int],
+    ) -> list[str]:
+        """Copy new records, close what they replace, and return the changes in words.
+
+        Args:
+            writer: The transaction.
+            theirs: The source.
+            ours: The target.
+            closings: Records that the source closed.
+            lost: Ids of closed records of which the target's side is kept.
+        """
+        news = {item.id: item for item in self._news(theirs, ours)}
+        replaced: dict[int, list[int]] = {}
+        taken = []
+        for one in closings:
+            new = one.new and news.get(one.new.id)
+            if one.old.id in lost:
+                news.pop(new.id if new else 0, None)
+            elif one.own is None or (one.new and one.own.text == one.new.text):
+                continue
+            elif new is not None:
+                replaced.setdefault(new.id, []).append(one.own.id)
+            else:
+                end = one.old.valid_to
+                self._archival.update(writer, ours.branch.id, one.own.id, valid_to=end)
+                taken.append(f"closed {one.own.id}")
+        for item in news.values():
+            closed = replaced.get(item.id, ())
+            id_ = self._copy_record(writer, theirs.branch, item, ours.branch.id, closed)
+            taken.append(f"archival {id_}")
+        return taken
 
     def merges(self) -> list[MergeNote]:
         """Return the merges of all branches, the oldest first."""
@@ -212,10 +286,16 @@ class BranchComparison:
             before = _values(self._core.entries(ours._replace(at=base)))
             taken, conflicts = _choose(given, own, base, "manual", {})
             news = self._news(theirs, ours)
+            rivals = [one for one in self._closings(theirs, ours) if one.is_conflict]
         return MergePreview(
             {entry.key: entry.value for entry in taken},
             [item.text for item in news],
-            {key: (before.get(key), own[key].value, given[key].value) for key in conflicts},
+            {key: (before.get(key), own[key].value, given[key].value) for key in conflicts}
+            | {
+                _name(one): (one.old.text, one.own.text, one.new.text if one.new else "")
+                for one in rivals
+                if one.own
+            },
         )
 
     def _sides(
@@ -246,13 +326,61 @@ class BranchComparison:
             and item.seq > deleted.get((item.text, item.tags), 0)
         ]
 
+    def _closings(self, theirs: BranchView, ours: BranchView) -> list[_Closing]:
+        """Return the records that the source closed since the two parted."""
+        inherited = dict(self._branches.path(ours, "archival"))
+        given, own = (
+            {item.id: item for item in self._archival.visible(view)} for view in (theirs, ours)
+        )
+        same = {(item.text, item.tags): item for item in own.values()}
+        closed, own_closed = (
+            {item.id: item for item in self._archival.closed(view)} for view in (theirs, ours)
+        )
+        return [
+            _Closing(
+                old,
+                given.get(_last(old.id, closed)),
+                same.get((old.text, old.tags)) or own.get(_last(old.id, own_closed)),
+            )
+            for old in closed.values()
+            if old.seq > inherited.get(old.branch, 0)
+        ]
+
     def _copy_entry(self, writer: Writer, entry: CoreEntry, to: str) -> None:
         ttl = None if entry.expires_at is None else max(0.0, entry.expires_at - writer.now)
         self._core.put(writer, to, entry.key, entry.value, importance=entry.importance, ttl=ttl)
 
-    def _copy_record(self, writer: Writer, source: Branch, item: Record, to: str) -> int:
-        meta = {**item.meta, "from_branch": source.id, "from_record": item.id}
-        return self._archival.add(writer, to, item.text, tags=item.tags, meta=meta)
+    def _copy_record(
+        self, writer: Writer, source: Branch, item: Record, to: str, replaces: Sequence[int]
+    ) -> int:
+        return self._archival.add(
+            writer,
+            to,
+            item.text,
+            tags=item.tags,
+            meta={**item.meta, "from_branch": source.id, "from_record": item.id},
+            replaces=list(replaces),
+            valid_from=item.valid_from,
+            valid_to=item.valid_to,
+        )
+
+
+def _last(id_: int, closed: Mapping[int, Record]) -> int:
+    """Return the last in a line of records that replaced each other."""
+    for _ in closed:  # no longer, should a damaged file have a circle
+        id_ = closed[id_].replaced_by or 0 if id_ in closed else id_
+    return id_
+
+
+def _name(closing: _Closing) -> str:
+    """Return the name of a conflict."""
+    return f"record {closing.old.id}"
+
+
+def _wins(closing: _Closing, policy: str) -> bool:
+    """Return whether the source's side of a conflict is taken."""
+    theirs, own = closing.new or closing.old, closing.own
+    return policy == "theirs" or (policy == "newest" and own is not None and theirs.seq > own.seq)
 
 
 def _values(view: dict[str, CoreEntry]) -> dict[str, str]:

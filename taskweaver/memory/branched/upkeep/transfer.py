@@ -17,13 +17,12 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from pathlib import Path as FilePath
 from typing import Any, cast
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.database import Database
-from taskweaver.memory.branched.storage.schema import TIERS, index_records
+from taskweaver.memory.branched.storage.schema import TIERS
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView
 from taskweaver.memory.branched.tiers.core import RESERVED
@@ -36,16 +35,19 @@ from taskweaver.utils.redact import MASK, has_mask, redact_secrets_in
 from taskweaver.utils.sqlite_files import column_names, insert_row
 
 FORMAT = "taskweaver-memory"
-FORMAT_VERSION = 3
-_READABLE_VERSIONS = (1, 2, 3)
+FORMAT_VERSION = 4
+_READABLE_VERSIONS = (1, 2, 3, 4)
 BRANCH_COLUMNS = ("id", "name", "node_uid", "parent_id", "fork_seq", "live", "state", "created_at")
-ADDED_COLUMNS: dict[str, dict[str, object]] = {"archival": {"is_deleted": 0}}
-"""Columns that an export of version 1 lacks, and their values there."""
+ADDED_COLUMNS: dict[str, dict[str, object]] = {
+    "archival": {"is_deleted": 0, "valid_from": None, "valid_to": None, "replaced_by": None}
+}
+"""Columns that exports of earlier versions lack, and their values there."""
 _CODE = "reply_content"
 """Type of the attachments of a post that hold its code."""
 _RECORD = "reply_record"
 """Type of the attachments that go back to a model's provider unchanged: masked they are refused."""
 _REFERENCES = {
+    "archival": "replaced_by",
     "events": "repeats",
     "exclusions": "event_seq",
     "digests": "up_to_seq",
@@ -63,7 +65,7 @@ class Transfer:
         self._branches = branches
 
     def export(
-        self, target: FilePath, branch_id: str | None = None, *, is_private: bool = False
+        self, target: Path, branch_id: str | None = None, *, is_private: bool = False
     ) -> int:
         """Write the view of a branch, or everything, to a file, and return the number of rows.
 
@@ -128,7 +130,7 @@ class Transfer:
                     if row["seq"] <= ends.get(row["branch_id"], -1):
                         yield {"table": table, "row": row}
 
-    def import_(self, source: FilePath) -> list[str]:
+    def import_(self, source: Path) -> list[str]:
         """Add the branches of a file to this one, in one transaction, and return the ids.
 
         Rows keep their order and stand after all that is here.
@@ -150,7 +152,6 @@ class Transfer:
             for item in items:
                 if "table" in item:
                     _add_row(writer.connection, item["table"], item["row"], numbers, offset)
-            index_records(writer.connection, "seq > ?", offset)
             _refuse_masked_cells(items, source)
             writer.advance(offset + items[0]["seq"])
             problems = invariants(writer.connection)
@@ -192,7 +193,7 @@ def _without_records(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "body": json.dumps(body, ensure_ascii=False)}
 
 
-def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
+def _refuse_masked_cells(items: list[Any], source: Path) -> None:
     """Raise if code of a conversation holds a mask, so that another code ran.
 
     The rows have been checked before.
@@ -214,7 +215,7 @@ def _refuse_masked_cells(items: list[Any], source: FilePath) -> None:
             raise InvalidUpdate(str(source), f"{problem}; bring a copy that `backup` made instead")
 
 
-def _read(source: FilePath) -> list[dict[str, Any]]:
+def _read(source: Path) -> list[dict[str, Any]]:
     try:
         text = source.read_bytes()
     except OSError as error:
@@ -269,7 +270,8 @@ _QUERIES = {
     "branches": "SELECT id, name, node_uid, parent_id, fork_seq, live, state FROM branches",
     "core": "SELECT seq, branch_id, key, value, importance, expires_at FROM core_kv",
     "events": "SELECT seq, branch_id, kind, text, tags, data, repeats, created_at FROM events",
-    "archival": "SELECT seq, branch_id, record, text, tags, created_at, is_deleted FROM archival",
+    "archival": "SELECT seq, branch_id, record, text, tags, created_at, is_deleted, valid_from,"
+    " valid_to, replaced_by FROM archival",
     "exclusions": "SELECT seq, branch_id, event_seq FROM exclusions",
     "digests": "SELECT seq, branch_id, up_to_seq, count, text FROM digests",
     "injections": "SELECT seq, branch_id, task_hint, chars, created_at FROM injections",
@@ -277,16 +279,20 @@ _QUERIES = {
 _JSON_COLUMNS = {"events": (4, 5), "archival": (4,)}
 
 
-def write_page(database: Database, target: Path, *, title: str = "Memory") -> None:
+def write_page(
+    database: Database, target: Path, *, title: str = "Memory", run_page: str = ""
+) -> None:
     """Write a memory file as a page, which is replaced only by a complete page.
+
+    Each node's branch has a link to `run_page`, a relative address, if there is one.
 
     Raises:
         StoreUnwritable: If the page cannot be written.
     """
-    write_whole(target, build_page(database, title=title))
+    write_whole(target, build_page(database, title=title, run_page=run_page))
 
 
-def write_whole(target: FilePath, text: str) -> None:
+def write_whole(target: Path, text: str) -> None:
     """Write a file whole or not at all.
 
     Raises:
@@ -298,12 +304,13 @@ def write_whole(target: FilePath, text: str) -> None:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
 
 
-def build_page(database: Database, *, title: str = "Memory") -> str:
+def build_page(database: Database, *, title: str = "Memory", run_page: str = "") -> str:
     """Return a memory file as a page. No data can end the page's script."""
     with database.snapshot() as connection:
         data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
         facts = {
             "title": title,
+            "page": run_page,
             "seq": database.now_seq(connection),
             "now": database.clock(),
             "reserved": RESERVED,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from taskweaver.memory.branched.errors import StoreCorrupt, is_of_the_system
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.database import Database
-from taskweaver.memory.branched.storage.schema import rebuild_search, unindex_records
+from taskweaver.memory.branched.storage.schema import EVENTS, RECORDS, clear_search
 from taskweaver.memory.branched.storage.soundness import NUMBERED, problems
 from taskweaver.memory.branched.tiers.branches import Branches
 from taskweaver.memory.branched.types import FOREVER, Branch, BranchState
@@ -74,9 +74,8 @@ class Upkeep:
     def collect(self, *, dry_run: bool = False) -> Garbage:
         """Remove the rows that only pruned branches see, or with `dry_run` only count the rows.
 
-        A row that a branch in use inherits stays. A full-text index that does not fit the records
-        is made anew: a process of an earlier version, which had the file open while it was
-        migrated, fills only a part of its columns.
+        A row that a branch in use inherits stays. The index is emptied, and the next search fills
+        it anew.
         """
 
         def act(writer: Writer) -> Garbage:
@@ -86,6 +85,7 @@ class Upkeep:
             for branch, end in needed:
                 self._remove(writer.connection, branch, end, garbage)
             if not dry_run:
+                clear_search(writer.connection)
                 for branch, end in reversed(needed):
                     if end < 0:
                         writer.connection.execute(
@@ -95,8 +95,6 @@ class Upkeep:
 
         found = self._database.write(act)
         self._branches.forget()
-        if not dry_run and self._database.has_search and self._index_problems():
-            self._database.write(lambda writer: rebuild_search(writer.connection))
         return found
 
     def _remove(
@@ -107,8 +105,6 @@ class Upkeep:
         verb = "SELECT 1" if garbage.is_dry else "DELETE"
         for table in NUMBERED:
             rows = "branch_id = ? AND seq > ?"
-            if table == "archival" and not garbage.is_dry:
-                unindex_records(connection, rows, branch.number, end)
             cursor = connection.execute(f"{verb} FROM {table} WHERE {rows}", (branch.number, end))
             count = len(cursor.fetchall()) if garbage.is_dry else cursor.rowcount
             if count:
@@ -137,14 +133,13 @@ class Upkeep:
 
     def _index_problems(self) -> list[str]:
         def act(writer: Writer) -> None:
-            writer.connection.execute(
-                "INSERT INTO archival_fts (archival_fts, rank) VALUES ('integrity-check', 1)"
-            )
+            for name in (RECORDS, EVENTS):
+                writer.connection.execute(f"INSERT INTO {name} ({name}) VALUES ('integrity-check')")
 
         try:
             self._database.write(act)
         except StoreCorrupt as error:
-            return [f"the full-text index does not fit the records: {error}"]
+            return [f"the full-text index is damaged: {error}"]
         return []
 
 
