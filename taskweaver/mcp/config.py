@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.utils.files import absolute_path
 from taskweaver.utils.redact import register_secret
+from taskweaver.utils.text import did_you_mean
 
 _TIMEOUT_S = 30.0
 _STDIO = ("command", "args", "env", "cwd")
@@ -57,7 +57,7 @@ class MCPConfig(ModuleConfig):
         self._set_name("mcp")
         base = self.src.app_base_path
         found = self._get_dict("servers").items()
-        self.servers = tuple(_server(name, value, base) for name, value in found)
+        self.servers = tuple(server_config(name, value, base) for name, value in found)
 
 
 def _is_text(value: object) -> bool:
@@ -110,8 +110,7 @@ def _checked(name: str, value: object) -> Mapping[str, Any]:
     known = (*(_STDIO if "command" in value else _HTTP), *_COMMON)
     for key, item in value.items():
         if key not in known:
-            close = get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}."
+            hint = did_you_mean(str(key), known, f"there are {', '.join(known)}.")
             raise ConfigError(where, f"has no field {key}; {hint}")
         has_form, form = _FORMS[key]
         if not has_form(item):
@@ -119,7 +118,12 @@ def _checked(name: str, value: object) -> Mapping[str, Any]:
     return value
 
 
-def _server(name: str, value: object, base: Path) -> ServerConfig:
+def server_config(name: str, value: object, base: Path) -> ServerConfig:
+    """Return the configuration of a server, whose paths are relative to a folder.
+
+    Raises:
+        ConfigError: If it is not of the right form; names the place.
+    """
     if not name.strip() or not name.isascii():
         raise ConfigError("mcp.servers", f"{name!r} is no name for a server; use plain letters.")
     fields = dict(_checked(name, value))

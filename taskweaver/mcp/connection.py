@@ -135,11 +135,12 @@ class Connection:
 
         from taskweaver import __version__
 
-        async with AsyncExitStack() as stack:
-            transport = await stack.enter_async_context(self._transport())
-            info = Implementation(name="taskweaver", version=__version__)
-            client = Client(transport, client_info=info, message_handler=self._take, cache=None)
-            yield await stack.enter_async_context(client)
+        info = Implementation(name="taskweaver", version=__version__)
+        async with (
+            self._transport() as transport,
+            Client(transport, client_info=info, message_handler=self._take, cache=None) as client,
+        ):
+            yield client
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
@@ -225,11 +226,9 @@ class Connection:
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
                 raise self._failure(await self._revived(client, asked)) from error
-            said = shorten(without_steering(str(error)), _MAX_REASON_CHARS)
-            raise self._failure(f"{asked}: {said}") from error
+            raise self._failure(f"{asked}: {_reason(error)}") from error
         except Exception as error:
-            said = shorten(_reason(error), _MAX_REASON_CHARS)
-            raise self._failure(f"{asked} gave no usable result: {said}") from error
+            raise self._failure(f"{asked} gave no usable result: {_reason(error)}") from error
 
     async def _revived(self, client: Any, tool: str) -> str:
         """Restart a server that has died, and return a sentence about the outcome."""
@@ -285,4 +284,4 @@ def _leaf(error: BaseException) -> BaseException:
 
 def _reason(error: BaseException) -> str:
     leaf = _leaf(error)
-    return without_steering(str(leaf)) or type(leaf).__name__
+    return shorten(without_steering(str(leaf)), _MAX_REASON_CHARS) or type(leaf).__name__

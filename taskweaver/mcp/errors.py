@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from taskweaver.errors import TaskWeaverError
 
 
+@dataclass(eq=False, repr=False)
 class ServerFailed(TaskWeaverError):
     """A server, or a tool of a server, cannot be used."""
 
-    def __init__(self, server: str, problem: str) -> None:
-        super().__init__(server, problem)
-        self.server = server
-        self.problem = problem
+    server: str
+    problem: str
 
     def __str__(self) -> str:
         return f"MCP server {self.server!r}: {self.problem}"

@@ -78,15 +78,12 @@ def _key(server: str, tool: str) -> str:
 
 
 def _read(path: Path | None) -> dict[str, str]:
-    if path is None or not path.is_file():
-        return {}
     try:
-        data = read_json(path, _MOST_BYTES)
+        data = read_json(path, _MOST_BYTES) if path else None
     except (OSError, ValueError):
         data = None
-    if not isinstance(data, dict):
-        return {}
-    return {str(name): str(value) for name, value in data.items()}
+    known = data if isinstance(data, dict) else {}
+    return {str(name): str(value) for name, value in known.items()}
 
 
 def _fingerprint(tool: RawTool) -> str:
@@ -124,18 +121,28 @@ class MCPServers:
         configs: Sequence[ServerConfig],
         log_folder: Path | None = None,
         tracing: Tracing | None = None,
+        known: KnownTools | None = None,
     ) -> None:
         """Prepare the servers. Nothing runs yet."""
         self._configs = tuple(configs)
         self._tracing = tracing or Tracing()
         self._log_folder = log_folder
-        self.known = KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
+        self.known = known or KnownTools(log_folder / _KNOWN_FILE if log_folder else None)
         self._lock = threading.Lock()
         self._offer: Future[Offer] | None = None
         self._connections: dict[str, Connection] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
+
+    def with_others(self, configs: Iterable[ServerConfig]) -> MCPServers:
+        """Return the same servers for one session, not started, with others beside them.
+
+        Of several that have the same name, the first counts, and those of the configuration do.
+        """
+        named = {config.name: config for config in reversed((*self._configs, *configs))}
+        both = (*reversed(named.values()),)
+        return MCPServers(both, self._log_folder, self._tracing, self.known)
 
     @property
     def names(self) -> list[str]:

@@ -11,7 +11,7 @@ from taskweaver.mcp.servers import MCPServers
 from taskweaver.mcp.tools import Tool
 from taskweaver.module.confirmation import ConfirmationRequest, Confirmations, NotConfirmed
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import shorten, shorten_words
 
 _MAX_ARGUMENT_CHARS = 2_000
 _MAX_LINE_CHARS = 160
@@ -105,10 +105,8 @@ class SessionTools:
 
 def intro_of(entries: Iterable[PluginEntry]) -> str:
     """Return the tools for a planning role: a line for each, or an empty text."""
-    lines = []
-    for entry in entries:
-        about = " ".join(entry.spec.description.split())
-        is_long = len(about) > _MAX_LINE_CHARS
-        shown = f"{about[: _MAX_LINE_CHARS - 4].rstrip()} ..." if is_long else about
-        lines.append(f"  - {entry.name}: {shown}")
+    lines = [
+        f"  - {entry.name}: {shorten_words(entry.spec.description, _MAX_LINE_CHARS)}"
+        for entry in entries
+    ]
     return "\n".join(["- Its code can also call these tools:", *lines]) if lines else ""

@@ -19,8 +19,9 @@ from taskweaver.mcp.errors import ServerFailed, ToolFailed
 from taskweaver.plugin import host_function
 from taskweaver.plugin.spec import PluginEntry, PluginParameter, PluginSpec
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.images import image_kind
 from taskweaver.utils.markup.characters import without_steering
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import shorten, shorten_words
 
 _FOLDER = Path(host_function.__file__).parent
 _IMPL = Path(host_function.__file__).stem
@@ -113,23 +114,24 @@ def make_tools(
 
 def _problem(raw: RawTool) -> str:
     """Return why a tool cannot be shown to a model, or an empty text."""
-    if len(raw.name) > _MAX_NAME_CHARS:
-        return f"the tool {shorten(raw.name, 40)!r} is left out: its name is too long."
-    properties = raw.schema.get("properties")
-    if isinstance(properties, Mapping) and len(properties) > _MAX_PARAMETERS:
-        return f"the tool {raw.name!r} is left out: it takes {len(properties):,} arguments."
-    if isinstance(properties, Mapping) and max(map(len, properties), default=0) > _MAX_NAME_CHARS:
-        return f"the tool {raw.name!r} is left out: the name of an argument is too long."
+    arguments = _properties(raw.schema)
+    if max(map(len, [raw.name, *arguments])) > _MAX_NAME_CHARS:
+        return f"the tool {shorten(raw.name, 40)!r} is left out: a name in it is too long."
+    if len(arguments) > _MAX_PARAMETERS:
+        return f"the tool {raw.name!r} is left out: it takes {len(arguments):,} arguments."
     return ""
+
+
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
     needed = frozenset(_strings(raw.schema.get("required")))
-    properties = raw.schema.get("properties")
-    described = properties if isinstance(properties, Mapping) else {}
     shown: list[PluginParameter] = []
     other: list[PluginParameter] = []
-    for parameter, schema in described.items():
+    for parameter, schema in _properties(raw.schema).items():
         is_name = parameter.isidentifier() and not keyword.iskeyword(parameter)
         text = _described(schema, raw.schema)
         made = PluginParameter(parameter, *text, parameter in needed)
@@ -142,8 +144,9 @@ def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
         listed = "; ".join(f"{item.name!r}: {item.type} {item.description}" for item in other)
         about += f"\nFurther arguments, given as **{{name: value}}: {listed}"
     output = raw.output_schema or {}
-    is_wrapped = list(output.get("properties") or {}) == ["result"]
-    spec = PluginSpec(name, about, tuple(shown), (PluginParameter("result", _returned(output)),))
+    is_wrapped = list(_properties(output)) == ["result"]
+    returned = _type(output["properties"]["result"] if is_wrapped else output, output)
+    spec = PluginSpec(name, about, tuple(shown), (PluginParameter("result", returned),))
     call = {"parameters": [item.name for item in shown], "needed": sorted(needed)}
     entry = PluginEntry(
         name, _IMPL, spec, {**call, "about": f"{about}\n\n{spec.format_prompt()}"}, folder=_FOLDER
@@ -154,15 +157,6 @@ def _tool(config: ServerConfig, raw: RawTool, name: str) -> Tool:
     )
 
 
-def _returned(output: Mapping[str, Any]) -> str:
-    if not output:
-        return "Any"
-    properties = output.get("properties") or {}
-    if list(properties) == ["result"]:
-        return _type(properties["result"], output)
-    return _type(output, output)
-
-
 def _described(schema: object, root: Mapping[str, Any]) -> tuple[str, str]:
     """Return the type and the description of a parameter."""
     if not isinstance(schema, Mapping):
@@ -170,8 +164,7 @@ def _described(schema: object, root: Mapping[str, Any]) -> tuple[str, str]:
     text = str(schema.get("description") or "")
     if schema.get("default"):
         text += f" Default: {schema['default']!r}."
-    text = without_steering(text)
-    return _type(schema, root), shorten(" ".join(text.split()), _MAX_PARAMETER_CHARS)
+    return _type(schema, root), shorten_words(without_steering(text), _MAX_PARAMETER_CHARS)
 
 
 def _type(schema: object, root: Mapping[str, Any]) -> str:
@@ -220,9 +213,6 @@ _SUFFIXES = {
     "text/plain": ".txt",
 }  # fmt: skip
 """Endings of files by the type a server states; others end in ``.bin``, opened by no program."""
-_STARTS = {
-    ".jpg": b"\xff\xd8\xff", ".png": b"\x89PNG\r\n\x1a\n", ".gif": b"GIF8", ".webp": b"RIFF",
-}  # fmt: skip
 
 
 def parts_of(result: Any, tool: Tool) -> list[dict[str, Any]]:
@@ -278,8 +268,9 @@ def _file(data: str, mime_type: str, tool: Tool) -> dict[str, Any]:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError) as error:
         raise ToolFailed(f"it gave a file that cannot be read: {error}.") from error
-    suffix = _SUFFIXES.get(mime_type.partition(";")[0].strip().lower(), ".bin")
-    if not content.startswith(_STARTS.get(suffix, b"")):
-        suffix = ".bin"
-    kind = "image" if suffix in {".jpg", ".png", ".gif", ".webp"} else "file"
+    mime_type = mime_type.partition(";")[0].strip().lower()
+    is_image = mime_type == f"image/{image_kind(content)}"
+    is_as_stated = is_image or not mime_type.startswith("image/")
+    suffix = _SUFFIXES.get(mime_type, ".bin") if is_as_stated else ".bin"
+    kind = "image" if is_image else "file"
     return {"file": f"{tool.function}-{create_id()}{suffix}", "type": kind, "data": data}

@@ -7,8 +7,7 @@ import hashlib
 import mimetypes
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from taskweaver.page.bundle import needed
 
@@ -18,6 +17,7 @@ _TYPES = {
     ".html": "text/html",
     ".svg": "image/svg+xml",
 }
+_STATIC = Path(__file__).parent / "static"
 _PLACE = "PAGE_FILES"
 _PRELOADS = "<!-- preloads -->"
 _START, _ENTRY = "index.html", "app.js"
@@ -67,7 +67,8 @@ class PageFiles:
 @cache
 def page_files() -> PageFiles:
     """Return the files of the page as they are in the package."""
-    found = dict(sorted(_walk(files("taskweaver.page") / "static", "")))
+    paths = sorted(path for path in _STATIC.rglob("*") if path.is_file())
+    found = {path.relative_to(_STATIC).as_posix(): path.read_bytes() for path in paths}
     start = found.pop(_START)
     whole = hashlib.sha256(start)
     for path, content in found.items():
@@ -81,16 +82,5 @@ def page_files() -> PageFiles:
         version,
         PageFile.of(text.encode(), ".html"),
         tuple(modules),
-        {
-            path: PageFile.of(content, f".{path.rpartition('.')[2]}")
-            for path, content in found.items()
-        },
+        {path: PageFile.of(content, Path(path).suffix) for path, content in found.items()},
     )
-
-
-def _walk(folder: Traversable, above: str) -> list[tuple[str, bytes]]:
-    found = []
-    for item in folder.iterdir():
-        path = f"{above}{item.name}"
-        found += _walk(item, f"{path}/") if item.is_dir() else [(path, item.read_bytes())]
-    return found

@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal, NamedTuple, Self
+from typing import NamedTuple, Self
 
+from taskweaver.server.admission import Admission, Quota, Role, User
 from taskweaver.server.databases.address import SharedDatabaseConfig
 from taskweaver.server.databases.sqlite import SQLITE_ACCOUNTS, SqliteDatabase
 from taskweaver.server.databases.statements import (
@@ -70,51 +71,12 @@ def is_valid(text: str, stored_hash: bytes | None) -> bool:
     return hmac.compare_digest(digest, stored_hash or _NO_HASH) and stored_hash is not None
 
 
-Role = Literal["admin", "user"]
 LOCAL_USER = "local"
 """Name of the user of a server without accounts: the person who started it."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 _KEPT = timedelta(days=365)
 _USER_COLUMNS = "name, role, quota, created_at, token_id"
-
-
-@dataclass(frozen=True, slots=True)
-class Quota:
-    """Limits of a user, where None means no limit.
-
-    Attributes:
-        cost: Money for model calls, in the currency of the configured prices.
-        tokens: Tokens of model calls.
-        kernels: Kernels that exist at a time.
-        memory_mb: Resident memory of the user's kernels together, in MiB.
-        disk_mb: Size of the user's folders together, in MiB.
-    """
-
-    cost: float | None = None
-    tokens: int | None = None
-    kernels: int | None = None
-    memory_mb: int | None = None
-    disk_mb: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    """A person or program that may use the server.
-
-    Attributes:
-        name: Name of the account; also of the user's folder.
-        role: Role; an admin may use what no user may.
-        quota: The most that the user may use.
-        created_at: Time of creation.
-        token_id: Id of the token in force; limits of rate count by it.
-    """
-
-    name: str
-    role: Role = "user"
-    quota: Quota = Quota()
-    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    token_id: str = ""
 
 
 class UserSpending(NamedTuple):
@@ -158,6 +120,7 @@ class Accounts:
 
     Attributes:
         calls: Calls of the methods from the event loop.
+        admission: The shares of the users.
     """
 
     def __init__(self, database: ServerDatabase) -> None:
@@ -168,6 +131,7 @@ class Accounts:
         """
         self._database = database
         self.calls = LoopCalls(database)
+        self.admission = Admission()
         oldest = (datetime.now(UTC) - _KEPT).isoformat()
         try:
             with database.changing() as run:
@@ -186,7 +150,8 @@ class Accounts:
         return cls(SqliteDatabase(path, "The accounts", SQLITE_ACCOUNTS))
 
     def close(self) -> None:
-        """Close the database. Safe to call again."""
+        """Close the database, after the work that runs. Safe to call again."""
+        self.admission.threads.shutdown()
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -48,11 +48,6 @@ def conflict(detail: str) -> RequestRefused:
     return RequestRefused(409, "conflict", detail)
 
 
-def quota_used_up(detail: str) -> RequestRefused:
-    """Return the refusal of a request beyond a quota of the user."""
-    return RequestRefused(403, "quota", detail)
-
-
 def stopping() -> RequestRefused:
     """Return the refusal of new work while the server stops."""
     return RequestRefused(503, "stopping", "The server is stopping.", retry_after_s=5)

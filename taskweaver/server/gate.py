@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
 from starlette.requests import Request
@@ -20,22 +21,28 @@ from taskweaver.server.accounts import (
     AccessToken,
     Accounts,
     AuditEntry,
-    User,
     id_of,
     is_valid,
 )
+from taskweaver.server.admission import User
 from taskweaver.server.errors import RequestRefused, ServerError
-from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body
+from taskweaver.server.operations import JSON_TYPE, ApiOperation, Call, read_body, require_admin
 
 _MOST_KEYS = 4096
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.05, 2.0
 
 
-class _FallingCounts:
-    """A falling number for each of at most `_MOST_KEYS` keys. The least recent are forgotten."""
+class FallingCounts:
+    """A falling number for each of at most `_MOST_KEYS` keys. The least recent are forgotten.
 
-    def __init__(self, per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    As a rate of requests: `per_s` for long, `burst` at once.
+    """
+
+    def __init__(
+        self, per_s: float, burst: int = 0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._per_s = per_s
+        self._burst = burst
         self._clock = clock
         self._counts: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
@@ -53,28 +60,17 @@ class _FallingCounts:
             self._counts.popitem(last=False)
         return value
 
-
-class RequestRate:
-    """Requests that each token may make: `per_s` for long, `burst` at once."""
-
-    def __init__(
-        self, per_s: float, burst: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._per_s = per_s
-        self._burst = burst
-        self._counts = _FallingCounts(per_s, clock)
-
     def count(self, token_id: str) -> None:
-        """Count a request.
+        """Count a request of a token.
 
         Raises:
             RequestRefused: If there are too many; this one is not counted.
         """
-        excess = self._counts.now(token_id) + 1 - self._burst
+        excess = self.now(token_id) + 1 - self._burst
         if excess > 0:
             detail = f"More than {self._per_s:g} requests a second came with this token."
             raise RequestRefused(429, "rate", detail, retry_after_s=excess / self._per_s)
-        self._counts.add_one(token_id)
+        self.add_one(token_id)
 
 
 _MOST_DELAYED = 64
@@ -105,11 +101,12 @@ class Gate:
         self._accounts = accounts
         self._local = local
         self._local_user = User(LOCAL_USER, "admin", token_id=local.id if local else "")
-        self._rate = RequestRate(200.0, 1000)
-        self._failed = _FallingCounts(1 / 30)
+        self._rate = FallingCounts(200.0, 1000)
+        self._failed = FallingCounts(1 / 30)
         self._only_user = only_user
         self._refused_users = set[str]()
         self._delayed = 0
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def endpoint(self, operation: ApiOperation) -> Callable[[Request], Awaitable[Response]]:
         """Return the function that Starlette calls for an operation."""
@@ -118,6 +115,11 @@ class Gate:
             user = await self._user(request, operation)
             outcome = "failed"
             try:
+                if user.name and not (operation.is_end or operation.is_public):
+                    share = self._accounts.admission.take(user, "requests")
+                    request.state.held.enter_context(share)
+                if operation.of_admins:
+                    require_admin(user, operation.of_admins)
                 body = await read_body(request, operation)
                 call = Call(user, request)
                 handled = operation.handler(call, *([] if body is None else [body]))
@@ -165,7 +167,12 @@ class Gate:
     async def _owner(self, token: str) -> User | None:
         if self._local is not None and id_of(token) == self._local.id:
             return self._local_user if is_valid(token, self._local.hash) else None
-        return await self._accounts.calls.in_thread(self._accounts.find, token)
+        async with self._turn(id_of(token)):
+            return await self._accounts.calls.in_thread(self._accounts.find, token)
+
+    def _turn(self, whose: str) -> asyncio.Lock:
+        """Return the lock of a token's or user's calls of the accounts: others come between."""
+        return self._turns.setdefault(whose, asyncio.Lock())
 
     async def _fail(self, request: Request, operation: ApiOperation) -> None:
         """Count a failure, and wait before the answer: each makes the next answer slower.
@@ -191,7 +198,8 @@ class Gate:
         where = (_address(request), operation.name, request.url.path[:512])
         entry = AuditEntry(user, *where, outcome, request.state.request_id)
         try:
-            await self._accounts.calls.in_thread(self._accounts.record, entry)
+            async with self._turn(user):
+                await self._accounts.calls.in_thread(self._accounts.record, entry)
         except ServerError as error:  # a full disk; the answer to work that was done is not lost
             self._log.error(f"the audit log lacks {entry}: {error}")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterable
+from contextlib import ExitStack
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taskweaver.logging.log import TelemetryLogger
@@ -18,7 +20,7 @@ from taskweaver.server.problems import Statuses, problem_response
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 PICTURES = "/v1/pictures/"
 """Beginning of the signed addresses of pictures, which foreign pages may show."""
-_MOST_REQUESTS = 1000
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s@:/?#\\\[\]]+)(:\d{1,5})?")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHOWING = ("no-cors", "navigate")
 """Modes in which a browser asks for what it shows, but lets no script of a page read."""
@@ -49,7 +51,6 @@ class Guard:
         self._hosts = {name.lower().strip("[]") for name in (*LOOPBACK_NAMES, *hosts)}
         self._statuses = statuses
         self._log = log
-        self._requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -58,7 +59,8 @@ class Guard:
         headers = Headers(scope=scope)
         given = headers.get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
+        held = ExitStack()  # until the answer is sent, or the client has left
+        scope.setdefault("state", {}).update(request_id=request_id, held=held)
         has_begun = False
 
         async def send_guarded(message: Message) -> None:
@@ -71,28 +73,26 @@ class Guard:
                     added.setdefault(name, value)
             await send(message)
 
-        self._requests += 1
         try:
             self._check(headers, scope["path"])
             await self._app(scope, receive, send_guarded)
         except Exception as error:
             response = problem_response(error, request_id, self._statuses, scope["path"])
-            if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
+            has_left = isinstance(error, ClientDisconnect)
+            if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and not has_left:
                 where = f"{scope['method']} {scope['path']}"
                 self._log.exception(f"request {request_id}: {where} failed")
             if has_begun:
                 raise  # the connection is closed, so that the client sees that the answer is cut
             await response(scope, receive, send_guarded)
         finally:
-            self._requests -= 1
+            held.close()
 
     def _check(self, headers: Headers, path: str) -> None:
-        """Refuse requests that a foreign page may have sent, and requests beyond the limit."""
-        if self._requests > _MOST_REQUESTS:
-            detail = f"{_MOST_REQUESTS} requests are under way."
-            raise RequestRefused(503, "busy", detail, retry_after_s=1)
+        """Refuse requests that a foreign page may have sent."""
         host = headers.get("host", "")
-        if _hostname(f"//{host}") not in self._hosts:
+        named = _HOST.fullmatch(host.lower())
+        if named is None or named[1].strip("[]") not in self._hosts:
             # A page of a name that was rebound to this address sends its own name.
             detail = f"The server is not called {host[:100]!r}; --allow-host NAME adds a name."
             raise RequestRefused(421, "host", detail)
@@ -106,13 +106,6 @@ class Guard:
         if is_foreign or not is_allowed:
             detail = "Pages of other origins may not use this server."
             if origin is not None and is_foreign:
-                named = f"the header Origin is {origin[:100]!r}, and Host is {host[:100]!r}"
-                detail += f" Here {named}; a proxy must pass on Host as it comes, with its port."
+                pair = f"the header Origin is {origin[:100]!r}, and Host is {host[:100]!r}"
+                detail += f" Here {pair}; a proxy must pass on Host as it comes, with its port."
             raise RequestRefused(403, "origin", detail)
-
-
-def _hostname(address: str) -> str:
-    try:
-        return urlsplit(address).hostname or ""
-    except ValueError:
-        return ""

@@ -15,13 +15,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from taskweaver import __version__
-from taskweaver.server.accounts import User
+from taskweaver.server.admission import User
 from taskweaver.server.errors import RequestRefused, not_found
 from taskweaver.server.problems import MEDIA_TYPE, Statuses
 
 JSON_TYPE = "application/json"
 BYTES_TYPE = "application/octet-stream"
 EVENTS_TYPE = "text/event-stream"
+FORM_TYPE = "multipart/form-data"
 BODY_LIMIT = 4 << 20
 """Largest body in bytes, unless an operation sets another."""
 PATH_OF_PROXY = "path_of_proxy"
@@ -88,14 +89,18 @@ class ApiOperation:
             returns a response, an `answer`, or nothing.
         summary: Purpose, in one line.
         body: Model of the JSON body; None for no body.
-        takes_bytes: Whether the body is of bytes, which the handler reads in chunks.
+        raw: Type of a body that the handler reads itself: `BYTES_TYPE` for all types but those of
+            forms, or `FORM_TYPE`; empty for others.
         answer: Model of the JSON answer; None for other answers.
         answer_type: Media type of an answer that is not JSON.
         status: Status of a success.
         query: Parameters of the query, each with its purpose.
-        problems: Statuses of the problems it can have besides those that all have; None for 404
-            and 409 where the path has a placeholder.
+        problems: Statuses of the problems it can have besides those that all have, and 404 for
+            admins' operations; None for 404 and 409 where the path has a placeholder.
         is_public: Whether it needs no token.
+        is_end: Whether it ends something, for which no share of a user's is asked.
+        of_admins: Beginning of the message that refuses users who are no admins, as ``Searches``;
+            empty where all users may.
         body_limit: Largest JSON body in bytes.
     """
 
@@ -104,13 +109,15 @@ class ApiOperation:
     handler: Handler
     summary: str
     body: type[BaseModel] | None = None
-    takes_bytes: bool = False
+    raw: str = ""
     answer: type[BaseModel] | None = None
     answer_type: str = JSON_TYPE
     status: int = 200
     query: dict[str, str] = field(default_factory=dict)
     problems: tuple[int, ...] | None = None
     is_public: bool = False
+    is_end: bool = False
+    of_admins: str = ""
     body_limit: int = BODY_LIMIT
 
     @property
@@ -150,9 +157,13 @@ def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[Ha
 
 
 def operations_of(owner: object) -> list[ApiOperation]:
-    """Return the operations whose handlers are methods of an object."""
+    """Return the operations whose handlers are methods of an object.
+
+    Its attribute `of_admins`, if there is one, is that of the operations that name none.
+    """
+    usual = {"of_admins": getattr(owner, "of_admins", "")}
     return [
-        _declared(method, path, getattr(owner, name), summary, more)
+        _declared(method, path, getattr(owner, name), summary, usual | more)
         for name, function in vars(type(owner)).items()
         for method, path, summary, more in getattr(function, _DECLARED, ())
     ]
@@ -165,12 +176,9 @@ def _declared(
     returned = hints.pop("return")
     answers, bodies = get_args(returned) or (returned,), hints.values()
     status = HTTPStatus.NO_CONTENT if returned is type(None) else HTTPStatus.OK
+    found = {"body": _model(bodies), "answer": _model(answers), "status": status}
     return ApiOperation(
-        method,
-        path,
-        handler,
-        summary,
-        **{"body": _model(bodies), "answer": _model(answers), "status": status, **more},
+        method, path, handler, summary, **{**found, "is_end": method == "DELETE", **more}
     )
 
 
@@ -202,6 +210,10 @@ class Door:
         """Release every resource. Called once, after `finish`."""
 
 
+_FORMS = {FORM_TYPE, "application/x-www-form-urlencoded"}
+"""Types of bodies that are not the bytes of a file."""
+
+
 def too_large(limit_bytes: int) -> RequestRefused:
     """Return the refusal of a body that is too large."""
     detail = f"The body has more than {limit_bytes} bytes, the most that this request takes."
@@ -217,12 +229,13 @@ async def read_body(request: Request, operation: ApiOperation) -> BaseModel | No
     """
     declared = request.headers.get("content-length", "")
     has_body = bool(declared.strip("0")) or "transfer-encoding" in request.headers
-    expected = BYTES_TYPE if operation.takes_bytes else JSON_TYPE
+    expected = operation.raw or JSON_TYPE
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if (has_body or operation.body is not None) and media_type != expected:
+    is_fit = media_type not in _FORMS if expected == BYTES_TYPE else media_type == expected
+    if (has_body or operation.body is not None) and not is_fit:
         detail = f"The body must be {expected}; its Content-Type is {media_type or 'missing'}."
         raise RequestRefused(415, "media-type", detail)
-    if operation.takes_bytes:
+    if operation.raw:
         return None
     limit = operation.body_limit if operation.body is not None else 0
     if declared.isdigit() and int(declared) > limit:
@@ -261,6 +274,16 @@ def plain_name(text: str, kind: str) -> str:
     return text
 
 
+def require_admin(user: User, subject: str) -> None:
+    """Require that a user is an admin. The subject begins the message of the refusal.
+
+    Raises:
+        RequestRefused: If the user is none.
+    """
+    if user.role != "admin":
+        raise not_found(f"{subject} are for admins.")
+
+
 def missing(kind: str, name: str) -> RequestRefused:
     """Return the refusal of a request for a thing that this user does not have."""
     return not_found(f"{kind} {name} not found.")
@@ -286,6 +309,9 @@ def number_of(call: Call, name: str, default: int, most: int) -> int:
 
 
 _EVERYWHERE = (400, 403, 415, 421, 422, 429, 503)
+_TEXT = {"schema": {"type": "string"}}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_FORM = {"schema": {"type": "object", "properties": {"file": _BINARY["schema"]}}}
 _REFERENCE = "#/components/schemas/{model}"
 
 
@@ -328,7 +354,8 @@ def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
 def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
     usual = (404, 409) if item.parameters else ()
     own = usual if item.problems is None else item.problems
-    problems = {*_EVERYWHERE, *own, *(() if item.is_public else (401,))}
+    problems = {*_EVERYWHERE, *own, *((404,) if item.of_admins else ())}
+    problems |= set() if item.is_public else {401}
     content: dict[str, Any] = {MEDIA_TYPE: {"schema": references[ProblemDocument]}}
     failures = {
         str(status): {"description": HTTPStatus(status).phrase, "content": content}
@@ -338,7 +365,8 @@ def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[s
     if item.answer is not None:
         answer["content"] = {JSON_TYPE: {"schema": references[item.answer]}}
     elif item.status != HTTPStatus.NO_CONTENT:
-        answer["content"] = {item.answer_type: {}}
+        is_text = item.answer_type == EVENTS_TYPE
+        answer["content"] = {item.answer_type: _TEXT if is_text else _BINARY}
     entry: dict[str, Any] = {
         "summary": item.summary,
         "operationId": _operation_id(item),
@@ -355,8 +383,9 @@ def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[s
     if item.body is not None:
         content = {JSON_TYPE: {"schema": references[item.body]}}
         entry["requestBody"] = {"required": True, "content": content}
-    elif item.takes_bytes:
-        entry["requestBody"] = {"required": True, "content": {BYTES_TYPE: {}}}
+    elif item.raw:
+        content = {FORM_TYPE: _FORM} if item.raw == FORM_TYPE else {"*/*": _BINARY}
+        entry["requestBody"] = {"required": True, "content": content}
     return entry
 
 

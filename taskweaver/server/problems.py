@@ -57,6 +57,8 @@ def problem_response(
     headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, RequestRefused) and error.retry_after_s:
         headers["Retry-After"] = str(math.ceil(error.retry_after_s))
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        headers["Connection"] = "close"  # a connection is a descriptor
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     body = document(status, kind, redact(detail), request_id, **more)

@@ -7,8 +7,8 @@ import errno
 import mimetypes
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, contextmanager
 from email.utils import formatdate
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
@@ -17,12 +17,11 @@ from urllib.parse import quote
 from pydantic import BaseModel
 from starlette.responses import Response, StreamingResponse
 
-from taskweaver.server.accounts import User
-from taskweaver.server.errors import RequestRefused, not_found, quota_used_up
+from taskweaver.server.admission import MIB, Admission, HeldShare
+from taskweaver.server.errors import RequestRefused, not_found
 from taskweaver.server.operations import Call
 from taskweaver.utils.file_system.safe_fs import Folder
 
-MIB = 1 << 20
 _CHUNK_BYTES = 1 << 18
 _MOST_UPLOAD_BYTES = 8 << 30
 _MOST_LISTED = 10_000
@@ -55,7 +54,7 @@ def explained(path: str) -> Iterator[None]:
             raise RequestRefused(503, "busy", detail, retry_after_s=1) from error
         raise not_found(f"There is no file {path[:200]!r} in the working directory.") from error
     except ValueError as error:  # a name with a null character, or one that is no text
-        raise not_found(f"{path[:200]!r} is no name of a file.") from error
+        raise not_found(f"{path[:200]!r} is not a valid file name.") from error
 
 
 def list_files(folder: Folder) -> list[FileFacts]:
@@ -81,44 +80,61 @@ def folder_bytes(folder: Path) -> int:
         return sum(facts.st_blocks * 512 for _, facts in own.walk())
 
 
-def disk_room(user: User, folder: Path) -> int | None:
-    """Return the disk space in bytes that a user has left in a folder (None: no limit).
-
-    Raises:
-        RequestRefused: If the quota is used up.
-    """
-    if user.quota.disk_mb is None:
-        return None
-    used, most = folder_bytes(folder), user.quota.disk_mb * MIB
-    if used >= most:
-        detail = f"The files of {user.name} take {used // MIB} MiB of {user.quota.disk_mb} MiB."
-        raise quota_used_up(f"{detail} Delete some.")
-    return most - used
-
-
-async def upload_within(room: int | None, folder: Folder, path: str, call: Call) -> FileFacts:
+async def upload(admission: Admission, folder: Folder, path: str, call: Call) -> FileFacts:
     """Write a file from the body of a request. Only a whole file appears.
 
+    With the header ``If-None-Match: *`` a file that is there stays as it is.
+
     Args:
-        room: Most bytes that there is room for; None for no limit of the user.
+        admission: The shares of the users.
         folder: The working directory.
         path: Path of the file in it.
         call: The request.
 
     Raises:
-        RequestRefused: If there is no room, or the path leads out of the folder.
+        RequestRefused: If there is no room, the path leads out of the folder, or the file is there.
     """
-    most = _MOST_UPLOAD_BYTES if room is None else min(room, _MOST_UPLOAD_BYTES)
+    is_new = call.request.headers.get("if-none-match") == "*"
+
+    def check_free() -> None:
+        if is_new and folder.stat(path) is not None:
+            raise RequestRefused(409, "file-exists", f"{path[:200]} is there already.")
+
     with explained(path):
         parent = PurePosixPath(path).parent
+        check_free()
         if str(parent) != ".":
             await asyncio.to_thread(folder.make_folders, str(parent))
-        with folder.replacing(path) as file:
-            async for chunk in call.chunks(most):
-                await asyncio.to_thread(file.write, chunk)
-            await asyncio.to_thread(file.flush)
-            facts = os.fstat(file.fileno())
+        async with aclosing(_received(admission, call)) as chunks:
+            with folder.replacing(path) as file:
+                async for chunk in chunks:
+                    await asyncio.to_thread(file.write, chunk)
+                await asyncio.to_thread(file.flush)
+                check_free()  # it may have come meanwhile
+                facts = os.fstat(file.fileno())
     return FileFacts(path=path, size=facts.st_size, mtime_ns=facts.st_mtime_ns)
+
+
+async def _received(admission: Admission, call: Call) -> AsyncGenerator[bytes]:
+    """Yield the body of a request, for which disk space of the user's is held.
+
+    Of a body without a length a part at a time is held: others, and kernels, write meanwhile.
+    """
+    length = call.request.headers.get("content-length", "")
+    left, most = 0, min(_MOST_UPLOAD_BYTES, int(length or _MOST_UPLOAD_BYTES))
+    with HeldShare() as held:
+        if length:
+            held.enter_context(await admission.reserve(call.user, size=most))
+            left = most
+        async for chunk in call.chunks(most):
+            if len(chunk) > left:
+                held.close()  # that part is written, and measured as a file
+                room = await asyncio.to_thread(admission.room, call.user)
+                part = most if room is None else min(room, max(room // 8, MIB))
+                left = max(part, len(chunk))
+                held.enter_context(await admission.reserve(call.user, size=left))
+            left -= len(chunk)
+            yield chunk
 
 
 async def sent(call: Call, folder: Folder, path: str) -> Response:

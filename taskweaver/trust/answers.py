@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, read_json, write_text
 from taskweaver.utils.system.installation import state_folder
 
 _MOST_BYTES = 4 << 20
@@ -28,10 +27,9 @@ def answer_for(folder: Path) -> Answer | None:
     if file is None:
         return None
     try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
-            is_own = os.fstat(opened.fileno()).st_uid == os.geteuid()
-            data = json.loads(opened.read(_MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
+        is_own = file.lstat().st_uid == os.geteuid()
+        data = read_json(file, _MOST_BYTES)
+    except (OSError, ValueError):
         return None
     if not is_own or not isinstance(data, dict) or data.get("folder") != str(folder.resolve()):
         return None
@@ -47,24 +45,19 @@ def granted_digests(folder: Path) -> frozenset[str]:
 
 
 def remember(folder: Path, answer: Answer) -> bool:
-    """Keep the answer about a folder in place of an earlier one; return whether that was done."""
+    """Keep the answer about a folder, and return whether the answer was written."""
     file = _file(folder)
     if file is None:
         return False
-    digests = sorted(answer.digests)
     data = {
-        "folder": str(folder.resolve()), "digests": digests, "is_granted": answer.is_granted,
-    }  # fmt: skip
-    partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+        "folder": str(folder.resolve()),
+        "digests": sorted(answer.digests),
+        "is_granted": answer.is_granted,
+    }
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(partial, flags, 0o600), "w", encoding="utf-8") as opened:
-            json.dump(data, opened, indent=1)
-        partial.replace(file)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+        write_text(file, json.dumps(data, indent=1), mode=PRIVATE)
     except OSError:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
         return False
     return True
 

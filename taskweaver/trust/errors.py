@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from taskweaver.errors import TaskWeaverError
 
 _MOST_NAMED = 5
 
 
+@dataclass(eq=False, repr=False)
 class ProjectNotTrusted(TaskWeaverError):
     """Opening the folder would run or loosen something without the user's consent.
 
@@ -17,10 +19,8 @@ class ProjectNotTrusted(TaskWeaverError):
         lines: The effects without the user's consent.
     """
 
-    def __init__(self, folder: str, lines: Sequence[str]) -> None:
-        super().__init__(folder, lines)
-        self.folder = folder
-        self.lines = tuple(lines)
+    folder: str
+    lines: Sequence[str]
 
     def __str__(self) -> str:
         """The effects, and the ways to decide."""
@@ -33,13 +33,12 @@ class ProjectNotTrusted(TaskWeaverError):
         )
 
 
+@dataclass(eq=False, repr=False)
 class ForeignProject(TaskWeaverError):
     """The configuration file belongs to another user."""
 
-    def __init__(self, file: str, owner: str) -> None:
-        super().__init__(file, owner)
-        self.file = file
-        self.owner = owner
+    file: str
+    owner: str
 
     def __str__(self) -> str:
         """Which file, and the ways to go on."""

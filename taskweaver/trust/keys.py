@@ -61,13 +61,13 @@ _RISKS: dict[Risk, str] = {
         """,
     "account": """
         llm.api_key llm.aad_client_secret execution.server_token server.database_password
-        web_search.google_api_key web_search.google_search_engine_id web_search.bing_api_key
+        web_search.google_api_key web_search.google_search_engine_id
         """,
     "models": "ext_llms.llm_configs",
     "roles": "session.roles",
     "sent": "tracing.enabled tracing.exporter tracing.contents",
     "path": """
-        llm.recorded.path llm.mock.cache_path session.experience_dir session.data_dir
+        llm.recorded.path session.experience_dir session.data_dir
         workspace.workspace_path plugin.base_path role.base_path {role}.example_base_path
         {role}.experience_dir planner.prompt_file_path code_generator.prompt_file_path
         code_generator.example_base_path planner.compaction_prompt_path

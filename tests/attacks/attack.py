@@ -5,35 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+
+from attacks.world import World
 
 from taskweaver.session.session import Session
-
-
-class Outside(Protocol):
-    """The world that attacks aim at, as far as their effects are read from it.
-
-    Attributes:
-        secret: A text that stands in files and environments outside and nowhere else.
-        victim_has_ended: Whether the process outside was ended.
-        log: The kernel's log.
-    """
-
-    secret: str
-    victim_has_ended: bool
-    log: Path
-
-    def marker(self, slug: str) -> Path:
-        """Return the file outside that an attack tries to make."""
-
-    def was_called(self, slug: str) -> bool:
-        """Return whether a listener outside has received an attack's name."""
-
-    def is_reachable(self, port: int) -> bool:
-        """Return whether a connection to a port of this machine is accepted."""
-
-    def deputy(self, slug: str) -> Path:
-        """Return the folder that a host operation is lured to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +28,35 @@ class Outcome:
     cwd: Path
 
 
-Effect = Callable[[Outside, Outcome], bool]
+Effect = Callable[[World, Outcome], bool]
 
 
-def left_a_file(outside: Outside, outcome: Outcome) -> bool:
+def left_a_file(outside: World, outcome: Outcome) -> bool:
     """A file of the attack's name stands outside."""
     return outside.marker(outcome.slug).exists()
 
 
-def found_the_secret(outside: Outside, outcome: Outcome) -> bool:
+def found_the_secret(outside: World, outcome: Outcome) -> bool:
     """The code holds a text that stands outside only."""
     return outside.secret in outcome.found
 
 
-def called_out(outside: Outside, outcome: Outcome) -> bool:
+def called_out(outside: World, outcome: Outcome) -> bool:
     """A listener outside has received the attack's name."""
     return outside.was_called(outcome.slug)
 
 
-def ended_the_victim(outside: Outside, _: Outcome) -> bool:
+def ended_the_victim(outside: World, _: Outcome) -> bool:
     """A process outside has ended."""
     return outside.victim_has_ended
 
 
-def is_listening(outside: Outside, outcome: Outcome) -> bool:
+def is_listening(outside: World, outcome: Outcome) -> bool:
     """A socket of the code accepts connections from outside."""
     return outcome.found.isdigit() and outside.is_reachable(int(outcome.found))
 
 
-def succeeded(_: Outside, outcome: Outcome) -> bool:
+def succeeded(_: World, outcome: Outcome) -> bool:
     """The system granted a call, of which nothing is left to be seen."""
     return outcome.is_claimed
 

@@ -10,7 +10,8 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
-from attacks.attack import Attack, Outcome, Outside
+from attacks.attack import Attack, Outcome
+from attacks.world import World
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.session.session import Session
@@ -64,12 +65,12 @@ def _sends(session: Session) -> None:
         session.send_message("hello", files=[{"name": "sent.txt", "content": "from the host"}])
 
 
-def _was_written(outside: Outside, outcome: Outcome) -> bool:
+def _was_written(outside: World, outcome: Outcome) -> bool:
     """A file stands in the folder that the host was lured to."""
     return any(outside.deputy(outcome.slug).iterdir())
 
 
-def _was_copied_in(outside: Outside, outcome: Outcome) -> bool:
+def _was_copied_in(outside: World, outcome: Outcome) -> bool:
     """The host has copied a file outside into a folder that code can read."""
     branches = outcome.cwd.parent / "branches"
     copies = [path for path in branches.rglob("lure.txt") if not path.is_symlink()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from attacks.attack import Attack, Effect, Outcome, Outside, found_the_secret, left_a_file
+from attacks.attack import Attack, Effect, Outcome, found_the_secret, left_a_file
+from attacks.world import World
 
 GROUP = "files"
 
@@ -25,7 +26,7 @@ def _tries(name: str, code: str, *, is_by_machine: bool = False) -> Attack:
 def _left_in(folder: str) -> Effect:
     """Return the check for a file of the attack's name in a folder of the machine's."""
 
-    def was_left(_: Outside, outcome: Outcome) -> bool:
+    def was_left(_: World, outcome: Outcome) -> bool:
         path = Path(folder) / f"{outcome.slug}-{os.getpid()}"
         is_there = path.exists()
         path.unlink(missing_ok=True)
@@ -45,8 +46,7 @@ ATTACKS = (
     _writes("write with the C library", "libc.open(b'@MARK@', 0o101, 0o600)"),
     _writes("rename a file", "os.rename(DELETABLE, '@MARK@')"),
     _writes(
-        "write through a link",
-        "os.symlink(OUT, 'out-link'); open('out-link/@SLUG@', 'w').close()",
+        "write through a link", "os.symlink(OUT, 'out-link'); open('out-link/@SLUG@', 'w').close()"
     ),
     _writes("make a link outside", "os.symlink('/etc', '@MARK@')"),
     _writes("write through the root of a process", "open('/proc/self/root@MARK@', 'w').close()"),
@@ -122,9 +122,6 @@ ATTACKS = (
         GROUP,
     ),
     Attack(
-        "leave a file in /tmp",
-        "open('/tmp/@SLUG@-@OWNER@', 'w').close()",
-        _left_in("/tmp"),
-        GROUP,
+        "leave a file in /tmp", "open('/tmp/@SLUG@-@OWNER@', 'w').close()", _left_in("/tmp"), GROUP
     ),
 )

@@ -22,8 +22,7 @@ def _reads(name: str, code: str, guard: str = "") -> Attack:
 ATTACKS = (
     _kills("signal another process", "os.kill(VICTIM, signal.SIGTERM)"),
     _kills(
-        "signal it by a handle",
-        "signal.pidfd_send_signal(os.pidfd_open(VICTIM), signal.SIGTERM)",
+        "signal it by a handle", "signal.pidfd_send_signal(os.pidfd_open(VICTIM), signal.SIGTERM)"
     ),
     _kills(
         "signal it through a file's owner",

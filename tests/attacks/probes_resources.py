@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from attacks.attack import Attack, Outcome, Outside
+from attacks.attack import Attack, Outcome
+from attacks.world import World
 
 GROUP = "resources"
 _MEMORY_LIMIT_MB = 512
@@ -13,7 +14,7 @@ def _tries(name: str, code: str) -> Attack:
     return Attack(name, code, group=GROUP)
 
 
-def _has_grown(outside: Outside, _: Outcome) -> bool:
+def _has_grown(outside: World, _: Outcome) -> bool:
     """The kernel's log holds as much as was written to it; it is emptied again."""
     is_large = outside.log.stat().st_size >= _LOG_BYTES
     with outside.log.open("r+b") as log:

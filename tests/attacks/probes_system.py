@@ -47,8 +47,7 @@ ATTACKS = (
     ),
     _calls("mount by the new calls", "NUMBERS['fsopen'], b'tmpfs', 0"),
     _tries(
-        "change the root",
-        "done = subprocess.call(['/usr/sbin/chroot', '/', '/bin/true']) == 0",
+        "change the root", "done = subprocess.call(['/usr/sbin/chroot', '/', '/bin/true']) == 0"
     ),
     _tries(
         "write to the system",

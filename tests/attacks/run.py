@@ -151,7 +151,7 @@ class Range:
     def close(self) -> None:
         """End the sessions, and what stands outside."""
         self.app.stop()
-        self.world.__exit__()
+        self.world.close()
 
 
 def report_of(stdout: Sequence[str]) -> tuple[bool, str] | None:

@@ -8,7 +8,7 @@ import socket
 import subprocess
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from taskweaver.ces.inkernel.sandbox.probe import NAMESPACES
 from taskweaver.ces.sandbox.seccomp import REFUSED
@@ -29,7 +29,7 @@ def _namespace(kind: str) -> str:
 
 
 class World:
-    """What stands outside. Use it as a context manager.
+    """What stands outside.
 
     Attributes:
         secret: A text that stands in files and environments outside and nowhere else.
@@ -140,11 +140,7 @@ class World:
             self._victim = self._new_victim()
         return has_ended
 
-    def __enter__(self) -> Self:
-        """Return the world itself."""
-        return self
-
-    def __exit__(self, *exc: object) -> None:
+    def close(self) -> None:
         """End the process and close the listeners."""
         self._victim.kill()
         self._victim.wait()

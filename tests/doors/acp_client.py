@@ -17,7 +17,6 @@ from patience import PATIENCE_S
 
 
 def command(project: Path) -> list[str]:
-    """Return the command of the agent of a project."""
     return [sys.executable, "-m", "taskweaver", "-p", str(project), "acp"]
 
 
@@ -28,12 +27,9 @@ def environment() -> dict[str, str]:
 
 
 class Editor:
-    """A client that keeps what it is sent, and answers requests for permission.
+    """A client that keeps the updates, and answers requests for permission.
 
-    Attributes:
-        updates: The session and the content of each update, in order.
-        asked: The call of each request for permission.
-        answer: Id of the option to choose; empty dismisses the request, None leaves it open.
+    Its answer is the id of an option; an empty one dismisses the request, None leaves it open.
     """
 
     def __init__(self) -> None:
@@ -46,14 +42,12 @@ class Editor:
         """Take the connection."""
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
-        """Keep an update."""
         self.updates.append((session_id, update.model_dump(mode="json", exclude_none=True)))
         self._changed.set()
 
     async def request_permission(
         self, session_id: str, tool_call: Any, options: list[Any], **_: Any
     ) -> Any:
-        """Answer a request for permission."""
         from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
 
         assert [option.option_id for option in options] == ["yes", "always", "no"]
@@ -73,18 +67,13 @@ class Editor:
 
     def of(self, session_id: str, kind: str) -> list[dict[str, Any]]:
         """Return the updates of a kind that came for a session."""
-        return [
-            update
-            for of_session, update in self.updates
-            if of_session == session_id and update["session_update"] == kind
-        ]
+        own = [update for of_session, update in self.updates if of_session == session_id]
+        return [update for update in own if update["session_update"] == kind]
 
     def text(self, session_id: str, kind: str = "agent_message_chunk") -> str:
-        """Return the text of the chunks of a kind."""
         return "".join(update["content"]["text"] for update in self.of(session_id, kind))
 
     async def until(self, is_there: Callable[[], object]) -> None:
-        """Wait until the updates so far fulfil a condition."""
         async with asyncio.timeout(PATIENCE_S):
             while not is_there():
                 await self._next()
@@ -100,17 +89,18 @@ async def editing(project: Path, log: Path, **settings: str) -> AsyncIterator[tu
     import acp
 
     editor = Editor()
-    program, *arguments = command(project)
     with log.open("ab") as errors:
-        async with acp.spawn_agent_process(
+        options: dict[str, Any] = {"stderr": errors, "shutdown_timeout": PATIENCE_S}
+        more: dict[str, Any] = {"transport_kwargs": options, "use_unstable_protocol": True}
+        started = acp.spawn_agent_process(
             editor,  # type: ignore[arg-type]
-            program,
-            *arguments,
+            *command(project),
             env=environment() | settings,
-            transport_kwargs={"stderr": errors, "shutdown_timeout": PATIENCE_S},
-            use_unstable_protocol=True,
-        ) as (agent, process):
+            **more,
+        )
+        async with started as (agent, process):
             capable = await agent.initialize(protocol_version=1)
             assert capable.protocol_version == 1
             yield agent, editor
         assert process.returncode == 0, log.read_text()
+        assert "Traceback" not in log.read_text()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 from patience import PATIENCE_S
-from served import Served, served
+from served import Served, listening, served, serving
 from support import make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -39,19 +42,20 @@ class SteeredModel:
         """Answer."""
         question = str(messages[-1]["content"]).rpartition("say: ")[2].split("\n")[0].strip(' "')
         if question.startswith("wait"):
-            with self._changed:
-                self._asked.append(question)
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: question in self._free, PATIENCE_S)
+            self._wait(question)
         return planner_reply("User", f"heard {question}")
 
+    def _wait(self, question: str) -> None:
+        with self._changed:
+            self._asked.append(question)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: question in self._free, PATIENCE_S)
+
     def await_question(self, question: str) -> None:
-        """Wait until a question was asked."""
         with self._changed:
             assert self._changed.wait_for(lambda: question in self._asked, PATIENCE_S), question
 
     def let_go(self, question: str) -> None:
-        """Answer a question that waits."""
         with self._changed:
             self._free.add(question)
             self._changed.notify_all()
@@ -60,7 +64,7 @@ class SteeredModel:
 @contextmanager
 def serving_agents(
     folder: Path,
-    model: SteeredModel | None,
+    model: Callable[[Sequence[ChatMessage]], str] | None,
     config: Mapping[str, Any] | None = None,
     port: int = 0,
     trust: bool | None = None,
@@ -96,6 +100,29 @@ def serving_agents(
         yield running
 
 
+@contextmanager
+def serving_client(
+    project: Path, program: Sequence[str], token: str = "", **environment: str
+) -> Iterator[tuple[subprocess.Popen[str], httpx2.Client]]:
+    """Give the process of a program that serves, and a client of it."""
+    with serving(project, program=program, **environment) as (process, line):
+        match = re.search(r"(http://127\.0\.0\.1:\d+)(?:/#token=(\S+))?", line)
+        assert match, line
+        headers = {"Authorization": f"Bearer {token or match[2]}"}
+        with httpx2.Client(base_url=match[1], headers=headers, timeout=PATIENCE_S) as client:
+            yield process, client
+
+
+def kill(process: subprocess.Popen[str], client: httpx2.Client) -> None:
+    """Kill the server of a client; nothing that it has started is left."""
+    server = listening(str(client.base_url))
+    children = server.children(recursive=True)
+    server.kill()
+    process.wait(PATIENCE_S)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
+    assert (alive, bool(children)) == ([], True)
+
+
 def events_of(response: httpx2.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield the id, kind and data of server-sent events as they come."""
     fields: dict[str, str] = {}
@@ -120,17 +147,23 @@ def await_answer(
 
 
 def new_session(client: httpx2.Client, title: str = "") -> str:
-    """Make a session; return its address."""
     made = client.post(f"{API}/sessions", json={"title": title})
     assert made.status_code == 201, made.text
     return f"{API}/sessions/{made.json()['session_id']}"
 
 
 def ask(client: httpx2.Client, session: str, text: str, **more: Any) -> dict[str, Any]:
-    """Send a message, and wait for its end; return it."""
     body = {"text": text, "stream": True, **more}
     with client.stream("POST", f"{session}/messages", json=body) as response:
         assert response.status_code == 200, response.read()
         *_, (_, kind, data) = events_of(response)
     assert kind == "message"
     return data
+
+
+def asking(server: Served, token: str = "") -> Any:
+    """Return the client of the package `openai`, of the server's own user or with a token."""
+    import openai
+
+    url, key = f"{server.url}/v1", token or server.token.text
+    return openai.OpenAI(api_key=key, base_url=url, max_retries=0, timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""A server with the kernel API, which the tests of a file share."""
+"""Servers that the tests of a file share: one with the agent API, and one with the kernel API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import httpx2
 import pytest
+from agents import SteeredModel, serving_agents
 from patience import PATIENCE_S
 from psycopg_pool import ConnectionPool
 from served import Served, served
@@ -32,11 +34,12 @@ def _the_event_loop_waits_for_no_database() -> Iterator[None]:
         return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        changing = outside_of_loops(sqlite.SqliteDatabase.changing)
-        patch.setattr(sqlite.SqliteDatabase, "changing", changing)
-        opened = outside_of_loops(sqlite.SqliteDatabase.__init__)
-        patch.setattr(sqlite.SqliteDatabase, "__init__", opened)
-        patch.setattr(ConnectionPool, "getconn", outside_of_loops(ConnectionPool.getconn))
+        for owner, name in (
+            (sqlite.SqliteDatabase, "changing"),
+            (sqlite.SqliteDatabase, "__init__"),
+            (ConnectionPool, "getconn"),
+        ):
+            patch.setattr(owner, name, outside_of_loops(getattr(owner, name)))
         yield
 
 
@@ -46,12 +49,38 @@ def _a_server_is_shared(nothing_left_by_file: None) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def anyio_backend() -> str:
+    """Run tests that are coroutines, and fixtures of a file that are, in one loop of asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="module")
+def model() -> SteeredModel:
+    return SteeredModel()
+
+
+@pytest.fixture(scope="module")
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, model: SteeredModel
+) -> Iterator[Served]:
+    """Give a server of a project that is configured by the file's `CONFIG`, if it has one."""
+    config = getattr(request.module, "CONFIG", None)
+    with serving_agents(tmp_path_factory.mktemp("agents"), model, config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: Served) -> httpx2.Client:
+    return server.client()
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Give a server whose kernels run in no sandbox and can be forked."""
     folder = tmp_path_factory.mktemp("served")
-    kernels = code_execution_service_factory(folder / "env", limits=LIMITS, is_warm=True)
+    made = code_execution_service_factory(folder / "env", limits=LIMITS, is_warm=True)
     try:
-        with served([KernelApi(kernels, folder / "users")], folder) as running:
+        with served([KernelApi(made, folder / "users")], folder) as running:
             yield running
     finally:
-        kernels.clean_up()
+        made.clean_up()

@@ -35,7 +35,6 @@ class Shown:
 
 
 def ask(client: Any, code: str, **options: Any) -> Shown:
-    """Run code through a blocking client."""
     shown = Shown()
 
     def take(message: dict[str, Any]) -> None:
@@ -50,7 +49,6 @@ def ask(client: Any, code: str, **options: Any) -> Shown:
 
 @contextmanager
 def joined(file: Path) -> Iterator[BlockingKernelClient]:
-    """Give a client of the kernel behind a connection file."""
     client = BlockingKernelClient(connection_file=str(file))
     client.load_connection_file()
     client.start_channels()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from random import Random
@@ -11,7 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from agents import API, SteeredModel, ask, events_of, new_session, serving_agents
+from agents import API, SteeredModel, ask, events_of, new_session
 from patience import PATIENCE_S
 from served import Served, problem
 from sizes import examples
@@ -19,22 +18,6 @@ from sizes import examples
 from taskweaver.server.accounts import Quota
 from taskweaver.server.agents import following
 from taskweaver.session.storage import event_log
-
-
-@pytest.fixture(scope="module")
-def model() -> SteeredModel:
-    return SteeredModel()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, model: SteeredModel) -> Iterator[Served]:
-    with serving_agents(tmp_path_factory.mktemp("agents"), model) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(server: Served) -> httpx2.Client:
-    return server.client()
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +31,7 @@ def test_a_session_is_made_listed_renamed_found_and_deleted(client: httpx2.Clien
     listed = client.get(f"{API}/sessions").json()["sessions"]
     assert [(item["rounds"], item["state"]) for item in listed if item["session_id"] == session_id]
     assert ask(client, session, "say: the zebra crossing")["answer"] == "heard the zebra crossing"
-    renamed = client.patch(session, json={"title": "Animals"})
-    assert renamed.json()["title"] == "Animals"
+    assert client.patch(session, json={"title": "Animals"}).json()["title"] == "Animals"
     found = client.get(f"{API}/find", params={"q": "zebra"}).json()["passages"]
     (one,) = [item for item in found if item["session_id"] == session_id]
     assert (one["title"], one["branch_title"], one["number"]) == ("Animals", "main", 1)
@@ -86,14 +68,12 @@ def test_numbers_of_events_that_make_no_sense_are_refused(
 ) -> None:
     ask(client, session, "say: something")
     last = client.get(session).json()["last_event"]
-    for address in (f"{session}/events", f"{API}/events"):
+    for address, before in ((f"{session}/events", ""), (f"{API}/events", "changes:")):
         for text in ("x", "-1", "9" * 40):
-            wanted = text if address != f"{API}/events" else f"changes:{text}"
-            problem(client.get(address, headers={"Last-Event-ID": wanted}), 400, "event-id")
-    future = {"Last-Event-ID": str(last + 1_000_000)}
-    problem(client.get(f"{session}/events", headers=future), 409, "conflict")
-    future = {"Last-Event-ID": "changes:1000000000"}
-    problem(client.get(f"{API}/events", headers=future), 409, "conflict")
+            headers = {"Last-Event-ID": before + text}
+            problem(client.get(address, headers=headers), 400, "event-id")
+        future = {"Last-Event-ID": f"{before}{last + 1_000_000}"}
+        problem(client.get(address, headers=future), 409, "conflict")
 
 
 def test_a_message_that_is_sent_again_is_answered_once(client: httpx2.Client, session: str) -> None:
@@ -111,20 +91,17 @@ def test_messages_of_a_branch_wait_and_can_be_withdrawn(
     client: httpx2.Client, model: SteeredModel
 ) -> None:
     session = new_session(client)
-    ids = [
-        client.post(f"{session}/messages", json={"text": text}).json()["message"]["message_id"]
-        for text in ("say: wait queue", "say: second", "say: third")
-    ]
+    texts = ("say: wait queue", "say: second", "say: third")
+    sent = [client.post(f"{session}/messages", json={"text": text}).json() for text in texts]
+    ids = [one["message"]["message_id"] for one in sent]
     model.await_question("wait queue")
     states = [item["state"] for item in client.get(f"{session}/messages").json()["messages"]]
     assert states == ["running", "queued", "queued"]
     assert client.get(session).json()["branches"][0]["state"] == "running"
-    withdrawn = client.delete(f"{session}/messages/{ids[1]}")
-    assert withdrawn.json()["state"] == "withdrawn"
+    assert client.delete(f"{session}/messages/{ids[1]}").json()["state"] == "withdrawn"
     problem(client.delete(f"{session}/messages/{ids[0]}"), 409, "conflict")
     problem(client.delete(f"{session}/messages/none"), 404, "not-found")
-    fork = client.post(f"{session}/branches", json={"name": "early"})
-    problem(fork, 409, "session-busy")
+    problem(client.post(f"{session}/branches", json={"name": "early"}), 409, "session-busy")
     problem(client.post(f"{session}/release"), 409, "session-busy")
     for _ in range(16):
         client.post(f"{session}/messages", json={"text": "say: more"})
@@ -161,8 +138,8 @@ def test_branches_answer_side_by_side_and_a_stop_ends_one(
     assert (ended["state"], ended["answer"]) == ("stopped", "interrupted")
     assert client.post(f"{session}/stop", json={}).json() == {"was_running": False}
     problem(client.post(f"{session}/stop", json={"branch": "x"}), 404, "unknown-session-branch")
-    unknown = client.post(f"{session}/messages", json={"text": "hi", "branch": "x"})
-    problem(unknown, 404, "unknown-session-branch")
+    body = {"text": "hi", "branch": "x"}
+    problem(client.post(f"{session}/messages", json=body), 404, "unknown-session-branch")
 
 
 def test_one_stream_has_the_events_of_several_sessions_and_of_the_list(
@@ -172,7 +149,7 @@ def test_one_stream_has_the_events_of_several_sessions_and_of_the_list(
     ids = [address.rpartition("/")[2] for address in (first, second)]
 
     def watch(seen: str, count: int = 0) -> list[tuple[str, str, dict[str, Any]]]:
-        found: list[tuple[str, str, dict[str, Any]]] = []
+        found = []
         params = {"sessions": ",".join(ids)}
         headers = {"Last-Event-ID": seen} if seen else {}
         with client.stream("GET", f"{API}/events", params=params, headers=headers) as stream:
@@ -211,8 +188,7 @@ def test_files_go_up_and_down_and_links_are_good_once(client: httpx2.Client) -> 
     assert [item["path"] for item in files] == ["data/t.csv"]
     for path in ("../../agent.sqlite", "%2e%2e/%2e%2e/agent.sqlite", "/etc/passwd", "data"):
         problem(client.get(f"{session}/files/{path}"), 404, "not-found")
-    made = client.post(f"{session}/links/data/t.csv", json={})
-    url = made.json()["url"]
+    url = client.post(f"{session}/links/data/t.csv", json={}).json()["url"]
     bare = httpx2.Client(base_url=client.base_url, timeout=PATIENCE_S)
     opened = bare.get(url)
     assert opened.content == b"a,b\n1,2\n"
@@ -230,12 +206,6 @@ def test_files_go_up_and_down_and_links_are_good_once(client: httpx2.Client) -> 
     assert "sandbox allow-scripts;" in frame.headers["content-security-policy"]
     assert frame.content.startswith(b"<script>delete self.RTCPeerConnection")
     assert frame.content.endswith(page)
-    ask(client, session, "open('made.bin', 'wb').write(b'x' * 10)", kind="code")
-    artifacts = client.get(f"{session}/artifacts").json()["artifacts"]
-    assert [(item["path"], item["size"]) for item in artifacts if item["path"] == "made.bin"] in (
-        [],
-        [("made.bin", 10)],
-    )
     assert client.delete(f"{session}/files/data").status_code == 204
 
 
@@ -248,10 +218,10 @@ def test_facts_are_kept_found_changed_and_forgotten(client: httpx2.Client) -> No
     one = f"{session}/memory/{facts[0]['fact_id']}"
     assert client.put(one, json={"text": "revenue is gross"}).status_code == 200
     shown = client.get(f"{session}/memory").json()["facts"]
-    assert "revenue is gross" in {item["text"] for item in shown}
-    current = next(item["fact_id"] for item in shown if item["text"] == "revenue is gross")
+    (current,) = (item["fact_id"] for item in shown if item["text"] == "revenue is gross")
     assert client.delete(f"{session}/memory/{current}").status_code == 200
     problem(client.delete(f"{session}/memory/{current}"), 404, "not-found")
+    problem(client.post(f"{session}/memory/{current}"), 404, "not-found")
     problem(client.post(f"{session}/memory", json={"text": "x" * 2000}), 422, "invalid-body")
 
 
@@ -264,12 +234,12 @@ def test_quotas_are_spent_and_refused(server: Served) -> None:
     usage = carl.get(f"{API}/usage").json()
     assert (usage["spent_tokens"], usage["quota_tokens"]) == (ended["tokens"], 1)
     refused = carl.post(f"{session}/messages", json={"text": "say: two"})
-    assert "tokens" in problem(refused, 403, "quota")["detail"]
+    assert "tokens" in problem(refused, 429, "quota")["detail"]
     none = server.client(server.accounts.add("dora", quota=Quota(cost=0.0)).text)
     refused = none.post(f"{new_session(none)}/messages", json={"text": "say: one"})
-    problem(refused, 403, "quota")
+    problem(refused, 429, "quota")
     full = server.client(server.accounts.add("emil", quota=Quota(disk_mb=0)).text)
-    problem(full.post(f"{API}/sessions", json={}), 403, "quota")
+    problem(full.post(f"{API}/sessions", json={}), 429, "quota")
 
 
 def test_kernels_of_idle_sessions_end_for_others(server: Served) -> None:
@@ -285,7 +255,7 @@ def test_kernels_of_idle_sessions_end_for_others(server: Served) -> None:
         assert "\n0\n" in ask(fred, sessions[0], "x", kind="code", branch=name)["answer"]
     none = server.client(server.accounts.add("gina", quota=Quota(kernels=0)).text)
     refused = none.post(f"{new_session(none)}/messages", json={"text": "1", "kind": "code"})
-    assert "kernels" in problem(refused, 403, "quota")["detail"]
+    assert "kernels" in problem(refused, 429, "quota")["detail"]
 
 
 def test_malformed_requests_are_refused(client: httpx2.Client, session: str) -> None:
@@ -296,12 +266,9 @@ def test_malformed_requests_are_refused(client: httpx2.Client, session: str) -> 
     problem(client.get(f"{API}/sessions/none"), 404, "not-found")
     problem(client.get(f"{API}/find"), 422, "invalid-query")
     problem(client.get(f"{session}/differences"), 422, "invalid-query")
-    problem(
-        client.get(f"{session}/branches/main/rounds", params={"first": "x"}), 422, "invalid-query"
-    )
+    problem(client.get(f"{session}/branches/main/rounds?first=x"), 422, "invalid-query")
     problem(client.post(f"{session}/confirmations/none", json={"answer": "yes"}), 404, "not-found")
-    bad = client.post(f"{session}/branches", json={"name": "a/b"})
-    problem(bad, 409, "session-error")
+    problem(client.post(f"{session}/branches", json={"name": "a/b"}), 409, "session-error")
 
 
 def test_a_stream_ends_when_its_session_is_deleted_or_its_reader_is_too_slow(
@@ -352,16 +319,6 @@ def test_a_connection_that_is_torn_at_random_loses_no_event_and_doubles_none(
     assert seen == list(range(seen[-1] + 1))
 
 
-def test_a_reader_that_does_not_read_hinders_nobody(client: httpx2.Client) -> None:
-    session = new_session(client)
-    with client.stream("GET", f"{session}/events") as response:
-        for number in range(5):
-            assert ask(client, session, f"say: {number}")["answer"] == f"heard {number}"
-        last = client.get(session).json()["last_event"]
-        read = [int(number) for number, _, _ in islice(events_of(response), last)]
-    assert read == list(range(1, last + 1))
-
-
 def test_artifacts_that_are_pictures_have_their_size(client: httpx2.Client) -> None:
     session = new_session(client)
     code = "from PIL import Image\nImage.new('RGB', (300, 200)).save('drawn.jpg')"
@@ -371,43 +328,21 @@ def test_artifacts_that_are_pictures_have_their_size(client: httpx2.Client) -> N
     assert sizes == {"drawn.jpg": (300, 200), "notes.txt": (None, None)}
 
 
-PRINTING = "import time\nwhile True: print('on', flush=True); time.sleep(0.01)"
-
-
-def chat(*texts: str) -> dict[str, Any]:
-    """Return the body of a streamed chat; every second text is an answer."""
-    roles = ("user", "assistant")
-    messages = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
-    return {"messages": messages, "stream": True}
-
-
-@pytest.mark.parametrize("door", ["agent", "chat"])
 def test_a_cell_that_prints_on_another_branch_starves_no_stream(
-    server: Served, model: SteeredModel, monkeypatch: pytest.MonkeyPatch, door: str
+    client: httpx2.Client, model: SteeredModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    client, wait = server.client(), f"wait {door}"
-    begun = f"say: begin {door}"
-    if door == "agent":
-        session = new_session(client)
-        address, body = f"{session}/messages", {"text": f"say: {wait}", "stream": True}
-    else:
-        address = "/v1/chat/completions"
-        said = client.post(address, json=chat(begun))
-        assert said.status_code == 200, said.text
-        sessions = client.get(f"{API}/sessions").json()["sessions"]
-        session = next(
-            f"{API}/sessions/{one['session_id']}" for one in sessions if one["title"] == begun
-        )
-        body = chat(begun, f"heard begin {door}", f"say: {wait}")
+    session = new_session(client)
     client.post(f"{session}/branches", json={"name": "b"}).raise_for_status()
-    cell = {"text": PRINTING, "kind": "code", "branch": "b", "stream": True}
+    code = "import time\nwhile True: print('on', flush=True); time.sleep(0.01)"
+    cell = {"text": code, "kind": "code", "branch": "b", "stream": True}
     with client.stream("POST", f"{session}/messages", json=cell) as printing:
         next(one for one in events_of(printing) if one[1] == "post_execution_output")
         monkeypatch.setattr(following, "_KEEP_ALIVE_S", 0.1)
-        with client.stream("POST", address, json=body) as answer:
-            model.await_question(wait)
+        body = {"text": "say: wait print", "stream": True}
+        with client.stream("POST", f"{session}/messages", json=body) as answer:
+            model.await_question("wait print")
             lines = answer.iter_lines()
             assert next(line for line in lines if line.startswith(":")) == ": keepalive"
-            model.let_go(wait)
-            assert any(f"heard {wait}" in line for line in lines)
+            model.let_go("wait print")
+            assert any("heard wait print" in line for line in lines)
         client.post(f"{session}/stop", json={"branch": "b"}).raise_for_status()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from agents import API, SteeredModel, serving_agents
+from agents import API
 from served import Served, problem
 
 CONFIG = {
@@ -24,25 +23,13 @@ CONFIG = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("project-api")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
-    with serving_agents(folder, SteeredModel(), CONFIG) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(server: Served) -> httpx2.Client:
-    return server.client()
+@pytest.fixture
+def file(server: Served) -> Path:
+    return server.log.parent / "project" / "taskweaver_config.json"
 
 
 def settings(client: httpx2.Client) -> dict[str, dict[str, Any]]:
-    response = client.get(f"{API}/settings")
-    assert response.status_code == 200, response.text
+    response = client.get(f"{API}/settings").raise_for_status()
     assert "secret" not in response.text
     return {item["name"]: item for item in response.json()["settings"]}
 
@@ -55,20 +42,13 @@ def test_settings_have_values_types_and_no_secrets(client: httpx2.Client) -> Non
     assert tokens["doc"].startswith("Tokens after which a round stops")
     assert (found["answers.check"]["value"], found["answers.check"]["origin"]) == (True, "default")
     assert "tools" in found["llm.form"]["choices"]
-    for name in (
-        "llm.api_key",
-        "llm.api_base",
-        "execution.sandbox",
-        "mcp.servers",
-        "session.roles",
-    ):
-        assert name not in found
+    secret = {"llm.api_key", "llm.api_base", "execution.sandbox", "mcp.servers", "session.roles"}
+    assert not secret & found.keys()
 
 
 def test_changes_are_written_at_once_and_the_rest_of_the_file_stays(
-    client: httpx2.Client, folder: Path
+    client: httpx2.Client, file: Path
 ) -> None:
-    file = folder / "project" / "taskweaver_config.json"
     file.chmod(0o600)
     before = json.loads(file.read_text("utf-8"))
     values = {"limits.round_tokens": None, "limits.session_cost": 2, "llm.form": "json"}
@@ -76,42 +56,28 @@ def test_changes_are_written_at_once_and_the_rest_of_the_file_stays(
     assert changed.status_code == 200, changed.text
     found = {item["name"]: item for item in changed.json()["settings"]}
     assert (found["llm.form"]["stored"], found["llm.form"]["value"]) == ("json", "auto")
-    assert (found["limits.round_tokens"]["stored"], found["limits.round_tokens"]["value"]) == (
-        None,
-        500,
-    )
+    tokens = found["limits.round_tokens"]
+    assert (tokens["stored"], tokens["value"]) == (None, 500)
     del before["limits.round_tokens"]
     before |= {"limits.session_cost": 2.0, "llm.form": "json"}
     assert json.loads(file.read_text("utf-8")) == before
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"llm.form": "no such form"},
-        {"limits.round_tokens": -1},
-        {"code_interpreter.confirmation_timeout_s": 1e10},
-        {"logging.level": "verbose"},
-        {"llm.api_key": "x"},
-        {"no.such": 1},
-    ],
-)
-def test_what_does_not_fit_changes_nothing(
-    client: httpx2.Client, folder: Path, values: dict[str, Any]
-) -> None:
-    file = folder / "project" / "taskweaver_config.json"
+def test_what_does_not_fit_changes_nothing(client: httpx2.Client, file: Path) -> None:
     before = file.read_bytes()
-    body = {"values": {"answers.check": False, **values}}
-    refused = problem(client.patch(f"{API}/settings", json=body), 422, "invalid-setting")
-    assert next(iter(values)) in refused["detail"]
-    assert file.read_bytes() == before
+    wrong = {"llm.form": "no such form", "limits.round_tokens": -1, "llm.api_key": "x"}
+    wrong |= {"code_interpreter.confirmation_timeout_s": 1e10, "no.such": 1}
+    for name, value in wrong.items():
+        body = {"values": {"answers.check": False, name: value}}
+        refused = problem(client.patch(f"{API}/settings", json=body), 422, "invalid-setting")
+        assert name in refused["detail"]
+        assert file.read_bytes() == before
 
 
 def test_a_file_that_is_broken_or_a_link_is_left_alone(
-    client: httpx2.Client, folder: Path, tmp_path: Path
+    client: httpx2.Client, file: Path, tmp_path: Path
 ) -> None:
-    file = folder / "project" / "taskweaver_config.json"
     whole = file.read_bytes()
     body = {"values": {"answers.check": False}}
     try:
@@ -130,17 +96,12 @@ def test_a_file_that_is_broken_or_a_link_is_left_alone(
 
 
 def test_values_of_any_form_in_the_file_are_shown_as_json_holds_them(
-    client: httpx2.Client, folder: Path
+    client: httpx2.Client, file: Path
 ) -> None:
-    file = folder / "project" / "taskweaver_config.json"
     whole = file.read_bytes()
-    odd = {
-        "llm.response_format": None,
-        "llm.offline.model": "m",
-        "limits.session_cost": float("nan"),
-    }
+    odd = {"llm.response_format": None, "limits.session_cost": float("nan")}
+    odd |= {"llm.offline.model": "m", "llm.mock.mode": "record_only"}
     odd["llm.mock.fixed_chat_responses"] = "\ud800" + 5_000 * "x"
-    odd["llm.mock.mode"] = "record_only"
     try:
         file.write_text(json.dumps(odd | json.loads(whole)))
         found = settings(client)
@@ -164,7 +125,6 @@ def test_the_checks_are_those_of_the_command(client: httpx2.Client) -> None:
     assert checks["python"]["status"] == "ok"
     assert (checks["kernel"]["status"], "1+1 is 2" in checks["kernel"]["detail"]) == ("ok", True)
     assert checks["sandbox"]["status"] == "warn"
-    assert (
-        checks["sandbox"]["fix"] == "See 'What is promised, and what is not' in the documentation."
-    )
+    where = "See 'What is promised, and what is not' in the documentation."
+    assert checks["sandbox"]["fix"] == where
     assert "secret" not in response.text

@@ -3,52 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import fnmatch
-import os
-import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import psutil
 import pytest
-from agents import SteeredModel, ask, await_answer, events_of, new_session, serving_agents
+from agents import (
+    SteeredModel,
+    ask,
+    await_answer,
+    events_of,
+    kill,
+    new_session,
+    serving_agents,
+    serving_client,
+)
 from command_line import CommandLine
 from jupyter_clients import joined
 from live_folders import paths_below
 from patience import PATIENCE_S
-from served import listening, problem, serving
+from served import problem
 from support import code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.server.accounts import Accounts, User
+from taskweaver.server.admission import Admission
 from taskweaver.server.agents import sessions as agent_sessions
-from taskweaver.server.agents.index import AgentIndex, FileIndexes
+from taskweaver.server.agents.index import AgentIndex, AgentIndexes, FileIndexes, ListedSession
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.agents.user_sessions import ListedSession
 from taskweaver.server.errors import RequestRefused
 
 MARK = "ends-with-the-server"
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
-
-
-@contextmanager
-def running(project: Path, program: Sequence[str]) -> Iterator[tuple[Any, httpx2.Client]]:
-    """Give the process of a program that serves, and a client of it."""
-    with serving(project, program=program) as (process, line):
-        match = re.search(r"(http://127\.0\.0\.1:\d+)/#token=(\S+)", line)
-        assert match, line
-        headers = {"Authorization": f"Bearer {match[2]}"}
-        with httpx2.Client(base_url=match[1], headers=headers, timeout=PATIENCE_S) as client:
-            yield process, client
+OFFLINE = {"llm.api_type": "offline"}
 
 
 def send(client: httpx2.Client, session: str, message_id: str, code: str) -> None:
@@ -71,29 +61,22 @@ def messages(client: httpx2.Client, session: str) -> dict[str, tuple[str, str]]:
 
 
 def test_a_kill_loses_nothing_that_was_acknowledged(
-    project: Path, command_line: CommandLine
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
-    with running(project, command_line.program) as (process, client):
+    project = make_project(tmp_path / "p", OFFLINE, has_table=False)
+    with serving_client(project, command_line.program) as (process, client):
         session = new_session(client, "kept title")
         ask(client, session, "kept = 41 + 1\nkept", kind="code", message_id="m1")
         send(client, session, "m2", f"print('{MARK}', flush=True)\nimport time; time.sleep(600)")
         send(client, session, "m3", "print('never')")
         seen = await_output(client, session, MARK, "m2")
-        server = listening(str(client.base_url))
-        children = server.children(recursive=True)
-        server.kill()
-        process.wait(PATIENCE_S)
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert not alive
-    with running(project, command_line.program) as (_, client):
+        kill(process, client)
+    with serving_client(project, command_line.program) as (_, client):
         found = messages(client, session)
         assert found["m1"][0] == "finished"
         assert "42" in found["m1"][1]
         for name in ("m2", "m3"):
-            assert found[name] == (
-                "stopped",
-                "The server ended before this message was answered.",
-            )
+            assert found[name] == ("stopped", "The server ended before this message was answered.")
         rounds = client.get(f"{session}/rounds").json()["rounds"]
         assert [item["state"] for item in rounds] == ["finished", "failed"]
         assert client.get(session).json()["title"] == "kept title"
@@ -106,9 +89,10 @@ def test_a_kill_loses_nothing_that_was_acknowledged(
 
 
 def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(
-    project: Path, command_line: CommandLine
+    tmp_path: Path, command_line: CommandLine
 ) -> None:
-    with running(project, command_line.program) as (process, client):
+    project = make_project(tmp_path / "p", OFFLINE, has_table=False)
+    with serving_client(project, command_line.program) as (process, client):
         session = new_session(client)
         code = f"print('{MARK}', flush=True)\nimport time; time.sleep(2)\n'whole'"
         send(client, session, "m1", code)
@@ -117,24 +101,11 @@ def test_a_signal_lets_the_running_message_end_and_marks_those_that_wait(
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, "Traceback" in errors) == (0, False), errors
-    with running(project, command_line.program) as (_, client):
+    with serving_client(project, command_line.program) as (_, client):
         found = messages(client, session)
     assert found["m1"][0] == "finished"
     assert "whole" in found["m1"][1]
     assert found["m2"] == ("stopped", "The server stopped before this message was answered.")
-
-
-def await_no_kernel(folder: Path, name: str) -> None:
-    """Wait until no kernel runs whose connection file has such a name; no request is sent.
-
-    Folders that go away meanwhile, like those of a state that is being written, are passed over.
-    """
-    pause = threading.Event()
-    while any(
-        Path(place).name == "kernels" and fnmatch.filter(files, name)
-        for place, _, files in os.walk(folder / "project")
-    ):
-        pause.wait(0.02)
 
 
 def has_no_kernel(response: httpx2.Response) -> bool:
@@ -146,22 +117,55 @@ def test_kernels_of_sessions_that_nobody_uses_end(
 ) -> None:
     monkeypatch.setattr(agent_sessions, "_LOOK_S", 0.05)
     monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
-    model = SteeredModel()
+    model, pause = SteeredModel(), threading.Event()
+
+    def await_no_kernel(name: str) -> None:
+        while paths_below(tmp_path / "project", f"kernels/{name}"):  # no request is sent
+            pause.wait(0.02)
+
     with serving_agents(tmp_path, model) as server:
         client = server.client()
         session = new_session(client)
+        ask(client, session, "say: hi")
+        assert has_no_kernel(client.get(session)), "without a cell"
+        assert not paths_below(tmp_path / "project", "kernels/*.json")
         ask(client, session, "kept = 6 * 7", kind="code")
-        await_no_kernel(tmp_path, "*.json")
+        await_no_kernel("*.json")
         await_answer(client, session, has_no_kernel)
         assert "42" in ask(client, session, "kept", kind="code")["answer"]
         body = {"text": "say: wait for idle kernels", "message_id": "waits"}
         assert client.post(f"{session}/messages", json=body).status_code == 202
         model.await_question("wait for idle kernels")
-        past = client.get(f"{session}/branches/main/rounds/1/variables/kept/rows")
+        past = client.get(f"{session}/branches/main/rounds/2/variables/kept/rows")
         problem(past, 422, "invalid-query")  # no table; its kernel was started all the same
-        await_no_kernel(tmp_path, "*.past.json")
+        await_no_kernel("*.past.json")
         assert messages(client, session)["waits"][0] == "running"  # the session is in use
         model.let_go("wait for idle kernels")
+
+
+def test_a_kernel_whose_variables_cannot_be_stored_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_sessions, "_LOOK_S", 0.05)
+    with serving_agents(tmp_path, SteeredModel()) as server:
+        client = server.client()
+        session, busy, other = (new_session(client) for _ in range(3))
+        ask(client, session, "numbers = (n for n in [41, 42])\nnext(numbers)", kind="code")
+        ask(client, busy, "import subprocess\nsubprocess.Popen(['sleep', '600']).pid", kind="code")
+        ask(client, other, "1", kind="code")
+        monkeypatch.setattr(agent_sessions, "_IDLE_S", 0.0)
+        await_answer(client, other, has_no_kernel)
+        for stays in (session, busy):
+            assert client.get(stays).json()["branches"][0]["kernel"] == "ready"
+        body = {"text": "next(numbers)", "kind": "code", "message_id": "m"}
+        client.post(f"{session}/messages", json=body)
+        with client.stream("GET", f"{session}/messages/m/events") as response:
+            events = list(events_of(response))
+        warned = [data["msg"] for _, kind, data in events if kind == "round_warning"]
+        assert any("ran on unused" in text and "numbers (generator)" in text for text in warned)
+        assert "42" in events[-1][2]["answer"]
+        assert client.post(f"{session}/release").status_code == 204, "it ends when it is told to"
+        await_answer(client, session, has_no_kernel)
 
 
 def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(
@@ -186,21 +190,13 @@ def test_a_kernel_that_runs_a_cell_of_a_jupyter_client_is_in_use(
         assert "42" in ask(client, attached, "kept", kind="code")["answer"]
 
 
-class AskingModel(SteeredModel):
-    """A model that writes one cell."""
-
-    def __call__(self, _messages: Any) -> str:
-        return code_reply("print('allowed ' + 'to run')")
-
-
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     """Give a client of a server whose model writes a cell, and that asks before it runs."""
-    config = {
-        "session.roles": ["code_interpreter"],
-        "code_interpreter.require_confirmation": True,
-    }
-    with serving_agents(tmp_path_factory.mktemp("asking"), AskingModel(), config) as server:
+    config = {"session.roles": ["code_interpreter"], "code_interpreter.require_confirmation": True}
+    cell = code_reply("print('allowed ' + 'to run')")
+    folder = tmp_path_factory.mktemp("asking")
+    with serving_agents(folder, lambda _messages: cell, config) as server:
         yield server.client()
 
 
@@ -235,26 +231,58 @@ def test_code_waits_for_the_answer_of_a_client(asking: httpx2.Client, answer: st
     problem(client.post(one, json={"answer": "no"}), 404, "not-found")
 
 
-def test_who_asks_for_a_session_while_it_is_deleted_does_not_bring_it_back(tmp_path: Path) -> None:
-    async def delete_and_ask(app: TaskWeaverApp, accounts: Accounts) -> list[ListedSession]:
-        sessions = AgentSessions(app, accounts, tmp_path / "agents", FileIndexes())
+def play(
+    folder: Path,
+    story: Callable[[AgentSessions], Awaitable[Any]],
+    indexes: AgentIndexes | None = None,
+) -> Any:
+    """Return what a story gives that has the sessions of a server's users."""
+
+    async def whole() -> Any:
+        sessions = AgentSessions(app, accounts, folder / "agents", indexes or FileIndexes())
         try:
-            own = await sessions.of(User("ann"))
-            made = await own.create("short")
-            deleting = asyncio.create_task(own.remove(made.session.session_id))
-            while made in own.open_conversations:
-                await asyncio.sleep(0)
-            with pytest.raises(RequestRefused, match="not found"):
-                await own.conversation(made.session.session_id)
-            await deleting
-            return list(await own.listed())
+            return await story(sessions)
         finally:
             await sessions.finish(1)
             await sessions.close()
 
-    project = make_project(tmp_path / "project")
-    with TaskWeaverApp(project) as app, Accounts.at(tmp_path / "accounts.sqlite") as accounts:
-        assert asyncio.run(delete_and_ask(app, accounts)) == []
+    project = make_project(folder / "p", OFFLINE)
+    with TaskWeaverApp(project) as app, Accounts.at(folder / "accounts.sqlite") as accounts:
+        return asyncio.run(whole())
+
+
+def test_who_asks_for_a_session_while_it_is_deleted_does_not_bring_it_back(tmp_path: Path) -> None:
+    async def delete_and_ask(sessions: AgentSessions) -> list[ListedSession]:
+        own = await sessions.of(User("ann"))
+        made = await own.create("short")
+        deleting = asyncio.create_task(own.remove(made.session.session_id))
+        while made in own.open_conversations:
+            await asyncio.sleep(0)
+        with pytest.raises(RequestRefused, match="not found"):
+            await own.conversation(made.session.session_id)
+        await deleting
+        return list(await own.listed())
+
+    assert play(tmp_path, delete_and_ask) == []
+
+
+def test_a_fork_that_waits_for_room_opens_a_session_that_is_released_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fork_and_release(sessions: AgentSessions) -> str:
+        own = await sessions.of(User("ann"))
+        made = await own.create("short")
+        await asyncio.to_thread(made.session.send_message, "describe tiny.csv")
+        reserve = Admission.reserve
+
+        async def after_release(*of: Any, **named: Any) -> Any:
+            await own.release(made.session.session_id)
+            return await reserve(*of, **named)
+
+        monkeypatch.setattr(Admission, "reserve", after_release)
+        return await own.fork(made, "main", "second")
+
+    assert play(tmp_path, fork_and_release) == "second"
 
 
 class SlowIndexes(FileIndexes):
@@ -265,7 +293,6 @@ class SlowIndexes(FileIndexes):
         self.is_asked, self.may_open = threading.Event(), threading.Event()
 
     def of(self, user: str, folder: Path) -> AgentIndex:
-        """Return the index of a user."""
         if user == "ann":
             self.is_asked.set()
             assert self.may_open.wait(PATIENCE_S)
@@ -276,30 +303,25 @@ class SlowIndexes(FileIndexes):
 def test_an_index_that_opens_slowly_holds_up_its_user_alone(tmp_path: Path, stops: bool) -> None:
     indexes = SlowIndexes()
 
-    async def ask_both(app: TaskWeaverApp, accounts: Accounts) -> None:
-        sessions = AgentSessions(app, accounts, tmp_path / "agents", indexes)
-        try:
-            first, second = (asyncio.ensure_future(sessions.of(User("ann"))) for _ in range(2))
-            assert await asyncio.to_thread(indexes.is_asked.wait, PATIENCE_S)
-            first.cancel()
-            await sessions.of(User("bob"))
-            if stops:
-                await sessions.finish(0)
-                with pytest.raises(RequestRefused, match="is stopping"):
-                    await sessions.of(User("bob"))
-            indexes.may_open.set()
-            if stops:
-                with pytest.raises(RequestRefused, match="is stopping"):
-                    await second
-            else:
-                assert await second is await sessions.of(User("ann"))
-        finally:
-            indexes.may_open.set()
+    async def ask_both(sessions: AgentSessions) -> None:
+        first, second = (asyncio.ensure_future(sessions.of(User("ann"))) for _ in range(2))
+        assert await asyncio.to_thread(indexes.is_asked.wait, PATIENCE_S)
+        first.cancel()
+        await sessions.of(User("bob"))
+        if stops:
             await sessions.finish(0)
-            await sessions.close()
+            with pytest.raises(RequestRefused, match="is stopping"):
+                await sessions.of(User("bob"))
+        indexes.may_open.set()
+        if stops:
+            with pytest.raises(RequestRefused, match="is stopping"):
+                await second
+        else:
+            assert await second is await sessions.of(User("ann"))
 
-    project = make_project(tmp_path / "p", {"llm.api_type": "offline"}, has_table=False)
-    with TaskWeaverApp(project) as app, Accounts.at(tmp_path / "a.sqlite") as accounts:
-        asyncio.run(ask_both(app, accounts))
+    try:
+        play(tmp_path, ask_both, indexes)
+    finally:
+        indexes.may_open.set()
     opened = [Path(item.path) for item in psutil.Process().open_files()]
     assert not [path for path in opened if path.is_relative_to(tmp_path / "agents")]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
 import psutil
 import pytest
-from agents import SteeredModel, ask, new_session, serving_agents
+from agents import SteeredModel, ask, new_session
 from live_folders import paths_below
 from patience import PATIENCE_S
 from served import Served, problem
@@ -42,24 +41,7 @@ SECOND = "frame.loc[0, 'n'] = 30; frame['more'] = 1; steps = (n for n in range(3
 
 
 @pytest.fixture(scope="module")
-def model() -> SteeredModel:
-    return SteeredModel()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, model: SteeredModel) -> Iterator[Served]:
-    with serving_agents(tmp_path_factory.mktemp("variables"), model) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(server: Served) -> httpx2.Client:
-    return server.client()
-
-
-@pytest.fixture(scope="module")
 def main(client: httpx2.Client) -> str:
-    """Make a session with tables; return the address of its branch."""
     session = new_session(client)
     ask(client, session, CODE, kind="code")
     return f"{session}/branches/main"
@@ -74,10 +56,7 @@ def changed_table(client: httpx2.Client) -> str:
     return session
 
 
-@pytest.fixture(scope="module")
-def past(client: httpx2.Client) -> str:
-    """Make a session with a past; return its address."""
-    return changed_table(client)
+past = pytest.fixture(scope="module")(changed_table)
 
 
 def process_of(client: httpx2.Client, moment: str) -> psutil.Process:
@@ -87,11 +66,9 @@ def process_of(client: httpx2.Client, moment: str) -> psutil.Process:
 
 
 def page(client: httpx2.Client, main: str, name: str, **query: Any) -> dict[str, Any]:
-    params = {key: value if isinstance(value, int) else json.dumps(value)
-              for key, value in query.items()}  # fmt: skip
+    params = {key: json.dumps(value) for key, value in query.items()}
     response = client.get(f"{main}/variables/{name}/rows", params=params)
-    assert response.status_code == 200, response.text
-    found: dict[str, Any] = response.json()
+    found: dict[str, Any] = response.raise_for_status().json()
     return found
 
 
@@ -180,7 +157,7 @@ def test_tables_that_a_past_moment_does_not_have(
     away.rename(stored)
 
 
-def test_a_past_moment_has_a_kernel_of_its_own_until_the_release(
+def test_a_past_moment_has_its_own_kernel_until_the_release(
     client: httpx2.Client, model: SteeredModel
 ) -> None:
     session = changed_table(client)
@@ -206,7 +183,6 @@ def test_a_past_moment_has_a_kernel_of_its_own_until_the_release(
 
 
 def assert_ends(*processes: psutil.Process) -> None:
-    """Wait until processes have ended."""
     assert psutil.wait_procs(processes, timeout=PATIENCE_S)[1] == []
 
 
@@ -215,7 +191,7 @@ def test_the_kernel_of_a_past_moment_counts_as_one(server: Served) -> None:
     session = changed_table(poor)
     main, second = f"{session}/branches/main", f"{session}/branches/main/rounds/2"
     own = process_of(poor, main)
-    problem(poor.get(f"{second}/variables/frame/rows"), 403, "quota")
+    problem(poor.get(f"{second}/variables/frame/rows"), 429, "quota")
     assert process_of(poor, main) == own
     assert poor.post(f"{session}/release").status_code == 204
     past = process_of(poor, second)

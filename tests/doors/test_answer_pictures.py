@@ -9,9 +9,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx2
-import openai
 import pytest
-from agents import API, serving_agents
+from agents import API, asking, serving_agents
 from openai.types.chat import ChatCompletionMessageParam
 from patience import PATIENCE_S
 from served import Served, problem
@@ -29,33 +28,19 @@ SAVED: ChatCompletionMessageParam = {
     "content": "run this code: from PIL import Image; Image.new('L', (2, 2)).save('made.png')",
 }
 """Makes a picture with less work than a figure."""
-# As a browser sends for an image in a page of another server.
-SHOWN = {
-    "Sec-Fetch-Site": "cross-site",
-    "Sec-Fetch-Mode": "no-cors",
-    "Sec-Fetch-Dest": "image",
-    "Referer": "http://chat.example/",
-}
+SHOWN = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+SHOWN |= {"Referer": "http://chat.example/"}
+"""Headers that a browser sends for an image in a page of another server."""
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pictures")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
-    with serving_offline(folder) as running:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving_offline(tmp_path_factory.mktemp("pictures")) as running:
         yield running
 
 
 def serving_offline(folder: Path, port: int = 0) -> AbstractContextManager[Served]:
     return serving_agents(folder, None, OFFLINE, port, has_table=True)
-
-
-def asking(server: Served, token: str) -> openai.OpenAI:
-    url = f"{server.url}/v1"
-    return openai.OpenAI(api_key=token, base_url=url, max_retries=0, timeout=PATIENCE_S)
 
 
 def shown(server: Served, address: str, **headers: str) -> httpx2.Response:
@@ -83,16 +68,21 @@ def test_a_front_end_shows_the_picture_of_an_answer(server: Served) -> None:
     problem(shown(server, found["address"], **{"Sec-Fetch-Mode": "cors"}), 403, "origin")
 
 
-def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
-    with serving_offline(folder) as server:
+def saved(server: Served, token: str) -> re.Match[str]:
+    """Ask for a picture; return its name and address, as the answer has them."""
+    with asking(server, token) as client:
+        asked = client.chat.completions.create(model="taskweaver", messages=[SAVED])
+    found = PICTURE.search(asked.choices[0].message.content or "")
+    assert found
+    return found
+
+
+def test_an_address_leads_to_its_picture_alone(tmp_path: Path) -> None:
+    with serving_offline(tmp_path) as server:
         token = server.accounts.add("ann").text
-        with asking(server, token) as client:
-            asked = client.chat.completions.create(model="taskweaver", messages=[SAVED])
-        found = PICTURE.search(asked.choices[0].message.content or "")
-        assert found
-        address = found["address"]
-        port = urlsplit(server.url).port or 0
-    with serving_offline(folder, port) as server:
+        found = saved(server, token)
+        address, port = found["address"], urlsplit(server.url).port or 0
+    with serving_offline(tmp_path, port) as server:
         assert shown(server, address).content.startswith(b"\x89PNG")
         agent = server.client(token)
         (session,) = agent.get(f"{API}/sessions").json()["sessions"]
@@ -113,7 +103,7 @@ def test_an_address_leads_to_its_picture_alone(folder: Path) -> None:
 def test_no_address_of_a_picture_goes_on_to_a_model(server: Served) -> None:
     seen = f"Seen.\n\n![a.png]({server.url}/v1/pictures/{'0' * 64}/ann/one/main/a.png)"
     history: list[ChatCompletionMessageParam] = [
-        {"role": "user", "content": "what is it?"},
+        {"role": "user", "content": "[](" * 200_000},  # the search for addresses is linear
         {"role": "assistant", "content": seen},
         {"role": "user", "content": "what is the mean of the Count column in tiny.csv?"},
     ]
@@ -128,26 +118,14 @@ def test_no_address_of_a_picture_goes_on_to_a_model(server: Served) -> None:
 
 
 def test_an_account_that_is_removed_shows_no_picture(server: Served) -> None:
-    token = server.accounts.add("bob").text
-    with asking(server, token) as client:
-        asked = client.chat.completions.create(model="taskweaver", messages=[SAVED])
-    found = PICTURE.search(asked.choices[0].message.content or "")
-    assert found
-    assert shown(server, found["address"]).status_code == 200
+    address = saved(server, server.accounts.add("bob").text)["address"]
+    assert shown(server, address).status_code == 200
     server.accounts.renew_token("bob")
-    assert shown(server, found["address"]).status_code == 200
+    assert shown(server, address).status_code == 200
     server.accounts.remove("bob")
-    problem(shown(server, found["address"]), 404, "not-found")
+    problem(shown(server, address), 404, "not-found")
     server.accounts.add("bob")  # another account, with the sessions of the first
-    problem(shown(server, found["address"]), 404, "not-found")
-
-
-def _path_in(response: httpx2.Response) -> str:
-    """Return the path of the picture that the answer of a chat shows."""
-    answer = response.raise_for_status().json()["choices"][0]["message"]["content"]
-    found = PICTURE.search(answer)
-    assert found, answer
-    return urlsplit(found["address"]).path
+    problem(shown(server, address), 404, "not-found")
 
 
 @pytest.mark.parametrize("is_behind_proxy", [True, False])
@@ -167,7 +145,10 @@ def test_a_picture_is_found_below_a_path_of_a_proxy(
 
         def drawn(client: httpx2.Client, prefix: str) -> str:
             url, body = f"{server.url}/v1/chat/completions", {"messages": [SAVED]}
-            return _path_in(client.post(url, json=body, headers={"X-Forwarded-Prefix": prefix}))
+            answer = client.post(url, json=body, headers={"X-Forwarded-Prefix": prefix}).json()
+            found = PICTURE.search(answer["choices"][0]["message"]["content"])
+            assert found, answer
+            return urlsplit(found["address"]).path
 
         below = drawn(near, "/team/tools-1/")
         others = [drawn(near, prefix) for prefix in ("/a)b", "//", "x")]

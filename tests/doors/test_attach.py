@@ -15,7 +15,7 @@ from command_line import CommandLine
 from jupyter_clients import ask, joined
 from nbclient import NotebookClient
 from patience import PATIENCE_S
-from support import NO_STATES, Listener
+from support import NO_STATES, Listener, make_project
 
 from taskweaver import TaskWeaverApp
 from taskweaver.doors.jupyter.attaching import attached
@@ -25,26 +25,23 @@ from taskweaver.session.errors import SessionError
 from taskweaver.session.export import export
 from taskweaver.session.session import Session
 
-CONFIG = {"execution.sandbox": "none", "llm.api_type": "offline"}
+CONFIG = {"llm.api_type": "offline", "execution.zygote": True}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("project")
-    (place / "taskweaver_config.json").write_text("{}")
-    return place
+    return make_project(tmp_path_factory.mktemp("attach") / "p", CONFIG, has_table=False)
 
 
 @pytest.fixture(scope="module")
 def app(folder: Path) -> Iterator[TaskWeaverApp]:
-    with TaskWeaverApp(folder, CONFIG | NO_STATES) as opened:
+    with TaskWeaverApp(folder, NO_STATES) as opened:
         yield opened
 
 
 @pytest.fixture
 def keeping(folder: Path) -> Iterator[TaskWeaverApp]:
-    """Give an application whose sessions can be gone on with."""
-    with TaskWeaverApp(folder, CONFIG) as opened:
+    with TaskWeaverApp(folder) as opened:
         yield opened
 
 
@@ -77,8 +74,7 @@ def test_a_client_sees_rich_results_of_its_own_requests(
         assert ask(client, "y = 5").messages == []
         assert ask(client, "print(x); 1 / 0").error == "ZeroDivisionError"
         assert "text/html" in ask(client, "%%html\n<b>x</b>").data("display_data")
-        answers = ask(client, "", user_expressions={"v": "x + 1"})
-        assert answers.status == "ok"
+        assert ask(client, "", user_expressions={"v": "x + 1"}).status == "ok"
     assert not list(session.execution_cwd.glob("*.png"))
 
 
@@ -138,8 +134,7 @@ def test_a_fork_has_the_variables_of_a_client(app: TaskWeaverApp, session: Sessi
 
 
 def test_an_own_cell_waits_for_one_of_a_client(folder: Path) -> None:
-    limited = CONFIG | {"execution.cell_timeout_s": 0.5}
-    release = folder / "release"
+    limited, release = {"execution.cell_timeout_s": 0.5}, folder / "release"
     with TaskWeaverApp(folder, limited) as app, app.get_session() as session:
         session.run_code("x = 1")
         with joined(connection(app, session)) as client:

@@ -19,16 +19,14 @@ SECRET = b"a secret of the host"
 
 
 @pytest.fixture(scope="module")
-def client(server: Served) -> httpx2.Client:
-    """Give a client with a session."""
-    made = server.client()
+def client(kernels: Served) -> httpx2.Client:
+    made = kernels.client()
     assert made.post("/api/v1/sessions", json={"session_id": "files"}).status_code == 201
     return made
 
 
 @pytest.fixture(scope="module")
 def cwd(client: httpx2.Client) -> Path:
-    """Give the session's working directory."""
     return Path(client.get("/api/v1/sessions/files").json()["cwd"])
 
 
@@ -56,49 +54,34 @@ def raw(server: Served, method: str, path: str, body: bytes | None = None) -> tu
 
 def ways_to(secret: Path, cwd: Path) -> list[str]:
     relative = os.path.relpath(secret, cwd)
+    ups = ("../", "%2e%2e/", "%2e%2e%2f", "..%2f", "..%5c", "%252e%252e%252f", "....//")
     return [
-        relative,
-        relative.replace("../", "%2e%2e/"),
-        relative.replace("../", "%2e%2e%2f"),
-        relative.replace("../", "..%2f"),
-        relative.replace("../", "..%5c"),
-        relative.replace("../", "%252e%252e%252f"),
-        relative.replace("../", "....//"),
-        f"sub/../{relative}",
-        f"./{relative}",
-        str(secret),
-        f"/{secret}",
-        str(secret).replace("/", "%2f"),
-        f"file://{secret}",
-        f"{relative}%00.png",
-        "link",
-        "folder-link/secret.txt",
-        "chain",
+        *(relative.replace("../", up) for up in ups),
+        *(f"sub/../{relative}", f"./{relative}", f"{relative}%00.png", f"file://{secret}"),
+        *(str(secret), f"/{secret}", str(secret).replace("/", "%2f")),
+        *("link", "folder-link/secret.txt", "chain"),
     ]
 
 
 @pytest.fixture
 def links(cwd: Path, secret: Path) -> None:
     """Put links out of the working directory there, as code could."""
-    for name, target in [
-        ("link", secret), ("folder-link", secret.parent), ("chain", Path("link")),
-        ("root", Path("/")),
-    ]:  # fmt: skip
+    targets = {"link": secret, "folder-link": secret.parent, "chain": "link", "root": "/"}
+    for name, target in targets.items():
         (cwd / name).unlink(missing_ok=True)
         (cwd / name).symlink_to(target)
 
 
 @pytest.mark.usefixtures("links")
-def test_no_path_leads_out(server: Served, client: httpx2.Client, cwd: Path, secret: Path) -> None:
-    del client
+def test_no_path_leads_out(kernels: Served, cwd: Path, secret: Path) -> None:
     for way in ways_to(secret, cwd):
         for base in (FILES, ARTIFACTS):
-            status, content = raw(server, "GET", f"{base}/{way}")
+            status, content = raw(kernels, "GET", f"{base}/{way}")
             assert status == 404, way
             assert SECRET not in content
-        status, _ = raw(server, "PUT", f"{FILES}/{way}", b"overwritten")
+        status, _ = raw(kernels, "PUT", f"{FILES}/{way}", b"overwritten")
         assert status in {200, 404}, way
-        status, _ = raw(server, "DELETE", f"{FILES}/{way}")
+        status, _ = raw(kernels, "DELETE", f"{FILES}/{way}")
         assert status in {204, 404, 415}, way
         assert secret.read_bytes() == SECRET, way
     assert not list(cwd.parent.glob("*.txt"))
@@ -117,12 +100,9 @@ def test_links_are_neither_listed_nor_followed_in_an_upload(
     for name in ("../up.txt", "/etc/up.txt", "a\\..\\up.txt"):
         path = client.post(FILES, json={"filename": name, "content": "x", "encoding": "text"})
         assert Path(path.json()["path"]) == cwd / "up.txt"
-
-
-@pytest.mark.parametrize("name", ["..", ".", "", "/", "a\0b"])
-def test_names_that_are_none(client: httpx2.Client, name: str) -> None:
-    answer = client.post(FILES, json={"filename": name, "content": "x", "encoding": "text"})
-    problem(answer, 404, "not-found")
+    for name in ("..", ".", "", "/", "a\0b"):
+        answer = client.post(FILES, json={"filename": name, "content": "x", "encoding": "text"})
+        problem(answer, 404, "not-found")
 
 
 def test_a_large_file_goes_up_and_down_in_pieces(client: httpx2.Client, cwd: Path) -> None:
@@ -150,18 +130,22 @@ def test_a_large_file_goes_up_and_down_in_pieces(client: httpx2.Client, cwd: Pat
     problem(client.get(path), 404, "not-found")
 
 
-def test_an_upload_that_breaks_off_leaves_no_file(server: Served, client: httpx2.Client) -> None:
-    connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=PATIENCE_S)
-    connection.putrequest("PUT", f"{FILES}/half.bin")
-    for name, value in [
-        ("X-API-Key", server.token.text), ("Content-Type", "application/octet-stream"),
-        ("Content-Length", "1000"),
-    ]:  # fmt: skip
-        connection.putheader(name, value)
-    connection.endheaders(b"only this")
-    connection.close()
+def test_an_upload_that_breaks_off_leaves_no_file(kernels: Served, client: httpx2.Client) -> None:
+    headers = {"Content-Type": "application/octet-stream", "If-None-Match": "*"}
+    assert client.put(f"{FILES}/old.bin", content=b"old", headers=headers).status_code == 200
+    taken = client.put(f"{FILES}/old.bin", content=b"new", headers=headers)
+    problem(taken, 409, "file-exists")
+    headers = {"X-API-Key": kernels.token.text, "Content-Length": "1000"} | headers
+    for name in ("half.bin", "old.bin"):  # begun, and given up
+        connection = http.client.HTTPConnection(urlsplit(kernels.url).netloc, timeout=PATIENCE_S)
+        connection.putrequest("PUT", f"{FILES}/{name}")
+        for header in ("X-API-Key", "Content-Type", "Content-Length"):
+            connection.putheader(header, headers[header])
+        connection.endheaders(b"only this")
+        connection.close()
     names = {item["path"] for item in client.get(FILES).json()["files"]}
     assert "half.bin" not in names
+    assert client.get(f"{FILES}/old.bin").content == b"old"
     client.put(f"{FILES}/done", content=b"1", headers={"Content-Type": "application/octet-stream"})
     left = client.get(FILES).json()["files"]
     assert not [item for item in left if item["path"].endswith(".partial")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-from agents import API, SteeredModel, ask, new_session, serving_agents
+from agents import API, SteeredModel, ask, await_answer, new_session, serving_agents
 from mcp_calls import failure, over_http
-from patience import PATIENCE_S
 from served import Served, problem
 
 from taskweaver.doors.kernel_api.door import KernelApi
@@ -42,7 +42,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("doors")
 
     def more(sessions: Any) -> list[Any]:
-        kernels = KernelApi(sessions.app.kernels, folder / "users")
+        shares = sessions.accounts.admission
+        kernels = KernelApi(sessions.app.kernels, folder / "users", shares)
         return [McpDoor(sessions), PageDoor(sessions), kernels]
 
     with serving_agents(folder, SteeredModel(), more=more) as running:
@@ -50,8 +51,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def document(server: Served) -> dict[str, Any]:
-    found: dict[str, Any] = server.client().get("/openapi.json").json()
+def document(client: httpx2.Client) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/openapi.json").json()
     return found
 
 
@@ -124,9 +125,8 @@ def test_only_public_operations_work_without_a_token(
 
 
 def test_bodies_of_another_form_are_refused(
-    server: Served, document: dict[str, Any], operations: list[Described]
+    client: httpx2.Client, operations: list[Described]
 ) -> None:
-    client = server.client()
     for one in operations:
         headers = {"Content-Type": JSON}
         path = re.sub(r"{\w+}", "1", one.path)
@@ -165,29 +165,49 @@ def test_users_see_nothing_of_each_other(
     assert bob.post(KERNELS, json={"session_id": "anns"}).status_code == 201, "ids are free"
 
 
-def test_project_and_searches_are_for_admins(
+def test_project_models_and_searches_are_for_admins(
     server: Served, document: dict[str, Any], operations: list[Described]
 ) -> None:
     user = server.client(server.accounts.add("user").text)
-    own = re.compile(rf"{API}/(searches|settings|doctor)")
-    for one in filter(lambda one: own.match(one.path), operations):
-        body = {"idea": "x", "steps": 1, "values": {"answers.check": False}}
-        path = re.sub(r"{\w+}", "1", one.path)
-        response = user.request(one.method, path, json=body if one.body_type else None)
-        problem(response, 404, "not-found")
+    own = re.compile(rf"(?!GET {API}/model$)\w+ {API}/(searches|settings|doctor|models?\b)")
+    found = [one for one in operations if own.match(f"{one.method} {one.path}")]
+    assert len(found) > 12
+    for one in found:
+        problem(send(user, one, document), 404, "not-found")
 
 
-def test_spent_quota_is_refused_by_every_door_that_asks_a_model(server: Served) -> None:
-    token = server.accounts.add("poor", quota=Quota(tokens=0)).text
-    poor = server.client(token)
-    refused = poor.post(f"{new_session(poor)}/messages", json={"text": "x"})
-    assert "tokens" in problem(refused, 403, "quota")["detail"]
+def test_a_user_has_one_share_at_all_doors(server: Served) -> None:
+    token = server.accounts.add("greedy", quota=Quota(kernels=1, requests=3, sessions=4)).text
+    greedy = server.client(token)
+    assert greedy.post(KERNELS, json={"session_id": "own"}).status_code == 201
+    session = new_session(greedy)
+    refused = greedy.post(f"{session}/messages", json={"text": "1", "kind": "code"})
+    assert "greedy uses 1 of 1 (kernels)" in problem(refused, 429, "quota")["detail"]
     chat = {"messages": [{"role": "user", "content": "x"}]}
-    refused = poor.post("/v1/chat/completions", json=chat)
-    assert "tokens" in problem(refused, 403, "quota")["error"]["message"]
+    problem(greedy.post("/v1/chat/completions", json=chat), 429, "quota")
 
-    async def call() -> str:
+    spent = server.accounts.add("poor", quota=Quota(tokens=0)).text
+
+    async def call(token: str, tool: str, **arguments: str) -> str:
         async with over_http(server.url, token) as client:
-            return await failure(client, "ask", question="x")
+            return await failure(client, tool, **arguments)
 
-    assert "tokens" in asyncio.run(asyncio.wait_for(call(), PATIENCE_S))
+    assert "(kernels)" in asyncio.run(call(token, "run_code", code="1"))
+    assert "tokens" in asyncio.run(call(spent, "ask", question="x"))
+    made = [greedy.post(f"{API}/sessions", json={}) for _ in range(5)]
+    assert "(sessions)" in problem(made[-1], 429, "quota")["detail"], "nothing was asked in four"
+    with ExitStack() as streams:
+        for _ in range(3):
+            streams.enter_context(greedy.stream("GET", f"{session}/events"))
+        refused = greedy.get(f"{API}/sessions")
+        assert "greedy uses 3 of 3 (requests)" in problem(refused, 429, "quota")["detail"]
+        assert server.client("").get("/api/v1/health").status_code == 200
+        assert server.client().get(f"{API}/sessions").status_code == 200
+        assert greedy.post(f"{session}/stop", json={}).status_code == 200, "ends are admitted"
+        assert greedy.delete(f"{KERNELS}/own").status_code == 200
+    await_answer(greedy, f"{API}/sessions", lambda answer: answer.status_code == 200)
+    assert "1" in ask(greedy, session, "1", kind="code")["answer"]
+    assert greedy.post(f"{session}/release").status_code == 204
+    listed = greedy.get(f"{API}/sessions").json()["sessions"]
+    states = {one["session_id"]: one["state"] for one in listed}
+    assert states[session.rpartition("/")[2]] == "stored", "a release gives everything back"

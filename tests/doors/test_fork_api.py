@@ -10,15 +10,15 @@ import sys
 import threading
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
 
 import httpx2
 import nbformat
 import pytest
 import websocket
 from click.testing import CliRunner
+from jupyter_client.session import Session
 from patience import PATIENCE_S
 
 from taskweaver.cli.main import commands
@@ -26,7 +26,7 @@ from taskweaver.config.config_mgt import env_name
 
 GROUP = "jupyter_client.kernel_provisioners"
 TOKEN = "a-token"
-CONFIG = """\
+JUPYTER = """\
 from importlib.metadata import EntryPoint
 from jupyter_client.provisioning import KernelProvisionerFactory
 
@@ -34,16 +34,6 @@ provisioners = KernelProvisionerFactory.instance().provisioners
 for name, value in POINTS.items():  # as the installed package has them
     provisioners[name] = EntryPoint(name, value, "GROUP")
 c.ServerApp.jpserver_extensions = {"taskweaver.doors.jupyter.fork_api": True}
-"""
-
-SERVER = """\
-import sys
-
-sys.modules["rfc3987_syntax"] = None  # half of the start; `jsonschema` goes without it
-
-from jupyter_server.serverapp import main
-
-main()
 """
 
 
@@ -61,21 +51,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
     pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     points = repr(pyproject["project"]["entry-points"][GROUP])
     config = folder / "config.py"
-    config.write_text(CONFIG.replace("POINTS", points).replace("GROUP", GROUP))
+    config.write_text(JUPYTER.replace("POINTS", points).replace("GROUP", GROUP))
     environment = {
         "JUPYTER_PATH": str(prefix / "share/jupyter"), "JUPYTER_RUNTIME_DIR": str(folder / "run"),
         "JUPYTER_CONFIG_DIR": str(folder / "none"), "PYTHONPATH": os.pathsep.join(sys.path),
         env_name("execution.zygote"): "false", env_name("execution.sandbox"): "none",
     }  # fmt: skip
-    command = [
-        *(sys.executable, "-c", SERVER, f"--config={config}", "--port=0", "--no-browser"),
-        *(
-            "--allow-root",
-            "--ServerApp.ip=127.0.0.1",
-            f"--ServerApp.root_dir={notebooks}",
-            f"--IdentityProvider.token={TOKEN}",
-        ),
-    ]
+    command = [sys.executable, "-m", "jupyter_server", f"--config={config}", "--port=0"]
+    command += ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"]
+    command += [f"--ServerApp.root_dir={notebooks}", f"--IdentityProvider.token={TOKEN}"]
     with subprocess.Popen(
         command, env=os.environ | environment, stderr=subprocess.PIPE, text=True
     ) as server:
@@ -98,39 +82,22 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx2.Client]:
             drain.join()
 
 
-def open_on(client: httpx2.Client, path: str, kernel: str) -> None:
-    """Open a notebook on a kernel."""
-    body = {"path": path, "name": path, "type": "notebook", "kernel": {"id": kernel}}
-    made = client.post("/api/sessions", json=body)
-    assert made.status_code == 201, made.text
-    assert made.json()["kernel"]["id"] == kernel
-
-
 def run(client: httpx2.Client, kernel: str, code: str) -> str:
     """Run code in a kernel as a notebook does; return its value or error."""
     url = str(client.base_url).replace("http", "ws", 1).rstrip("/")
-    header = {"msg_id": uuid4().hex, "msg_type": "execute_request", "username": "", "version": "5"}
-    header |= {"session": uuid4().hex, "date": ""}
-    content: dict[str, Any] = {"code": code, "silent": False}
-    request = {"header": header, "parent_header": {}, "metadata": {}, "content": content}
-    connection = websocket.create_connection(
-        f"{url}/api/kernels/{kernel}/channels",
-        header=[f"Authorization: token {TOKEN}"],
-        timeout=PATIENCE_S,
-    )
+    request = Session().msg("execute_request", {"code": code, "silent": False})
+    own, address = request["header"]["msg_id"], f"{url}/api/kernels/{kernel}/channels"
+    sent = [f"Authorization: token {TOKEN}"]
     value = ""
-    try:
-        connection.send(json.dumps(request | {"channel": "shell"}))
+    with closing(websocket.create_connection(address, header=sent, timeout=PATIENCE_S)) as channels:
+        channels.send(json.dumps(request | {"channel": "shell"}, default=str))
         while True:
-            message = json.loads(connection.recv())
-            if message["parent_header"].get("msg_id") != header["msg_id"]:
-                continue
-            content = message["content"]
-            value += content.get("data", {}).get("text/plain", "") + content.get("ename", "")
-            if content.get("execution_state") == "idle":
-                return value
-    finally:
-        connection.close()
+            message = json.loads(channels.recv())
+            if message["parent_header"].get("msg_id") == own:
+                content = message["content"]
+                value += content.get("data", {}).get("text/plain", "") + content.get("ename", "")
+                if content.get("execution_state") == "idle":
+                    return value
 
 
 def test_the_fork_of_a_kernel_has_its_data_and_a_copy_of_its_notebook(
@@ -143,7 +110,8 @@ def test_the_fork_of_a_kernel_has_its_data_and_a_copy_of_its_notebook(
     assert run(client, fork["id"], "rows") == "[1, 2]"
     assert client.delete(f"/api/kernels/{fork['id']}").status_code == 204
 
-    open_on(client, "cars.ipynb", kernel)
+    body = {"path": "cars.ipynb", "name": "cars", "type": "notebook", "kernel": {"id": kernel}}
+    assert client.post("/api/sessions", json=body).json()["kernel"]["id"] == kernel
     made = client.post(f"/taskweaver/kernels/{kernel}/fork")
     assert made.status_code == 201, made.text
     fork = made.json()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from taskweaver.ces.errors import ForkRefused
 from taskweaver.cli.main import commands
 from taskweaver.doors.jupyter.provisioner import NOTEBOOK_KERNELS
 
+pytestmark = pytest.mark.anyio
 GROUP = "jupyter_client.kernel_provisioners"
 
 
@@ -81,75 +82,61 @@ class Notebooks:
         return str(reply["content"].get("ename") or "".join(found))
 
 
-def play(folder: Path, story: Callable[[Notebooks], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        notebooks = Notebooks(folder)
-        try:
-            await story(notebooks)
-        finally:
-            for client in notebooks.clients.values():
-                client.stop_channels()
-            await notebooks.kernels.shutdown_all(now=True)
-
-    asyncio.run(whole())
+@pytest.fixture
+async def jupyter(notebooks: Path) -> AsyncIterator[Notebooks]:
+    made = Notebooks(notebooks)
+    yield made
+    for client in made.clients.values():
+        client.stop_channels()
+    await made.kernels.shutdown_all(now=True)
 
 
-def test_a_notebook_runs_in_its_folder_and_in_the_sandbox(notebooks: Path) -> None:
+async def test_a_notebook_runs_in_its_folder_and_in_the_sandbox(
+    notebooks: Path, jupyter: Notebooks
+) -> None:
     secret = notebooks.parent / "secret.txt"
     secret.write_text("x")
     (notebooks / "data.csv").write_text("a,b\n1,2\n")
-
-    async def story(jupyter: Notebooks) -> None:
-        id_ = await jupyter.start()
-        assert "1  2" in await jupyter.run(id_, "pd.read_csv('data.csv')")
-        assert await jupyter.run(id_, "open('new.txt', 'w').write('1')") == "1"
-        assert (notebooks / "new.txt").read_text() == "1"
-        (app,) = NOTEBOOK_KERNELS._apps.values()
-        if app.sandbox_tier != "none":
-            assert await jupyter.run(id_, f"open({str(secret)!r})") in {
-                "FileNotFoundError",
-                "PermissionError",
-            }
-
-    play(notebooks, story)
+    id_ = await jupyter.start()
+    assert "1  2" in await jupyter.run(id_, "pd.read_csv('data.csv')")
+    assert await jupyter.run(id_, "open('new.txt', 'w').write('1')") == "1"
+    assert (notebooks / "new.txt").read_text() == "1"
+    (app,) = NOTEBOOK_KERNELS._apps.values()
+    if app.sandbox_tier != "none":
+        refused = await jupyter.run(id_, f"open({str(secret)!r})")
+        assert refused in {"FileNotFoundError", "PermissionError"}
 
 
-def test_a_fork_has_all_data_and_lives_on_by_itself(notebooks: Path) -> None:
-    async def story(jupyter: Notebooks) -> None:
-        first = await jupyter.start()
-        await jupyter.run(first, "rows = [1, 2]; odd = (n for n in rows)")
-        fork = await jupyter.start(fork_of=first)
-        await jupyter.run(fork, "rows.append(3)")
-        assert await jupyter.run(first, "rows") == "[1, 2]"
-        await jupyter.kernels.shutdown_kernel(first)
-        assert await jupyter.run(fork, "rows, next(odd)") == "([1, 2, 3], 1)"
-        await jupyter.kernels.restart_kernel(fork)
-        await jupyter.join(fork)
-        assert await jupyter.run(fork, "rows") == "NameError"
-        with pytest.raises(ForkRefused, match="no kernel"):
-            await jupyter.start(fork_of=first)
-
-    play(notebooks, story)
+async def test_a_fork_has_all_data_and_lives_on_by_itself(jupyter: Notebooks) -> None:
+    first = await jupyter.start()
+    await jupyter.run(first, "rows = [1, 2]; odd = (n for n in rows)")
+    fork = await jupyter.start(fork_of=first)
+    await jupyter.run(fork, "rows.append(3)")
+    assert await jupyter.run(first, "rows") == "[1, 2]"
+    await jupyter.kernels.shutdown_kernel(first)
+    assert await jupyter.run(fork, "rows, next(odd)") == "([1, 2, 3], 1)"
+    await jupyter.kernels.restart_kernel(fork)
+    await jupyter.join(fork)
+    assert await jupyter.run(fork, "rows") == "NameError"
+    with pytest.raises(ForkRefused, match="no kernel"):
+        await jupyter.start(fork_of=first)
 
 
-def test_a_kernel_is_interrupted_restarted_and_seen_to_die(notebooks: Path) -> None:
-    async def story(jupyter: Notebooks) -> None:
-        id_ = await jupyter.start()
-        client = jupyter.clients[id_]
-        request = client.execute("print('on', flush=True)\nwhile True: pass")
-        while (await client.get_iopub_msg(timeout=PATIENCE_S))["msg_type"] != "stream":
-            continue
-        await jupyter.kernels.interrupt_kernel(id_)
-        reply = await client.get_shell_msg(timeout=PATIENCE_S)
-        assert reply["parent_header"]["msg_id"] == request
-        assert reply["content"]["ename"] == "KeyboardInterrupt"
-        await jupyter.run(id_, "x = 1")
-        await jupyter.kernels.restart_kernel(id_)
-        await jupyter.join(id_)
-        assert await jupyter.run(id_, "x") == "NameError"
-        provisioner = jupyter.kernels.get_kernel(id_).provisioner
-        jupyter.clients[id_].execute("import os; os._exit(3)")
-        await asyncio.wait_for(provisioner.wait(), PATIENCE_S)
-        assert not await jupyter.kernels.is_alive(id_)
-
-    play(notebooks, story)
+async def test_a_kernel_is_interrupted_restarted_and_seen_to_die(jupyter: Notebooks) -> None:
+    id_ = await jupyter.start()
+    client = jupyter.clients[id_]
+    request = client.execute("print('on', flush=True)\nwhile True: pass")
+    while (await client.get_iopub_msg(timeout=PATIENCE_S))["msg_type"] != "stream":
+        continue
+    await jupyter.kernels.interrupt_kernel(id_)
+    reply = await client.get_shell_msg(timeout=PATIENCE_S)
+    assert reply["parent_header"]["msg_id"] == request
+    assert reply["content"]["ename"] == "KeyboardInterrupt"
+    await jupyter.run(id_, "x = 1")
+    await jupyter.kernels.restart_kernel(id_)
+    await jupyter.join(id_)
+    assert await jupyter.run(id_, "x") == "NameError"
+    provisioner = jupyter.kernels.get_kernel(id_).provisioner
+    jupyter.clients[id_].execute("import os; os._exit(3)")
+    await asyncio.wait_for(provisioner.wait(), PATIENCE_S)
+    assert not await jupyter.kernels.is_alive(id_)

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import random
-import select
-import socket
-import socketserver
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from doors.conftest import LIMITS
 from patience import PATIENCE_S
 from served import Served, served
+from shared_database import relay
 from sizes import examples
 from support import make_project
 
 from taskweaver import TaskWeaverApp
-from taskweaver.ces.common import Client, PluginCode, Snapshot
-from taskweaver.ces.errors import (
-    ForkRefused,
-    KernelError,
-    KernelStartFailed,
-    PluginLoadFailed,
-)
+from taskweaver.ces.common import Client, PluginCode, forkable, inspectable
+from taskweaver.ces.errors import ForkRefused, KernelError, KernelStartFailed, PluginLoadFailed
 from taskweaver.ces.kernel_server import KernelServer, ServerUnreachable
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.remote_kernels import RemoteKernel, RemoteManager
@@ -36,8 +28,8 @@ from taskweaver.doors.kernel_api.door import KernelApi
 
 
 @pytest.fixture
-def manager(server: Served, tmp_path: Path) -> Iterator[RemoteManager]:
-    made = RemoteManager(server.url, server.token.text, tmp_path)
+def manager(kernels: Served, tmp_path: Path) -> Iterator[RemoteManager]:
+    made = RemoteManager(kernels.url, kernels.token.text, tmp_path)
     yield made
     made.clean_up()
 
@@ -62,6 +54,10 @@ def test_a_cell_runs_there_and_its_output_streams(client: Client) -> None:
     assert result.variables == [("x", "5")]
     assert result.duration_s > 0
     assert client.has_state
+    with pytest.raises(ForkRefused, match="another machine"):
+        forkable(client)
+    with pytest.raises(KernelError, match="shows no variables"):
+        inspectable(client)
     failed = client.execute_code("post-1", "1 / 0")
     assert (failed.is_success, failed.status) == (False, "error")
     assert "ZeroDivisionError" in failed.reason
@@ -101,19 +97,10 @@ def test_a_file_without_a_place_here_costs_no_result(
     assert client.execute_code("x", "8").log == []
 
 
-def test_there_are_no_forks(manager: RemoteManager, client: Client) -> None:
-    run(client, "1")
-    for refuse in (client.snapshot, partial(client.state_writer, {}, 0)):
-        with pytest.raises(ForkRefused, match="another machine"):
-            refuse()
-    with pytest.raises(ForkRefused, match="another machine"):
-        manager.fork_session_client(cast(Snapshot, None), "fork")
-
-
-@pytest.mark.parametrize("url", ["ssh://ann@gpu-box/home/ann/sales", "127.0.0.1:8000"])
-def test_an_address_of_another_protocol_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(KernelStartFailed, match=r"http://.*tunnel"):
-        RemoteManager(url, "", tmp_path)
+def test_an_address_of_another_protocol_is_refused(tmp_path: Path) -> None:
+    for url in ("ssh://ann@gpu-box/home/ann/sales", "127.0.0.1:8000"):
+        with pytest.raises(KernelStartFailed, match=r"ssh -N -L 8000:.*http://127"):
+            RemoteManager(url, "", tmp_path)
 
 
 GREET = """
@@ -126,53 +113,18 @@ class Greet(Plugin):
 """
 
 
-class Cutter:
-    """A way to a server that breaks each connection off after a random number of bytes."""
+def test_torn_connections_lose_and_double_no_event(kernels: Served, tmp_path: Path) -> None:
+    cells, cuts, draw = examples(6), list[int](), random.Random(7)
 
-    def __init__(self, url: str, seed: int) -> None:
-        self._target = ("127.0.0.1", int(url.rpartition(":")[2]))
-        self._random = random.Random(seed)
-        self.cuts = 0
+    def torn(sent: bytes) -> bytes:
+        """Return the bytes before a cut, which comes after 1,500 on average."""
+        left = int(draw.expovariate(1 / 1500))
+        cuts.extend([left] if left < len(sent) else [])
+        return sent[:left]
 
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(handler) -> None:  # noqa: N805 - `self` is the cutter
-                self.carry(handler.request)
-
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
-
-    def carry(self, link: socket.socket) -> None:
-        """Carry bytes both ways, and cut."""
-        left = int(self._random.expovariate(1 / 1500))
-        with socket.create_connection(self._target) as other:
-            while ready := select.select([link, other], [], [], 30)[0]:
-                for source in ready:
-                    data = source.recv(200)
-                    sink = other if source is link else link
-                    if not data:
-                        return
-                    sink.sendall(data[:left] if source is other else data)
-                    left -= len(data) if source is other else 0
-                    if left < 0:
-                        self.cuts += 1
-                        return
-
-    def __enter__(self) -> Cutter:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-def test_torn_connections_lose_and_double_no_event(server: Served, tmp_path: Path) -> None:
-    cells = examples(6)
-    with Cutter(server.url, 7) as cutter:
-        manager = RemoteManager(cutter.url, server.token.text, tmp_path)
+    port = int(kernels.url.rpartition(":")[2])
+    with relay(port, lambda asked: asked, torn) as own:
+        manager = RemoteManager(f"http://127.0.0.1:{own}", kernels.token.text, tmp_path)
         client = manager.get_session_client("torn")
         run(client, "count = 0")
         # Short lines: the last event, with all of them, has to come through one connection.
@@ -185,14 +137,13 @@ def test_torn_connections_lose_and_double_no_event(server: Served, tmp_path: Pat
             assert (result.output, "".join(pieces)) == (number, whole)
             assert "".join(result.stdout) == whole
         manager.clean_up()
-    assert cutter.cuts > cells
+    assert len(cuts) > cells
 
 
 def test_plugins_and_variables(client: Client) -> None:
     client.update_session_var({"who": "ann"})
-    assert client.load_plugins([PluginCode("greet", GREET), PluginCode("bad", "1 / 0")]).keys() == {
-        "bad"
-    }
+    plugins = [PluginCode("greet", GREET), PluginCode("bad", "1 / 0")]
+    assert client.load_plugins(plugins).keys() == {"bad"}
     assert run(client, "greet()") == "ann"
     with pytest.raises(PluginLoadFailed, match="bad"):
         client.load_plugin("bad", "1 / 0")
@@ -215,26 +166,27 @@ def test_an_interrupt_ends_the_cell_there(client: Client) -> None:
     assert run(client, "2") == 2
 
 
-def test_another_run_of_the_program_gets_a_fresh_kernel(server: Served, tmp_path: Path) -> None:
-    first = RemoteManager(server.url, server.token.text, tmp_path)
-    run(first.get_session_client("again"), "x = 1\nopen('kept.txt', 'w').write('kept')")
-    second = RemoteManager(server.url, server.token.text, tmp_path)
+def test_another_run_of_the_program_gets_a_fresh_kernel(
+    kernels: Served, manager: RemoteManager, tmp_path: Path
+) -> None:
+    run(manager.get_session_client("again"), "x = 1\nopen('kept.txt', 'w').write('kept')")
+    second = RemoteManager(kernels.url, kernels.token.text, tmp_path)
     client = second.get_session_client("again")
     assert not client.has_state
     assert "NameError" in client.execute_code("x", "x").reason
     assert run(client, "open('kept.txt').read()") == "kept"
     second.clean_up()
-    first.clean_up()
 
 
 def test_a_server_that_restarts_loses_the_variables_and_no_file(tmp_path: Path) -> None:
     kernels = code_execution_service_factory(tmp_path / "env", limits=LIMITS)
-    folder = tmp_path / "server"
+    folder, cwd = tmp_path / "server", tmp_path / "cwd"
     folder.mkdir()
+    cwd.mkdir()
     try:
         with served([KernelApi(kernels, folder / "users")], folder) as first:
             server = KernelServer(first.url, first.token.text, try_s=0.5)
-            client = RemoteKernel(server, "one", _made(tmp_path / "cwd"), lambda _: None)
+            client = RemoteKernel(server, "one", cwd, lambda _: None)
             client.load_plugin("greet", GREET)
             run(client, "x = 1\nopen('a.txt', 'w').write('a')")
             port = int(first.url.rpartition(":")[2])
@@ -254,11 +206,6 @@ def test_a_server_that_restarts_loses_the_variables_and_no_file(tmp_path: Path) 
         kernels.clean_up()
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
-
-
 def test_a_server_of_something_else_is_named(tmp_path: Path) -> None:
     class Page(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -275,38 +222,27 @@ def test_a_server_of_something_else_is_named(tmp_path: Path) -> None:
         page.shutdown()
 
 
-@pytest.mark.parametrize(("token", "reason"), [("", "token"), ("tw-1-2", "server_token")])
-def test_a_wrong_token_is_named(server: Served, tmp_path: Path, token: str, reason: str) -> None:
-    manager = RemoteManager(server.url, token, tmp_path)
-    with pytest.raises(KernelError, match=reason):
-        manager.get_session_client("a").execute_code("x", "1")
-    manager.clean_up()
+def test_a_wrong_token_is_named(kernels: Served, tmp_path: Path) -> None:
+    for token, reason in (("", "token"), ("tw-1-2", "server_token")):
+        manager = RemoteManager(kernels.url, token, tmp_path)
+        with pytest.raises(KernelError, match=reason):
+            manager.get_session_client("a").execute_code("x", "1")
+        manager.clean_up()
 
 
-@pytest.mark.parametrize(
-    ("section", "token"),
-    [
-        ("execution.server", "execution.server_token"),
-        ("execution_service.server.url", "execution_service.server.api_key"),
-    ],
-)
-def test_a_project_runs_its_code_on_a_server(
-    server: Served, tmp_path: Path, section: str, token: str
-) -> None:
-    keys = {
-        "llm.api_type": "offline",
-        section: server.url,
-        token: server.token.text,
-    }
+def test_a_project_runs_its_code_on_a_server(kernels: Served, tmp_path: Path) -> None:
+    """It names the server by one key of the original, and by one of its own."""
+    keys = {"execution_service.server.url": kernels.url}
+    keys |= {"execution.server_token": kernels.token.text, "llm.api_type": "offline"}
     project = make_project(tmp_path / "p", keys, has_table=False)
     with TaskWeaverApp(project, trust=True) as app:
-        assert server.url in app.sandbox
+        assert kernels.url in app.sandbox
         assert app.kernels.get_kernel_mode() == "remote"
         session = app.get_session()
         first = session.send_message("run this code: x = 6 * 7; print(x)")
         assert first.state == "finished", first
         assert "42" in str(first.to_dict())
-        listed = server.client().get("/api/v1/sessions").json()["sessions"]
+        listed = kernels.client().get("/api/v1/sessions").json()["sessions"]
         assert any(session.session_id in item["session_id"] for item in listed)
         session.fork("other")
         session.checkout("other")
@@ -314,5 +250,5 @@ def test_a_project_runs_its_code_on_a_server(
         assert "NameError" in str(session.send_message("run this code: print(x)").to_dict())
         session.checkout("main")
         assert "42" in session.send_message("run this code: print(x)").post_list[-1].message
-    left = server.client().get("/api/v1/sessions").json()["sessions"]
+    left = kernels.client().get("/api/v1/sessions").json()["sessions"]
     assert not any(session.session_id in item["session_id"] for item in left)

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
-import psutil
 import psycopg
 import pytest
-from agents import API, SteeredModel, ask, await_answer, events_of, new_session, serving_agents
+from agents import (
+    API,
+    SteeredModel,
+    ask,
+    await_answer,
+    events_of,
+    kill,
+    new_session,
+    serving_agents,
+    serving_client,
+)
 from click.testing import CliRunner
 from command_line import CommandLine
 from patience import PATIENCE_S
 from postgres_server import postgres_server
-from served import Served, listening, problem, serving
+from served import Served, problem
 from shared_database import DatabaseLink, empty_database, locked_user, outage
 from support import make_project
 from test_agent_stops import await_output, messages, send
@@ -30,6 +38,7 @@ from taskweaver.config.config_mgt import env_name
 from taskweaver.doors.kernel_api.door import KernelApi
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.accounts import Accounts, Quota, User
+from taskweaver.server.admission import HeldShare
 from taskweaver.server.agents import sessions as agent_sessions
 from taskweaver.server.agents import user_sessions
 from taskweaver.server.agents.index import IndexedMessage, SharedIndexes
@@ -46,15 +55,8 @@ _PATIENT = "options=-c%20lock_timeout%3D100s"
 class Shared:
     """A project whose servers share a database, with a user ann and two servers.
 
-    Attributes:
-        folder: Folder of the project.
-        boss: Address of the superuser of the database's server.
-        address: The database.
-        accounts: The accounts in it.
-        token: Ann's token.
-        model: The model of both servers.
-        servers: The servers; they wait long for the lock of a user.
-        link: The way of the second one to the database.
+    The servers wait long for the lock of a user; the second one has a link to the database. `boss`
+    is the address of the superuser of the database's server.
     """
 
     folder: Path
@@ -65,12 +67,6 @@ class Shared:
     model: SteeredModel
     servers: list[Served]
     link: DatabaseLink
-
-    @contextmanager
-    def user(self, name: str) -> Iterator[str]:
-        """Give the token of one more user without quotas."""
-        yield self.accounts.add(name).text
-        self.accounts.remove(name)  # the code of several users needs walls
 
     def clients(self, token: str = "") -> list[httpx2.Client]:
         """Return a client of each server, of ann or with another token."""
@@ -85,17 +81,6 @@ class Shared:
         }
         return {env_name(name): value for name, value in keys.items()}
 
-    @contextmanager
-    def running(self, program: Sequence[str]) -> Iterator[tuple[psutil.Process, httpx2.Client]]:
-        """Give the process of one more server, and ann's client of it."""
-        project = self.folder / "project"
-        with serving(project, program=program, **self.variables) as (_, line):
-            match = re.search(r"http://127\.0\.0\.1:\d+$", line.strip())
-            assert match, line
-            headers = {"Authorization": f"Bearer {self.token}"}
-            with httpx2.Client(base_url=match[0], headers=headers, timeout=PATIENCE_S) as client:
-                yield listening(line), client
-
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
@@ -108,10 +93,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
         patch.setattr(user_sessions, "_LEFT_S", PATIENCE_S)
         boss = stack.enter_context(postgres_server())
         address = stack.enter_context(empty_database(boss))
-        patient, link = (
-            PostgresAddress(f"{address.url}?{_PATIENT}", address.password),
-            DatabaseLink(),
-        )
+        patient = PostgresAddress(f"{address.url}?{_PATIENT}", address.password)
+        link = DatabaseLink()
 
         def more(sessions: AgentSessions) -> Sequence[Door]:
             return [KernelApi(sessions.app.kernels, folder / "users")]
@@ -126,8 +109,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
 
 
 @pytest.fixture
+def bob(shared: Shared) -> Iterator[str]:
+    """Give the token of one more user without quotas."""
+    yield shared.accounts.add("bob").text
+    shared.accounts.remove("bob")  # the code of several users needs walls
+
+
+@pytest.fixture
 def two(shared: Shared) -> list[httpx2.Client]:
-    """Give ann's clients of two servers."""
     return shared.clients()
 
 
@@ -137,7 +126,8 @@ def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
     ask(here, session, "kept = 6 * 7\nkept", kind="code", message_id="m1")
     (listed,) = there.get(f"{API}/sessions").json()["sessions"]
     assert (listed["title"], listed["state"]) == ("of the first", "locked")
-    assert messages(there, session)["m1"] == ("finished", here_answer(here, session))
+    answer = here.get(f"{session}/messages/m1").json()["answer"]
+    assert messages(there, session)["m1"] == ("finished", answer)
     assert there.get(f"{session}/messages/m1").json()["state"] == "finished"
     for refused in (there.get(session), there.post(f"{session}/messages", json={"text": "x"})):
         found = problem(refused, 409, "session-in-use")
@@ -149,10 +139,6 @@ def test_a_session_is_held_by_one_server(two: list[httpx2.Client]) -> None:
     problem(here.get(session), 409, "session-in-use")
     assert there.delete(session).status_code == 204
     assert here.get(f"{API}/sessions").json()["sessions"] == []
-
-
-def here_answer(client: httpx2.Client, session: str) -> str:
-    return str(client.get(f"{session}/messages/m1").json()["answer"])
 
 
 def test_a_session_that_nobody_uses_is_free(
@@ -176,7 +162,9 @@ def test_a_killed_server_beside_another_that_goes_on(
     shared: Shared, two: list[httpx2.Client], command_line: CommandLine
 ) -> None:
     other = two[0]
-    with shared.running(command_line.program) as (process, client):
+    project, variables = shared.folder / "project", shared.variables
+    started = serving_client(project, command_line.program, shared.token, **variables)
+    with started as (process, client):
         session, own = new_session(client, "kept title"), new_session(other)
         send(other, own, "own", "print('on', flush=True)\nimport time; time.sleep(600)")
         await_output(other, own, "on", "own")
@@ -185,19 +173,15 @@ def test_a_killed_server_beside_another_that_goes_on(
         send(client, session, "m3", "print('never')")
         await_output(client, session, "on", "m2")
         assert messages(other, session)["m2"][0] == "running"
-        children = process.children(recursive=True)
         with other.stream("GET", f"{API}/events") as response:
             events = events_of(response)
             assert next(events)[1] == "position"
-            process.kill()
-            process.wait(PATIENCE_S)
+            kill(process, client)
             open_ = {"m2", "m3"}  # nobody asks for them at the other server
             while open_:
                 _, kind, data = next(events)
                 assert kind == "message_stopped"
                 open_.remove(data["message_id"])
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_S)
-    assert not alive
     found = messages(other, session)
     assert found["m1"][0] == "finished"
     assert [found[name][0] for name in ("m2", "m3")] == ["stopped", "stopped"]
@@ -230,34 +214,8 @@ def test_answers_outlive_an_outage_of_the_database(
     here.delete(session)
 
 
-def copy_message(shared: Shared, message_id: str, copies: dict[str, str], **others: str) -> None:
-    """Put copies of a message, by their ids and states, into the database; change other fields."""
-    columns = ["session", "branch", "kind", "text", "round_id", "answer", "tokens", "cost"]
-    columns += ["created_at", "server"]
-    values = [f"'{others[one]}'" if one in others else one for one in columns]
-    copy = (
-        f'INSERT INTO taskweaver.messages ("user", id, state, {", ".join(columns)})'
-        f' SELECT "user", %s, %s, {", ".join(values)} FROM taskweaver.messages WHERE id = %s'
-    )
-    with psycopg.connect(shared.address.url, password=shared.address.password) as connection:
-        for name, state in copies.items():
-            connection.execute(copy.encode(), [name, state, message_id])
-
-
-def test_a_message_whose_acknowledgement_was_lost_is_sent_again(
-    shared: Shared, two: list[httpx2.Client]
-) -> None:
-    session = new_session(two[0])
-    ask(two[0], session, "say: hello", message_id="seen")
-    copy_message(shared, "seen", {"left": "queued"})
-    again = ask(two[0], session, "say: hello", message_id="left")
-    assert (again["state"], again["answer"]) == ("finished", "heard hello")
-    assert messages(two[1], session)["left"][0] == "finished"
-    two[0].delete(session)
-
-
 def test_a_message_whose_acknowledgement_was_lost_is_marked_unless_it_is_sent_again(
-    shared: Shared, monkeypatch: pytest.MonkeyPatch
+    shared: Shared, bob: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit = PostgresDatabase._commit
 
@@ -267,29 +225,29 @@ def test_a_message_whose_acknowledgement_was_lost_is_marked_unless_it_is_sent_ag
             connection.close()
             raise psycopg.OperationalError
 
-    with shared.user("bob") as bob:
-        client, other = shared.clients(bob)
-        session = new_session(client)
-        with monkeypatch.context() as patch:
-            patch.setattr(PostgresDatabase, "_commit", commit_and_lose)
-            for name in ("lost", "again"):
-                body = {"text": "say: lost", "message_id": name}
-                sent = client.post(f"{session}/messages", json=body)
-                problem(sent, 503, "database-unavailable")
-        assert ask(client, session, "say: lost", message_id="again")["state"] == "finished"
-        assert messages(other, session)["lost"] == ("queued", "")
-        monkeypatch.setattr(user_sessions, "_LEFT_S", 0.0)
-        one = f"{session}/messages/lost"
-        found = await_answer(other, one, lambda answer: answer.json()["state"] != "queued")
-        assert (found.json()["state"], found.json()["round_id"]) == ("stopped", "")
-        assert "Send a new one" in found.json()["answer"]
-        assert messages(client, session)["again"][0] == "finished"
+    client, other = shared.clients(bob)
+    session = new_session(client)
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresDatabase, "_commit", commit_and_lose)
+        for name in ("lost", "again"):
+            body = {"text": "say: lost", "message_id": name}
+            sent = client.post(f"{session}/messages", json=body)
+            problem(sent, 503, "database-unavailable")
+    assert ask(client, session, "say: lost", message_id="again")["state"] == "finished"
+    assert messages(other, session)["lost"] == ("queued", "")
+    monkeypatch.setattr(user_sessions, "_LEFT_S", 0.0)
+    one = f"{session}/messages/lost"
+    found = await_answer(other, one, lambda answer: answer.json()["state"] != "queued")
+    assert (found.json()["state"], found.json()["round_id"]) == ("stopped", "")
+    assert "Send a new one" in found.json()["answer"]
+    assert messages(client, session)["again"][0] == "finished"
 
 
-def test_a_change_that_waits_holds_up_its_own_user_alone(shared: Shared) -> None:
+def test_a_change_that_waits_holds_up_its_own_user_alone(shared: Shared, bob: str) -> None:
     model = shared.model
     with ExitStack() as stack:
-        bob, eve = (stack.enter_context(shared.user(name)) for name in ("bob", "eve"))
+        eve = shared.accounts.add("eve").text
+        stack.callback(shared.accounts.remove, "eve")
         (first, _), (second, _), (other, _) = (shared.clients(one) for one in (bob, bob, eve))
         session, others = new_session(first), new_session(other)
         threads = stack.enter_context(ThreadPoolExecutor(12))
@@ -308,18 +266,15 @@ def test_a_change_that_waits_holds_up_its_own_user_alone(shared: Shared) -> None
             model.let_go("wait on")
             assert "round_end" in (kind for _, kind, _ in events)
             assert second.get(f"{session}/rounds").status_code == 200
-            assert await_waiting() <= 2, (
-                "one of the index, one of spending; others have no connection"
-            )
+            assert await_waiting() <= 2, "the index, and spending; others have no connection"
             assert not any(one.done() for one in held_up)
         assert [one.result(PATIENCE_S).status_code for one in held_up] == [202, *[200] * 10]
         assert [data["state"] for _, kind, data in events if kind == "message"] == ["finished"]
 
 
-def test_a_link_that_is_cut_holds_up_no_stream(shared: Shared) -> None:
+def test_a_link_that_is_cut_holds_up_no_stream(shared: Shared, bob: str) -> None:
     model = shared.model
     with ExitStack() as stack:
-        bob = stack.enter_context(shared.user("bob"))
         (_, first), (_, second) = shared.clients(bob), shared.clients(bob)
         session = new_session(first)
         threads = stack.enter_context(ThreadPoolExecutor(12))
@@ -340,8 +295,8 @@ def test_a_link_that_is_cut_holds_up_no_stream(shared: Shared) -> None:
         second.delete(session)
 
 
-def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared) -> None:
-    with shared.user("bob") as bob, ThreadPoolExecutor(8) as threads:
+def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared, bob: str) -> None:
+    with ThreadPoolExecutor(8) as threads:
         client = shared.clients(bob)[0]
         session, other = new_session(client), new_session(client)
         body = {"text": "say: once", "message_id": "once"}
@@ -357,8 +312,8 @@ def test_a_message_that_is_sent_twice_at_once_is_accepted_once(shared: Shared) -
         assert len(client.get(f"{session}/rounds").json()["rounds"]) == 1
 
 
-def test_a_session_is_at_work_while_it_accepts_a_message(shared: Shared) -> None:
-    with shared.user("bob") as bob, ThreadPoolExecutor(2) as threads:
+def test_a_session_is_at_work_while_it_accepts_a_message(shared: Shared, bob: str) -> None:
+    with ThreadPoolExecutor(2) as threads:
         client = shared.clients(bob)[0]
         session = new_session(client)
         body = {"text": "say: last", "message_id": "last"}
@@ -384,14 +339,13 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
 
         async def cancel(name: str, *more: str) -> None:
             with locked_user(shared.address, user.name) as await_waiting:
-                messages = [
+                first, *others = (
                     IndexedMessage(one, session_id, "main", "ask", f"say: {one}")
                     for one in (name, *more)
-                ]
-                work = [asyncio.ensure_future(conversation.accept(user, messages[0]))]
-                work += [
-                    asyncio.ensure_future(conversation.submit(user, one)) for one in messages[1:]
-                ]
+                )
+                started = [conversation.accept(user, first, HeldShare())]
+                started += [conversation.submit(user, one, HeldShare()) for one in others]
+                work = [asyncio.ensure_future(one) for one in started]
                 await asyncio.to_thread(await_waiting)
                 assert conversation.is_at_work
                 for one in work:
@@ -418,34 +372,25 @@ def test_what_is_cancelled_while_the_database_waits_is_done(shared: Shared, tmp_
         TaskWeaverApp(project, model=shared.model, trust=True) as app,
     ):
         states = asyncio.run(play(app, accounts, indexes))
-    assert states == {
-        "answered": "finished",
-        "wait here": "finished",
-        **dict.fromkeys(("withdrawn", "too"), "withdrawn"),
-    }
+    ends = {"answered": "finished", "wait here": "finished"}
+    assert states == ends | {"withdrawn": "withdrawn", "too": "withdrawn"}
 
 
 def test_users_are_managed_in_the_database(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in shared.variables.items():
         monkeypatch.setenv(name, value)
 
-    def run(*arguments: str) -> str:
-        done = CliRunner().invoke(
-            commands, ["-p", str(shared.folder / "project"), "serve", *arguments]
-        )
-        assert done.exit_code == 0, done.output
+    def run(*arguments: str, exit_code: int = 0) -> str:
+        command = ["-p", str(shared.folder / "project"), "serve", *arguments]
+        done = CliRunner().invoke(commands, command)
+        assert done.exit_code == exit_code, done.output
         return done.output
 
     token = run("users", "add", "dora").strip()
-    found = shared.accounts.find(token)
-    assert found is not None
-    assert found.name == "dora"
+    assert getattr(shared.accounts.find(token), "name", "") == "dora"
     assert "dora" in run("users", "list")
     run("users", "remove", "dora")
     shared.clients()[0].post(f"{API}/sessions", json={"title": ""})
     assert "POST /agent/v1/sessions" in run("audit", "--json")
     monkeypatch.setenv("SERVER_DATABASE", "postgresql://127.0.0.1:1/none")
-    done = CliRunner().invoke(
-        commands, ["-p", str(shared.folder / "project"), "serve", "users", "list"]
-    )
-    assert (done.exit_code, "none at 127.0.0.1 cannot be reached" in done.output) == (2, True)
+    assert "none at 127.0.0.1 cannot be reached" in run("users", "list", exit_code=2)

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import httpx2
 import pytest
-from agents import API, SteeredModel, events_of, serving_agents
+from agents import API, events_of, serving_agents
 from mcp_calls import over_http, value
 from patience import PATIENCE_S
 from served import Served
@@ -23,29 +24,21 @@ CELL = "print('allowed ' + 'to run')"
 CHAT = "/v1/chat/completions"
 
 
-class CodingModel(SteeredModel):
-    """A model that writes one cell, and a leader that reports nothing of it."""
-
-    def __call__(self, messages: Sequence[ChatMessage]) -> str:
-        """Answer."""
-        asked = str(messages[-1]["content"])
-        if "run it" in asked:
-            return code_reply(CELL)
-        is_begun = "say: plan" in asked
-        return planner_reply(
-            *(("CodeInterpreter", "run it") if is_begun else ("User", "all is well"))
-        )
+def coding(messages: Sequence[ChatMessage]) -> str:
+    """Answer as a model that writes one cell, and as a leader that reports nothing of it."""
+    asked = str(messages[-1]["content"])
+    if "run it" in asked:
+        return code_reply(CELL)
+    if "say: plan" in asked:
+        return planner_reply("CodeInterpreter", "run it")
+    return planner_reply("User", "all is well")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    config = {
-        "code_interpreter.require_confirmation": True,
-        "planner.leader_writes_code": False,
-    }
-    folder, model = tmp_path_factory.mktemp("unasked"), CodingModel()
-    more = lambda sessions: [McpDoor(sessions)]  # noqa: E731
-    with serving_agents(folder, model, config, more=more) as running:
+    config = {"code_interpreter.require_confirmation": True, "planner.leader_writes_code": False}
+    folder = tmp_path_factory.mktemp("unasked")
+    with serving_agents(folder, coding, config, more=lambda own: [McpDoor(own)]) as running:
         yield running
 
 
@@ -53,22 +46,18 @@ def chat(text: str, *, stream: bool) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], "stream": stream}
 
 
-def mcp_answer(server: Served, text: str) -> str:
-    async def ask() -> str:
-        async with over_http(server.url, server.token.text) as client:
-            return str((await value(client, "ask", question=text))["answer"])
-
-    return asyncio.run(asyncio.wait_for(ask(), PATIENCE_S))
-
-
 @pytest.mark.parametrize("door", ["chat", "stream", "mcp"])
 def test_code_is_refused_at_once_with_the_place_where_it_can_be_allowed(
-    server: Served, door: str
+    server: Served, client: httpx2.Client, door: str
 ) -> None:
-    client = server.client()
     question = f"say: plan {door}"
+
+    async def ask_over_mcp() -> str:
+        async with over_http(server.url, server.token.text) as called:
+            return str((await value(called, "ask", question=question))["answer"])
+
     if door == "mcp":
-        said = mcp_answer(server, question)
+        said = asyncio.run(asyncio.wait_for(ask_over_mcp(), PATIENCE_S))
     else:
         said = client.post(CHAT, json=chat(question, stream=door == "stream")).text
     sessions = client.get(f"{API}/sessions").json()["sessions"]
@@ -79,8 +68,7 @@ def test_code_is_refused_at_once_with_the_place_where_it_can_be_allowed(
     assert client.get(f"{API}/sessions/{session}/confirmations").json()["confirmations"] == []
 
 
-def test_a_client_of_the_agent_api_that_watches_is_asked(server: Served) -> None:
-    client = server.client()
+def test_a_client_of_the_agent_api_that_watches_is_asked(client: httpx2.Client) -> None:
     first = chat("say: plan watched", stream=False)
     answer = client.post(CHAT, json=first).json()["choices"][0]["message"]
     sessions = client.get(f"{API}/sessions").json()["sessions"]

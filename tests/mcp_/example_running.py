@@ -14,14 +14,12 @@ SERVER = str(Path(__file__).with_name("example_server.py"))
 RUNNING = re.compile(r"running on (http://[\d.]+:\d+)")
 
 
-def stdio(*how: str, **fields: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [SERVER, *how], **fields}
+def stdio(**fields: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [SERVER], **fields}
 
 
 @contextmanager
-def http_server(
-    headers: dict[str, str] | None = None, cwd: Path | None = None
-) -> Iterator[dict[str, Any]]:
+def http_server(cwd: Path | None = None) -> Iterator[dict[str, Any]]:
     command = [sys.executable, SERVER, "http", "0"]  # the system gives it a port that is free
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=cwd
@@ -31,6 +29,6 @@ def http_server(
             found = map(RUNNING.search, process.stderr)
             address = next((match[1] for match in found if match), None)
             assert address is not None, "the server ended before it was ready"
-            yield {"url": f"{address}/mcp", "headers": headers or {}, "pid": process}
+            yield {"url": f"{address}/mcp", "pid": process}
         finally:
             process.kill()

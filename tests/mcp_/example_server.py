@@ -38,37 +38,31 @@ def greet(name: str, tone: Literal["kind", "rude"] = "kind") -> str:
 
 @server.tool()
 def record(values: list[float], label: str | None = None) -> dict[str, Any]:
-    """Sum up numbers."""
     return {"label": label, "sum": sum(values)}
 
 
 @server.tool(structured_output=False)
 def json_text() -> str:
-    """Give JSON as a text."""
     return '{"rows": [1, 2]}'
 
 
 @server.tool()
 def picture() -> Image:
-    """Draw a dot."""
     return Image(data=DOT, format="png")
 
 
 @server.tool(structured_output=False)
 def both() -> list[Any]:
-    """Draw and tell."""
     return ["a dot:", Image(data=DOT, format="png")]
 
 
 @server.tool()
 def fail(text: str) -> str:
-    """Fail."""
     raise ToolError(text)
 
 
 @server.tool()
 def trace_context(context: Context) -> dict[str, str]:
-    """Give the trace context of the request."""
     meta = dict(context.request_context.meta or {})
     headers = dict(context.headers or {})
     return {"meta": meta.get("traceparent", ""), "header": headers.get("traceparent", "")}
@@ -76,43 +70,33 @@ def trace_context(context: Context) -> dict[str, str]:
 
 @server.tool()
 def long(size: int) -> str:
-    """Give a long text."""
     return "x" * size
 
 
 @server.tool(name="create-file")
 def create_file(path: str) -> str:
-    """Write a file."""
     Path(path).write_text("made")
     return path
 
 
 @server.tool(name="say-hello")
 def say_hello() -> str:
-    """Say hello."""
     return "hello"
 
 
 @server.tool(name="say hello")
 def say_hello_too() -> str:
-    """Have a name that is the same for Python."""
     return "hello too"
 
 
 @server.tool(name="日本")
 def foreign() -> str:
-    """Have a name that is none for Python."""
     return "foreign"
 
 
-def main() -> None:
-    """Serve."""
+if __name__ == "__main__":
     match sys.argv[1:]:
         case ["http", port]:
             server.run("streamable-http", host="127.0.0.1", port=int(port))
         case _:
             server.run("stdio")
-
-
-if __name__ == "__main__":
-    main()

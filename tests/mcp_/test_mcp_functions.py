@@ -22,9 +22,9 @@ def tool(schema: dict[str, Any], about: str = "About.", output: Any = None) -> T
     return tools[0]
 
 
-@pytest.mark.parametrize(
-    ("schema", "annotation"),
-    [
+def test_types_are_said_shortly() -> None:
+    definitions = {"Kind": {"enum": ["big"]}, "Loop": {"$ref": "#/$defs/Loop"}}
+    for schema, annotation in (
         ({"type": ["string", "null"]}, "str | None"),
         ({"enum": ["a", 1, None]}, "Literal['a', 1, None]"),
         ({"$ref": "#/$defs/Kind"}, "Literal['big']"),
@@ -36,14 +36,11 @@ def tool(schema: dict[str, Any], about: str = "About.", output: Any = None) -> T
         ({"type": "strange"}, "Any"),
         ("no schema", "Any"),
         (True, "Any"),
-    ],
-)
-def test_types_are_said_shortly(schema: Any, annotation: str) -> None:
-    definitions = {"Kind": {"enum": ["big"]}, "Loop": {"$ref": "#/$defs/Loop"}}
-    made = tool({"properties": {"x": schema}, "required": ["x"], "$defs": definitions})
-    (argument,) = made.entry.spec.args
-    assert argument.type == annotation
-    ast.parse(made.entry.format_prompt())
+    ):
+        made = tool({"properties": {"x": schema}, "required": ["x"], "$defs": definitions})
+        (argument,) = made.entry.spec.args
+        assert argument.type == annotation
+        ast.parse(made.entry.format_prompt())
 
 
 def test_what_python_cannot_name_is_described() -> None:
@@ -54,11 +51,8 @@ def test_what_python_cannot_name_is_described() -> None:
     ast.parse(stub)
     assert "**{name: value}: 'from': str Where.; 'user-id': Any" in stub
     assert [argument.name for argument in made.entry.spec.args] == ["n"]
-
-
-@pytest.mark.parametrize("schema", [{}, {"properties": 3, "required": 4}, {"type": "object"}])
-def test_schemas_that_say_nothing(schema: dict[str, Any]) -> None:
-    assert tool(schema).entry.format_prompt().endswith("def my_server_do_it() -> Any: ...")
+    for empty in ({}, {"properties": 3, "required": 4}, {"type": "object"}):
+        assert tool(empty).entry.format_prompt().endswith("def my_server_do_it() -> Any: ...")
 
 
 def test_unknown_argument_is_refused_with_the_known_ones() -> None:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,57 +27,7 @@ OWN = {"command": "python", "args": ["stock.py"], "confirm": "never"}
 SETTINGS = {"llm.api_type": "offline", "execution.sandbox": "none", "execution.zygote": False}
 
 
-@dataclass(frozen=True)
-class Guide:
-    """What the guide tells to run.
-
-    Attributes:
-        folder: Where.
-        commands: What starts the program.
-    """
-
-    folder: Path
-    commands: CommandLine
-
-    @property
-    def file(self) -> Path:
-        """The settings of the project that the guide makes."""
-        return self.folder / "timely" / "taskweaver_config.json"
-
-    @property
-    def _env(self) -> dict[str, str]:
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
-        return kept | {"PATH": path, "PYTHONPATH": str(ROOT), "LLM_AUTO_DETECT": "false"}
-
-    def run(self, *arguments: str) -> str:
-        """Run a command of the program; return what it printed."""
-        done = self.commands.run(*arguments, env=self._env, cwd=self.folder)
-        done.check_returncode()
-        return done.stdout
-
-    def code(self, code: str) -> str:
-        """Run a program; return what it printed."""
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=self.folder,
-            env=self._env,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        return done.stdout
-
-
-@pytest.fixture(scope="module")
-def guide(tmp_path_factory: pytest.TempPathFactory, command_line: CommandLine) -> Guide:
-    made = Guide(tmp_path_factory.mktemp("guide"), command_line)
-    made.run("init", "timely")
-    made.file.write_text(json.dumps(json.loads(made.file.read_text()) | SETTINGS))
-    return made
-
-
-needs_time = pytest.mark.skipif(
+pytestmark = pytest.mark.skipif(
     find_spec("mcp_server_time") is None, reason="mcp-server-time is not installed"
 )
 
@@ -90,7 +39,6 @@ def both_servers() -> dict[str, Any]:
     return servers
 
 
-@needs_time
 def test_the_published_server_and_the_own_one_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,33 +65,41 @@ def test_the_published_server_and_the_own_one_answer(
 
 
 @pytest.mark.long
-@needs_time
-def test_the_five_minutes_and_the_server_of_ones_own(guide: Guide) -> None:
-    file = guide.file
-    servers = both_servers()
+def test_the_five_minutes_a_server_of_ones_own_and_a_client(
+    tmp_path: Path, command_line: CommandLine
+) -> None:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    env = {name: value for name, value in os.environ.items() if not name.startswith("LLM_")}
+    env |= {"PATH": path, "PYTHONPATH": str(ROOT), "LLM_AUTO_DETECT": "false"}
+
+    def run(*arguments: str) -> str:
+        done = command_line.run(*arguments, env=env, cwd=tmp_path)
+        done.check_returncode()
+        return done.stdout
+
+    def output(code: str) -> str:
+        command = [sys.executable, "-c", code]
+        return subprocess.check_output(command, cwd=tmp_path, env=env, text=True)
+
+    run("init", "timely")
+    file = tmp_path / "timely" / "taskweaver_config.json"
+    settings = json.loads(file.read_text()) | SETTINGS
     assert '"stock": {"command": "python", "args": ["stock.py"]}' in GUIDE
     file.with_name("stock.py").write_text(STOCK)
-    before = file.read_text()
-    file.write_text(json.dumps(json.loads(before) | servers))
-    found = guide.run("--trust", "-p", "timely", "doctor")
+    file.write_text(json.dumps(settings | both_servers()))
+    found = run("--trust", "-p", "timely", "doctor")
     assert "`python -m taskweaver --trust -p timely doctor`" in GUIDE
     (line,) = re.findall(r"```text\n(ok    mcp .*?)\n```", GUIDE)
     assert line in found
     assert "ok    mcp       stock: stock_pieces" in found
     line = CALL.splitlines()[-1].replace("(code)", "(\"stock_pieces('chair')\")")
-    called, _, pieces = guide.code(f"{CALL}\n{line}").partition("+09:00")
-    file.write_text(before)
+    called, _, pieces = output(f"{CALL}\n{line}").partition("+09:00")
     assert called.endswith(("T20:00:00", "T19:00:00"))
     assert "12" in pieces
 
-
-@pytest.mark.long
-def test_the_client_of_the_guide_gets_an_answer(guide: Guide) -> None:
-    guide.run("--trust", "trust", "timely")
+    file.write_text(json.dumps(settings))
+    run("--trust", "trust", "timely")
     # The client hands on no PYTHONPATH, and the package may be found by that alone. Nor does it
     # hand on the folder of the tests' own state.
-    env = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
-    client = CLIENT.replace(
-        'command="python", args=command', f'command="python", args=command, env={env!r}'
-    )
-    assert "400" in guide.code(client)
+    handed = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    assert "400" in output(CLIENT.replace("args=command", f"args=command, env={handed!r}"))

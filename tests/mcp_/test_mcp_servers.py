@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def hostile(how: str, **fields: Any) -> dict[str, Any]:
 
 
 def bad(how: str, **fields: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [BAD_SERVER, how], **fields}
+    return hostile(how, **fields) | {"args": [BAD_SERVER, how]}
 
 
 @contextmanager
@@ -64,16 +64,14 @@ def example(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MCPServers]:
     folder = tmp_path_factory.mktemp("example")
-    if request.param == "stdio":
-        with serving(folder, ex=stdio(timeout_s=20)) as servers:
-            servers.offer()
-            yield servers
-        return
-    with http_server() as running:
-        running.pop("pid")
-        with serving(folder, ex=running | {"timeout_s": 20}) as servers:
-            servers.offer()
-            yield servers
+    with ExitStack() as stack:
+        server = stdio()
+        if request.param == "http":
+            server = stack.enter_context(http_server())
+            server.pop("pid")
+        servers = stack.enter_context(serving(folder, ex=server | {"timeout_s": 20}))
+        servers.offer()
+        yield servers
 
 
 def test_tools_are_functions_with_types(example: MCPServers) -> None:
@@ -87,7 +85,7 @@ def test_tools_are_functions_with_types(example: MCPServers) -> None:
     assert greet.startswith("# Greet somebody.\n#\n# In a tone.\n")
     record = tools["ex_record"].entry.format_prompt()
     assert "values: list[float]," in record
-    assert "label: str | None | None = None" in record or "label: str | None = None" in record
+    assert "label: str | None" in record
     assert record.endswith("-> dict: ...")
 
 
@@ -97,11 +95,9 @@ def test_results_are_plain_values(example: MCPServers) -> None:
     assert call(example, "ex_record", values=[1, 2.5]) == [{"label": None, "sum": 3.5}]
     assert call(example, "ex_json_text") == [{"rows": [1, 2]}]
     (name,) = call(example, "ex_picture")
-    assert name.startswith("ex_picture-")
-    assert name.endswith(".png")
+    assert (name[:11], name[-4:]) == ("ex_picture-", ".png")
     text, file = call(example, "ex_both")
-    assert text == "a dot:"
-    assert file.endswith(".png")
+    assert (text, file[-4:]) == ("a dot:", ".png")
     assert len(call(example, "ex_long", size=3_000_000)[0]) == 3_000_000
 
 
@@ -165,9 +161,7 @@ def test_nothing_a_server_started_outlives_the_application(tmp_path: Path) -> No
         (pids,) = call(servers, "ex_act")
         assert len(pids) == 3
         assert all(psutil.pid_exists(pid) for pid in pids)
-    psutil.wait_procs(
-        [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=PATIENCE_S
-    )
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], PATIENCE_S)
     assert [pid for pid in pids if psutil.pid_exists(pid)] == []
 
 
@@ -184,50 +178,39 @@ def test_closing_does_not_wait_for_a_server_that_starts(tmp_path: Path) -> None:
     assert "was closed" in str(starting.result(10).problems[0])
 
 
-@pytest.mark.parametrize(
-    ("value", "reason"),
-    [
+def test_mistakes_in_the_configuration_are_named(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    for value, reason in (
         ("x", "mcp.servers.ex: must be an object"),
         ({}, "needs either `command` or `url`"),
         ({"command": "x", "url": "http://x"}, "needs either"),
-        ({"command": "x", "argv": []}, "has no field argv; did you mean args?"),
+        ({"command": "x", "argv": []}, "has no field argv; did you mean 'args'?"),
         ({"command": ""}, "mcp.servers.ex.command: must be a text"),
         ({"command": "x", "args": "y"}, "args: must be a list of texts"),
         ({"command": "x", "env": {"A": 1}}, "env: must be an object of texts"),
         ({"command": "x", "confirm": "sometimes"}, "confirm: must be always, never"),
         ({"command": "x", "timeout_s": 0}, "timeout_s: must be a number of seconds above 0"),
         ({"command": "x", "cwd": "~nobody_here/x"}, "cwd: must be a path whose home directory"),
+        ({"command": "x", "cwd": str(tmp_path / "loop")}, "cwd: must be a path without a loop"),
         ({"url": "ftp://x"}, "url: must be an address"),
         ({"url": "http://x", "args": []}, "has no field args"),
-    ],
-)
-def test_mistakes_in_the_configuration_are_named(value: Any, reason: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": value}}))
-    assert reason in str(caught.value)
+    ):
+        with pytest.raises(ConfigError) as caught:
+            MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": value}}))
+        assert reason in str(caught.value)
 
 
-def test_a_folder_with_a_loop_of_links_is_named(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to("loop")
-    server = {"command": "x", "cwd": str(tmp_path / "loop")}
-    with pytest.raises(ConfigError, match=r"mcp\.servers\.ex\.cwd: must be a path without a loop"):
-        MCPConfig(AppConfigSource(None, {"mcp.servers": {"ex": server}}))
-
-
-@pytest.mark.parametrize("how", ["types", "kinds", "nothing", "parts", "error", "deep"])
-def test_results_of_wrong_form_are_errors(tmp_path: Path, how: str) -> None:
-    with serving(tmp_path, ex=hostile(how, timeout_s=3)) as servers:
-        text = failure(servers)
-        assert len(text) < 5_000
-        assert not CONTROLS & set(text)
-
-
-@pytest.mark.parametrize("how", ["ids", "asks", "steering", "links", "plain"])
-def test_what_is_a_result_is_plain_data(tmp_path: Path, how: str) -> None:
-    with serving(tmp_path, ex=hostile(how)) as servers:
-        for _ in range(2):
-            found = call(servers)
-            assert "forged" not in str(found)
+def test_results_of_wrong_form_are_errors_and_others_plain_data(tmp_path: Path) -> None:
+    wrong = ("types", "kinds", "nothing", "parts", "error", "deep")
+    plain = ("ids", "asks", "steering", "links")
+    every = {how: hostile(how, timeout_s=20) for how in (*wrong, *plain)}
+    with serving(tmp_path, **every) as servers:
+        for how in wrong:
+            text = failure(servers, f"{how}_act")
+            assert len(text) < 5_000
+            assert not CONTROLS & set(text)
+        for how in plain * 2:
+            assert "forged" not in str(call(servers, f"{how}_act"))
 
 
 def test_a_program_that_exits_in_a_call_is_started_once_more(tmp_path: Path) -> None:
@@ -253,7 +236,7 @@ def test_tools_that_take_names_of_the_kernel_or_forge_text_are_left_out(tmp_path
         assert "get_act" in offer.tools
         assert "get_ipython" not in offer.tools
         assert any("the name get_ipython is taken" in str(problem) for problem in offer.problems)
-        assert "its name is too long" in " ".join(map(str, offer.problems))
+        assert "a name in it is too long" in " ".join(map(str, offer.problems))
         for problem in offer.problems:
             assert not CONTROLS & set(str(problem))
             assert "\n" not in str(problem)
@@ -266,21 +249,16 @@ def test_descriptions_stay_inside_their_comments(tmp_path: Path) -> None:
         assert len(stub) < 5_000
         assert not CONTROLS & set(stub)
         code = ("def ex_act(", "    x: ", ") -> ")
-        assert not [
-            line for line in stub.splitlines()
-            if not line.lstrip().startswith("#") and not line.startswith(code)
-        ]  # fmt: skip
+        lines = [line for line in stub.splitlines() if not line.startswith(code)]
+        assert all(line.lstrip().startswith("#") for line in lines)
 
 
-def test_schemas_cost_bounded_time(tmp_path: Path) -> None:
+def test_schemas_and_lists_of_tools_are_bounded(tmp_path: Path) -> None:
     with serving(tmp_path, ex=hostile("schema")) as servers:
         offer = servers.offer()
         assert "ex_wide" not in offer.tools
         assert "takes 20,000 arguments" in " ".join(map(str, offer.problems))
         assert call(servers) == ["fine"]
-
-
-def test_lists_of_tools_are_bounded(tmp_path: Path) -> None:
     for how in ("many", "pages"):
         with serving(tmp_path, ex=hostile(how)) as servers:
             assert 0 < len(servers.offer().tools) <= 500

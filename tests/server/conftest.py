@@ -15,6 +15,12 @@ Place = Path | PostgresAddress
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Run tests that are coroutines in a loop of asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def boss() -> Iterator[str]:
     """Give the address of a PostgreSQL server's superuser."""
     with postgres_server() as address:
@@ -23,7 +29,6 @@ def boss() -> Iterator[str]:
 
 @pytest.fixture
 def database(boss: str) -> Iterator[PostgresAddress]:
-    """Give an empty database."""
     with empty_database(boss) as address:
         yield address
 

@@ -22,8 +22,6 @@ _WRITERS, _EACH = 4, 500
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An event."""
-
     number: int
     kind: str = "piece"
     data: str = "{}"
@@ -37,60 +35,54 @@ class Pieces:
         self.listeners: list[Callable[[], None]] = []
 
     def add(self) -> None:
-        """Add an event."""
         self.all.append(Piece(len(self.all) + 1))
         self.call()
 
     def call(self) -> None:
-        """Call the listeners."""
         for listener in tuple(self.listeners):
             listener()
 
     def read(self, after: int, limit: int) -> list[Piece]:
-        """Return the events after one."""
         return self.all[after : after + limit]
 
     def listen(self, on_event: Callable[[], None]) -> None:
-        """Call a function after each event."""
         self.listeners.append(on_event)
 
     def unlisten(self, on_event: Callable[[], None]) -> None:
-        """Call a function no longer."""
         self.listeners.remove(on_event)
 
 
-def test_no_ring_of_many_threads_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+pytestmark = pytest.mark.anyio
+
+
+async def test_no_ring_of_many_threads_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "_KEEP_ALIVE_S", 1000.0)  # a wait ends by a ring alone
+    alarm, added, found = Alarm(), deque[int](), 0
 
-    async def read() -> int:
-        alarm, added, found = Alarm(), deque[int](), 0
+    def write() -> None:
+        for number in range(_EACH):
+            added.append(number)
+            (alarm.ring if number % 7 else alarm.ring_at_once)()
 
-        def write() -> None:
-            for number in range(_EACH):
-                added.append(number)
-                (alarm.ring if number % 7 else alarm.ring_at_once)()
-
-        with ThreadPoolExecutor(_WRITERS) as pool:
-            for _ in range(_WRITERS):
-                pool.submit(write)
-            async with asyncio.timeout(60):
-                while found < _WRITERS * _EACH:
-                    alarm.reset()
-                    new = len(added)
-                    for _ in range(new):
-                        added.popleft()
-                    found += new
-                    if new and found % 2:
-                        await alarm.pause()
-                    elif not new:
-                        await alarm.wait()
-        return found
-
-    assert asyncio.run(read()) == _WRITERS * _EACH
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        for _ in range(_WRITERS):
+            pool.submit(write)
+        async with asyncio.timeout(60):
+            while found < _WRITERS * _EACH:
+                alarm.reset()
+                new = len(added)
+                for _ in range(new):
+                    added.popleft()
+                found += new
+                if new and found % 2:
+                    await alarm.pause()
+                elif not new:
+                    await alarm.wait()
+    assert found == _WRITERS * _EACH
 
 
-def test_an_event_that_comes_as_the_end_is_looked_at_is_not_missed() -> None:
-    pieces, outcome, numbers, looks = Pieces(), Pieces(), list[int](), list[int]()
+async def test_an_event_that_comes_as_the_end_is_looked_at_is_not_missed() -> None:
+    pieces, outcome, looks = Pieces(), Pieces(), list[int]()
 
     def is_ended() -> bool:
         looks.append(len(looks))
@@ -99,17 +91,13 @@ def test_an_event_that_comes_as_the_end_is_looked_at_is_not_missed() -> None:
             outcome.add()
         return bool(outcome.all)
 
-    async def follow() -> None:
-        reader = StreamReaders().follow({"": pieces}, {"": 0}, StreamEnd(is_ended, outcome))
-        asyncio.get_running_loop().call_soon(outcome.call)  # to look a second time
-        async for events in reader:
-            numbers.extend(event.number for _, event in events)
-
-    asyncio.run(follow())
+    reader = StreamReaders().follow({"": pieces}, {"": 0}, StreamEnd(is_ended, outcome))
+    asyncio.get_running_loop().call_soon(outcome.call)  # to look a second time
+    numbers = [event.number async for events in reader for _, event in events]
     assert numbers == [1]
 
 
-def test_what_a_later_source_tells_waits_for_the_events_before_it() -> None:
+async def test_what_a_later_source_tells_waits_for_the_events_before_it() -> None:
     log, index = Pieces(), Pieces()
     for _ in range(300):
         log.add()
@@ -124,24 +112,18 @@ def test_what_a_later_source_tells_waits_for_the_events_before_it() -> None:
         return found
 
     log.read = read_and_end  # type: ignore[method-assign]
-
-    async def told() -> list[tuple[str, int]]:
-        readers, found = StreamReaders(), list[tuple[str, int]]()
-        sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
-        async for events in readers.follow(sources, positions):
-            found += [(name, event.number) for name, event in events]
-            if len(found) == 303:
-                readers.stop()
-        return found
-
-    found = asyncio.run(told())
+    readers, found = StreamReaders(), list[tuple[str, int]]()
+    async for events in readers.follow({"log": log, "index": index}, {"log": 0, "index": 0}):
+        found += [(name, event.number) for name, event in events]
+        if len(found) == 303:
+            readers.stop()
     assert [one for one in found if one[0] == "index"] == [("index", 1), ("index", 2)]
     assert found.index(("index", 1)) > found.index(("log", 300))
     assert found.index(("index", 2)) > found.index(("log", 301))
 
 
-def test_a_database_is_read_in_a_thread_and_when_it_changed() -> None:
-    log, index, reads = Pieces(), Pieces(), list[str]()
+async def test_a_database_is_read_in_a_thread_and_when_it_changed() -> None:
+    log, index, reads, found = Pieces(), Pieces(), list[str](), list[tuple[str, int]]()
     read = index.read
 
     def read_in_database(after: int, limit: int) -> list[Piece]:
@@ -149,12 +131,10 @@ def test_a_database_is_read_in_a_thread_and_when_it_changed() -> None:
         return read(after, limit)
 
     index.read = read_in_database  # type: ignore[method-assign]
-    found: list[tuple[str, int]] = []
-
-    async def follow(database: Any) -> None:
-        readers, calls = StreamReaders(), LoopCalls(database)
+    log.add()
+    with ThreadPoolExecutor(1, thread_name_prefix="database") as threads:
+        readers, calls = StreamReaders(), LoopCalls(database_with(threads))
         sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
-        log.add()
         async for events in readers.follow(sources, positions, calls=calls):
             found.extend((name, event.number) for name, event in events)
             if len(log.all) < 20:
@@ -164,15 +144,16 @@ def test_a_database_is_read_in_a_thread_and_when_it_changed() -> None:
                 index.add()
             else:
                 readers.stop()
-
-    with ThreadPoolExecutor(1, thread_name_prefix="database") as threads:
-        asyncio.run(follow(SimpleNamespace(threads=threads)))
     assert found == [*(("log", number) for number in range(1, 21)), ("index", 1)]
     assert reads == ["database_0"] * 2
 
 
-def test_a_stream_goes_on_while_its_database_is_away() -> None:
-    log, index = Pieces(), Pieces()
+def database_with(threads: ThreadPoolExecutor | None) -> Any:
+    return SimpleNamespace(threads=threads)
+
+
+async def test_a_stream_goes_on_while_its_database_is_away() -> None:
+    log, index, found = Pieces(), Pieces(), list[str]()
     read, is_away = index.read, True
 
     def read_in_database(after: int, limit: int) -> list[Piece]:
@@ -181,23 +162,17 @@ def test_a_stream_goes_on_while_its_database_is_away() -> None:
         return read(after, limit)
 
     index.read = read_in_database  # type: ignore[method-assign]
-    found: list[str] = []
-
-    async def follow(database: Any) -> None:
-        nonlocal is_away
-        readers, calls = StreamReaders(), LoopCalls(database)
-        sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
-        log.add()
-        async for events in readers.follow(sources, positions, calls=calls):
-            found.extend(name for name, _ in events)
-            if found == ["log"]:
-                log.add()
-                index.add()
-            elif found == ["log", "log"]:
-                is_away = False
-                index.call()
-            else:
-                readers.stop()
-
-    asyncio.run(follow(SimpleNamespace(threads=None)))
+    log.add()
+    readers, calls = StreamReaders(), LoopCalls(database_with(None))
+    sources, positions = {"log": log, "index": index}, {"log": 0, "index": 0}
+    async for events in readers.follow(sources, positions, calls=calls):
+        found.extend(name for name, _ in events)
+        if found == ["log"]:
+            log.add()
+            index.add()
+        elif found == ["log", "log"]:
+            is_away = False
+            index.call()
+        else:
+            readers.stop()
     assert found == ["log", "log", "index"]

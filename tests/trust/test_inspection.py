@@ -58,60 +58,36 @@ def test_a_key_without_a_class_needs_consent(
 
 OPENAI = "https://api.openai.com/v1"
 HARMLESS = {
-    "llm.model": "x",
-    "llm.api_type": "ollama",
-    "planner.max_retry_count": 9,
-    "execution.sandbox": "bwrap",
-    "execution.process_limit": 100,
-    "session.data_dir": "tables",
+    "llm.model": "x", "llm.api_type": "ollama", "llm.api_base": "https://api.openai.com/v1/",
+    "llm.openai.api_base": OPENAI, "llm.aad_tenant_id": "common", "planner.max_retry_count": 9,
+    "execution.sandbox": "bwrap", "execution.process_limit": 100,
+    "execution.memory_limit_mb": 512, "session.data_dir": "tables",
     "session.roles": ["planner", "code_interpreter", "echo"],
-    "web_search.api_provider": "duckduckgo",
-    "llm.api_base": "https://api.openai.com/v1/",
-    "llm.openai.api_base": OPENAI,
-    "llm.aad_tenant_id": "common",
-    "code_interpreter.require_confirmation": True,
-    "execution.memory_limit_mb": 512,
+    "web_search.api_provider": "duckduckgo", "code_interpreter.require_confirmation": True,
     "no.such_key": "http://example.org",
-}
-
+}  # fmt: skip
 NEEDING = {
-    "llm.api_base": "http://127.0.0.1:1/v1",
-    "llm.azure.api_base": "https://x.example",
-    "llm.embedding_api_base": "https://x.example",
-    "llm.api_type": "mistral",
-    "llm.api_key": "sk-of-another",
-    "llm.aad_api_resource": "https://x.example",
+    "llm.api_base": "http://127.0.0.1:1/v1", "llm.azure.api_base": "https://x.example",
+    "llm.embedding_api_base": "https://x.example", "llm.api_type": "mistral",
+    "llm.api_key": "sk-of-another", "llm.aad_api_resource": "https://x.example",
     "ext_llms.llm_configs": {"other": {"llm.api_base": "https://x.example"}},
-    "execution_service.server.url": "https://x.example",
-    "tracing.endpoint": "http://x.example",
-    "tracing.enabled": True,
-    "web_search.searxng_url": "https://x.example",
+    "execution_service.server.url": "https://x.example", "tracing.endpoint": "http://x.example",
+    "tracing.enabled": True, "web_search.searxng_url": "https://x.example",
     "search.scheduler": "tcp://x.example:8786",
     "mcp.servers": {"a": {"command": "sh", "args": ["-c", "true"]}},
-    "web_explorer.browser_path": "evil",
-    "session.roles": ["planner", "web_search"],
-    "code_interpreter.code_prefix": "import os",
-    "execution.sandbox": "none",
-    "execution.network": "yes",
-    "execution.allowed_hosts": "example.org",
-    "execution.read_only_paths": ["/home"],
-    "execution.writable_paths": ["/home"],
-    "execution.process_limit": 0,
-    "execution.memory_limit_mb": 0,
-    "execution.folder_limit_mb": 10**9,
-    "execution.cell_timeout_s": 86400,
-    "session.data_dir": "/etc",
-    "workspace.workspace_path": "../elsewhere",
-    "planner.prompt_file_path": "/etc/passwd",
-    "echo.example_base_path": "/etc",
-    "logging.log_folder": "../logs",
-    "logging.log_file": "../../x.log",
-    "search.resources": "resources.yaml",
-    "plugin.base_path": "/usr/lib",
+    "web_explorer.browser_path": "evil", "session.roles": ["planner", "web_search"],
+    "code_interpreter.code_prefix": "import os", "execution.sandbox": "none",
+    "execution.network": "yes", "execution.allowed_hosts": "example.org",
+    "execution.read_only_paths": ["/home"], "execution.writable_paths": ["/home"],
+    "execution.process_limit": 0, "execution.memory_limit_mb": 0,
+    "execution.folder_limit_mb": 10**9, "execution.cell_timeout_s": 86400,
+    "session.data_dir": "/etc", "workspace.workspace_path": "../elsewhere",
+    "planner.prompt_file_path": "/etc/passwd", "echo.example_base_path": "/etc",
+    "logging.log_folder": "../logs", "logging.log_file": "../../x.log",
+    "search.resources": "resources.yaml", "plugin.base_path": "/usr/lib",
     "llm.recorded.path": "${ModuleBaseDir}/errors.py",
-    "memory.final_memory_filename_md": "below/x.md",
-    "code_interpreter.blocked_functions": [],
-}
+    "memory.final_memory_filename_md": "below/x.md", "code_interpreter.blocked_functions": [],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("key", HARMLESS)
@@ -191,19 +167,19 @@ def test_plugins_are_not_where_conversations_and_keys_are(tmp_path: Path, place:
     assert inspect(project(folder, workspace__workspace_path=".", logs=".")).lines == []
 
 
-@pytest.mark.parametrize("key", ["llm.recorded.path", "llm.mock.cache_path"])
-def test_a_file_of_a_further_model_stays_in_the_folder(tmp_path: Path, key: str) -> None:
+def test_a_file_of_a_further_model_stays_in_the_folder_or_goes_with_all_aliases(
+    tmp_path: Path,
+) -> None:
+    key = "llm.recorded.path"
     models = {"x": {"llm.api_type": "recorded", key: "../x.yaml"}, "y": {key: "cache/y.yaml"}}
-    folder = project(tmp_path / "p", ext_llms__llm_configs=models, planner__llm_alias="x")
+    aliases = {"planner.llm_alias": "x", "code_generator.llm_alias": "y"}
+    folder = project(tmp_path / "p", ext_llms__llm_configs=models, **aliases)
     assert key in only(folder)
     src = read(folder)
     assert src.get_dict("ext_llms.llm_configs") == {}
-    assert src.get_str("planner.llm_alias") == ""
-
-
-def test_keys_without_effect_in_a_further_model_are_no_error(tmp_path: Path) -> None:
+    assert [src.get_str(alias) for alias in aliases] == ["", ""]
     models = {"x": {"mcp.servers": {"a": {"command": "id"}}, "session.data_dir": "/etc"}}
-    assert inspect(project(tmp_path / "p", ext_llms__llm_configs=models)).lines == []
+    assert inspect(project(folder, ext_llms__llm_configs=models)).lines == []  # without effect
 
 
 def test_a_run_of_a_search_has_no_links(tmp_path: Path) -> None:
@@ -287,14 +263,12 @@ def test_folders_that_are_links_are_replaced_by_empty_ones(tmp_path: Path) -> No
         (folder / name).symlink_to(elsewhere)
     src = read(folder)
     for key in (
-        "session.data_dir",
-        "workspace.workspace_path",
-        "execution_service.env_dir",
-        "planner.example_base_path",
-        "session.experience_dir",
-        "planner.experience_dir",
-    ):
+        "session.data_dir", "workspace.workspace_path", "execution_service.env_dir",
+        "planner.example_base_path", "session.experience_dir", "planner.experience_dir",
+    ):  # fmt: skip
         assert not Path(src.get_path(key)).is_relative_to(elsewhere), key
+    project(folder, session__data_dir="/etc")  # in place of a value that was withheld, too
+    assert not Path(read(folder).get_path("session.data_dir")).exists()
 
 
 @pytest.mark.parametrize("path", ["loop", "loop/x", "loop/../evil", "gone/../loop/../evil", "link"])
@@ -325,28 +299,6 @@ def test_code_behind_a_value_that_was_withheld_is_withheld_too(tmp_path: Path) -
     src = read(folder)
     assert not (Path(src.get_path("role.base_path")) / "own").exists()
     assert src.get_list("session.roles") == ["planner"]
-
-
-def test_a_default_folder_behind_a_value_that_was_withheld_may_be_a_link(tmp_path: Path) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    folder = project(tmp_path / "p", session__data_dir="/etc")
-    (folder / "data").symlink_to(elsewhere)
-    assert not Path(read(folder).get_path("session.data_dir")).exists()
-
-
-def test_with_the_further_models_go_their_aliases(tmp_path: Path) -> None:
-    models = {"far": {"llm.api_base": "https://x.example"}, "near": {"llm.model": "m"}}
-    folder = project(
-        tmp_path / "p",
-        ext_llms__llm_configs=models,
-        planner__llm_alias="far",
-        code_generator__llm_alias="near",
-    )
-    src = read(folder)
-    assert src.get_dict("ext_llms.llm_configs") == {}
-    assert src.get_str("planner.llm_alias") == ""
-    assert src.get_str("code_generator.llm_alias") == ""
 
 
 def test_with_an_address_goes_its_model(tmp_path: Path) -> None:

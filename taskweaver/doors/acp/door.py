@@ -8,23 +8,26 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
 from acp.agent.connection import AgentSideConnection
-from acp.helpers import ContentBlock
+from acp.helpers import ContentBlock, update_agent_message_text, update_available_commands
 from acp.interfaces import Client
 from acp.meta import PROTOCOL_VERSION
 from acp.schema import (
     AgentCapabilities,
     AllowedOutcome,
+    AvailableCommand,
+    AvailableCommandInput,
     CloseSessionResponse,
     ForkSessionResponse,
     Implementation,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
+    McpCapabilities,
     NewSessionResponse,
     PermissionOption,
     PromptCapabilities,
@@ -33,9 +36,11 @@ from acp.schema import (
     SessionCapabilities,
     SessionCloseCapabilities,
     SessionForkCapabilities,
+    SessionInfoUpdate,
     SessionListCapabilities,
     SessionResumeCapabilities,
     ToolCallUpdate,
+    UnstructuredCommandInput,
     Usage,
 )
 
@@ -45,22 +50,40 @@ from taskweaver.doors.acp.requests import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
+    client_servers,
     read_prompt,
     refused,
     worded,
 )
 from taskweaver.doors.acp.sessions import AcpSessions, OpenSession, RunningPrompt
-from taskweaver.doors.acp.updates import RoundUpdates, round_history
+from taskweaver.doors.acp.updates import RoundUpdates, round_history, shown
 from taskweaver.face.stream import RoundEvents
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.confirmation import Confirmation
 from taskweaver.module.event_emitter import PostEventType, RoundEventType
+from taskweaver.session.branches.long_memory import BranchLongMemory
+from taskweaver.utils.text import title_line
 
 _OPTIONS = [
     PermissionOption(option_id="yes", name="Allow", kind="allow_once"),
     PermissionOption(option_id="always", name="Allow for this session", kind="allow_always"),
     PermissionOption(option_id="no", name="Deny", kind="reject_once"),
 ]
+
+
+_COMMANDS = {
+    "remember": ("Keep a fact for later questions", "the fact", BranchLongMemory.add),
+    "recall": ("Find facts and earlier messages", "words", BranchLongMemory.recall),
+}
+"""Slash commands, which ask no model."""
+_OFFERED = update_available_commands(
+    AvailableCommand(
+        name=name,
+        description=text,
+        input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)),
+    )
+    for name, (text, hint, _) in _COMMANDS.items()
+)
 
 
 class AcpAgent:
@@ -76,7 +99,7 @@ class AcpAgent:
     def __init__(self, app: TaskWeaverApp) -> None:
         self.log = app.log
         self._sessions = AcpSessions(app)
-        self._questions: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def on_connect(self, conn: Client) -> None:
         """Take the connection to the client."""
@@ -90,8 +113,9 @@ class AcpAgent:
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(
-                    image=False, audio=False, embedded_context=True
+                    image=True, audio=False, embedded_context=True
                 ),
+                mcp_capabilities=McpCapabilities(http=True),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities(),
                     fork=SessionForkCapabilities(),
@@ -108,16 +132,17 @@ class AcpAgent:
         self, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> NewSessionResponse:
         """Make a session."""
-        self._leave_out(mcp_servers)
-        return NewSessionResponse(session_id=(await self._sessions.new(cwd)).id)
+        opened = await self._sessions.new(cwd, client_servers(mcp_servers, cwd))
+        self._offer_commands(opened)
+        return NewSessionResponse(session_id=opened.id)
 
     @worded
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> LoadSessionResponse:
         """Open a session, and send the conversation."""
-        self._leave_out(mcp_servers)
-        opened = await self._sessions.open(session_id, cwd)
+        opened = await self._sessions.open(session_id, cwd, client_servers(mcp_servers, cwd))
+        self._offer_commands(opened)
         branch = opened.branch
         for round_ in await asyncio.to_thread(branch.rounds):
             history = round_history(round_, branch.name, opened.files)
@@ -130,8 +155,8 @@ class AcpAgent:
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
         """Open a session without sending the conversation."""
-        self._leave_out(mcp_servers)
-        await self._sessions.open(session_id, cwd)
+        opened = await self._sessions.open(session_id, cwd, client_servers(mcp_servers, cwd))
+        self._offer_commands(opened)
         return ResumeSessionResponse()
 
     @worded
@@ -150,8 +175,9 @@ class AcpAgent:
         self, session_id: str, cwd: str, mcp_servers: Sequence[Any] | None = None, **_: Any
     ) -> ForkSessionResponse:
         """Fork a session with variables and files."""
-        self._leave_out(mcp_servers)
-        return ForkSessionResponse(session_id=(await self._sessions.fork(session_id, cwd)).id)
+        made = await self._sessions.fork(session_id, cwd, client_servers(mcp_servers, cwd))
+        self._offer_commands(made)
+        return ForkSessionResponse(session_id=made.id)
 
     @worded
     async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
@@ -184,6 +210,11 @@ class AcpAgent:
     ) -> PromptResponse:
         branch, view = opened.branch, RoundUpdates(opened.files)
         asked = await asyncio.to_thread(read_prompt, blocks, opened.folder)
+        name, _, words = asked.text.partition(" ")
+        if name[:1] == "/" and (command := _COMMANDS.get(name[1:])):
+            told = await asyncio.to_thread(lambda: command[2](branch.long_memory, words))
+            await self.client.session_update(opened.id, update_agent_message_text(shown(told)))
+            return PromptResponse(stop_reason="end_turn")
         files = list(asked.files.values())
         events = RoundEvents(
             lambda handler: branch.send_message(asked.text, handler, files), branch.interrupt
@@ -197,6 +228,10 @@ class AcpAgent:
                 if event.t is PostEventType.post_confirmation_request:
                     request_id = event.extra["id"]
                     self._ask(opened, running, request_id, view.asked_call(request_id))
+        if len(rounds := branch.rounds(with_posts=False)) == 1:
+            title = shown(title_line(rounds[0].question))
+            update = SessionInfoUpdate(session_update="session_info_update", title=title)
+            await self.client.session_update(opened.id, update)
         if running.is_cancelled:
             return PromptResponse(stop_reason="cancelled")
         if view.error:
@@ -234,17 +269,16 @@ class AcpAgent:
                 running.waiting.discard(request_id)
                 opened.confirmations.provide_confirmation(request_id, answer)
 
-        task = asyncio.ensure_future(ask())
-        self._questions.add(task)
-        task.add_done_callback(self._questions.discard)
+        self._begin(ask())
 
-    def _leave_out(self, servers: Sequence[Any] | None) -> None:
-        if servers:
-            names = ", ".join(str(getattr(server, "name", "?")) for server in servers)
-            self.log.warning(
-                f"MCP servers of the client are not used: {names}; mcp.servers names those of the"
-                " project"
-            )
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _offer_commands(self, opened: OpenSession) -> None:
+        """Send the commands after the response by which the client knows the session."""
+        self._begin(self.client.session_update(opened.id, _OFFERED))
 
 
 class _ToLog(logging.Handler):

@@ -7,6 +7,7 @@ import binascii
 import functools
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from mimetypes import guess_extension
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -15,6 +16,9 @@ from acp.exceptions import RequestError
 from acp.helpers import ContentBlock
 from acp.schema import (
     EmbeddedResourceContentBlock,
+    HttpMcpServer,
+    ImageContentBlock,
+    McpServerStdio,
     ResourceContentBlock,
     TextContentBlock,
     TextResourceContents,
@@ -22,6 +26,7 @@ from acp.schema import (
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.mcp.config import ServerConfig, server_config
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.named_files import Finder, numbered
 from taskweaver.utils.redact import redact_known
@@ -57,6 +62,32 @@ def worded(method: AnyMethod) -> AnyMethod:
             raise refused(INTERNAL_ERROR, f"{name}: the log has the details.") from error
 
     return carry_out  # type: ignore[return-value]
+
+
+def client_servers(servers: Sequence[Any] | None, cwd: str) -> list[ServerConfig]:
+    """Return the MCP servers of a client as configured ones, for which each call is confirmed.
+
+    Raises:
+        RequestError: If one is of a kind that is not used here.
+        ConfigError: If one is not of the right form.
+    """
+    found = []
+    for server in servers or ():
+        fields: dict[str, Any] = {}
+        match server:
+            case McpServerStdio():
+                env = {one.name: one.value for one in server.env}
+                fields = {"command": server.command, "args": server.args, "env": env, "cwd": cwd}
+            case HttpMcpServer():
+                headers = {one.name: one.value for one in server.headers}
+                fields = {"url": server.url, "headers": headers}
+            case _:
+                detail = (
+                    f"The MCP server {server.name} is of type {server.type}, not stdio or http."
+                )
+                raise refused(INVALID_PARAMS, detail)
+        found.append(server_config(server.name, fields, Path(cwd)))
+    return found
 
 
 _LOCAL = {"", "localhost"}
@@ -102,6 +133,9 @@ def _taken(block: ContentBlock, prompt: AcpPrompt) -> str:
             return _linked(block.uri, prompt)
         case EmbeddedResourceContentBlock():
             return _embedded(block, prompt)
+        case ImageContentBlock():
+            name = _name(block.uri or "", f"picture{guess_extension(block.mime_type) or ''}")
+            return _content(name, block.data, prompt)
         case _:
             detail = f"A prompt has texts and files here, and no {block.type}."
             raise refused(INVALID_PARAMS, detail)
@@ -126,13 +160,24 @@ def _linked(uri: str, prompt: AcpPrompt) -> str:
 
 def _embedded(block: EmbeddedResourceContentBlock, prompt: AcpPrompt) -> str:
     resource = block.resource
-    name = unquote(urlsplit(resource.uri).path).rpartition("/")[2] or "attachment.txt"
+    name = _name(resource.uri, "attachment.txt")
     if isinstance(resource, TextResourceContents):
         return _added(name, prompt, AddedFile(name=name, content=resource.text))
+    return _content(name, resource.blob, prompt)
+
+
+def _name(uri: str, other: str) -> str:
+    """Return the name of a file by its address, or another name."""
+    return unquote(urlsplit(uri).path).rpartition("/")[2] or other
+
+
+def _content(name: str, encoded: str, prompt: AcpPrompt) -> str:
     try:
-        content = base64.b64decode(resource.blob, validate=True)
+        content = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise refused(INVALID_PARAMS, f"The content of {name} is no base64: {error}.") from error
+        raise refused(
+            INVALID_PARAMS, f"The content of {name} is not valid base64: {error}."
+        ) from error
     return _added(name, prompt, AddedFile(name=name, content=content))
 
 

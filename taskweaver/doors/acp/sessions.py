@@ -18,6 +18,7 @@ from acp.schema import SessionInfo
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.acp.requests import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, refused
 from taskweaver.doors.acp.updates import made_files, shown
+from taskweaver.mcp.config import ServerConfig
 from taskweaver.module.confirmation import AnsweredElsewhere, Confirmation
 from taskweaver.session.branches.branch import SessionBranch
 from taskweaver.session.errors import SessionError, SessionInUse
@@ -98,8 +99,8 @@ class AcpSessions:
             raise refused(NOT_FOUND, detail)
         return found
 
-    async def new(self, cwd: str) -> OpenSession:
-        """Make a session for a folder of the client's.
+    async def new(self, cwd: str, servers: Sequence[ServerConfig]) -> OpenSession:
+        """Make a session for a folder of the client's, with the client's MCP servers.
 
         Raises:
             RequestError: If the folder cannot be one.
@@ -107,12 +108,12 @@ class AcpSessions:
         """
         folder = _folder(cwd)
         async with self._opening:
-            session = await asyncio.to_thread(self._manager.get_session)
+            session = await asyncio.to_thread(self._manager.get_session, None, servers)
             _write(session.workspace, folder, [])
             return self._added(session.session_id, session, session.branch, folder)
 
-    async def open(self, session_id: str, cwd: str) -> OpenSession:
-        """Open a session that is on disk, or return the open session.
+    async def open(self, session_id: str, cwd: str, servers: Sequence[ServerConfig]) -> OpenSession:
+        """Open a session that is on disk, with MCP servers, or return the open session.
 
         Raises:
             RequestError: If there is none, or the folder cannot be one.
@@ -126,21 +127,21 @@ class AcpSessions:
                 return found
             own_id, _, name = session_id.partition(":")
             try:
-                session = await asyncio.to_thread(self._manager.get_session, own_id)
+                session = await asyncio.to_thread(self._manager.get_session, own_id, servers)
                 return self._added(session_id, session, name or session.branch, folder)
             except SessionInUse:
                 raise
             except SessionError as error:
                 raise refused(NOT_FOUND, str(error)) from error
 
-    async def fork(self, session_id: str, cwd: str) -> OpenSession:
-        """Fork a session with variables and files.
+    async def fork(self, session_id: str, cwd: str, servers: Sequence[ServerConfig]) -> OpenSession:
+        """Fork a session with variables and files; a fork has the session's MCP servers.
 
         Raises:
             RequestError: If there is none, or it is at work.
             SessionError: If it cannot be forked.
         """
-        source = await self.open(session_id, cwd)
+        source = await self.open(session_id, cwd, servers)
         if source.running is not None:
             raise refused(INVALID_REQUEST, "A prompt is being answered there: cancel it first.")
         async with self._opening:

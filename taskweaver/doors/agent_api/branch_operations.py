@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from taskweaver.doors.agent_api import models, views
-from taskweaver.doors.agent_api.routes import BRANCH, OF_BRANCH, ONE, AgentOperations
+from taskweaver.doors.agent_api.routes import BRANCH, ONE, AgentOperations
 from taskweaver.server.operations import Call, number_of, operation
 
 _MOST_ROUNDS = 100
@@ -26,9 +26,9 @@ class BranchOperations(AgentOperations):
     )
     async def _fork(self, call: Call, wanted: models.NewBranch) -> models.MadeBranch:
         conversation = await self._found(call)
-        await (await self._own(call)).check_disk(call.user)
-        name = await conversation.change(
-            wanted.source, lambda branch: branch.fork(wanted.name, at_round=wanted.at_round)
+        own = await self._own(call)
+        name = await own.fork(
+            conversation, wanted.source, wanted.name, wanted.at_round, title=wanted.title
         )
         await conversation.note("branch_created", branch=name, parent=wanted.source)
         return models.MadeBranch(
@@ -62,8 +62,3 @@ class BranchOperations(AgentOperations):
         branch = conversation.branch(call.path("branch"))
         rounds = await asyncio.to_thread(branch.rounds)
         return await asyncio.to_thread(views.round_page, rounds, first, limit)
-
-    @operation("GET", f"{ONE}/plan", "The newest plan of a branch", query=OF_BRANCH)
-    async def _plan(self, call: Call) -> models.PlanView:
-        branch = await self._branch(call)
-        return await asyncio.to_thread(lambda: views.plan_of(branch.rounds()))

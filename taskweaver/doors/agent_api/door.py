@@ -20,6 +20,7 @@ from taskweaver.doors.agent_api.moment_operations import MomentOperations
 from taskweaver.doors.agent_api.project_operations import ProjectChecks, ProjectOperations
 from taskweaver.doors.agent_api.search_operations import SearchOperations
 from taskweaver.doors.agent_api.search_processes import SearchProcesses
+from taskweaver.doors.agent_api.search_trials import ProgramTrials
 from taskweaver.doors.agent_api.session_operations import SessionOperations
 from taskweaver.doors.agent_api.variable_operations import VariableOperations
 from taskweaver.memory.branched.errors import BranchedMemoryError
@@ -33,6 +34,7 @@ from taskweaver.session.errors import (
     UnknownSessionBranch,
 )
 from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.model.config import SearchConfig
 
 _GROUPS = (
     SessionOperations,
@@ -69,22 +71,25 @@ class AgentApi(Door):
         """Offer the sessions of users; the door finishes and closes them."""
         self._sessions = sessions
         command = _command(sessions.app)
-        self._searches = SearchProcesses(command)
+        self._searches = SearchProcesses(command, SearchConfig(sessions.app.config).folder)
         self._checks = ProjectChecks(command)
+        self._trials = ProgramTrials(sessions.app)
         self.groups = (
             *(kind(sessions) for kind in _GROUPS),
-            SearchOperations(sessions, self._searches),
+            SearchOperations(sessions, self._searches, self._trials),
             ProjectOperations(sessions, self._checks),
         )
 
     async def finish(self, grace_s: float) -> None:
-        """Refuse new messages, searches and checks, and end the running ones."""
+        """Refuse new messages, searches, trials and checks, and end the running ones."""
+        self._trials.close()
         await asyncio.gather(
             self._sessions.finish(grace_s), self._searches.finish(grace_s), self._checks.close()
         )
 
     async def close(self) -> None:
-        """Close the sessions, and end the searches and checks."""
+        """Close the sessions, and end the searches, trials and checks."""
+        self._trials.close()
         await asyncio.gather(self._sessions.close(), self._searches.close(), self._checks.close())
 
 

@@ -16,7 +16,7 @@ from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, PREFIX, AgentOpera
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import BYTES_TYPE, Call, missing, operation
-from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload_within
+from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload
 from taskweaver.utils.file_system.safe_fs import Folder
 
 _GOOD_S = 60.0
@@ -100,14 +100,14 @@ class AgentFiles(AgentOperations):
         "PUT",
         _FILE,
         "Write a file; the body is its bytes",
-        takes_bytes=True,
+        raw=BYTES_TYPE,
         query=OF_BRANCH,
         problems=(404, 409, 413, 507),
     )
     async def _upload(self, call: Call) -> FileFacts:
-        room = await (await self._own(call)).check_disk(call.user)
+        admission = self._sessions.accounts.admission
         with await self._folder(call) as folder:
-            return await upload_within(room, folder, call.path("path"), call)
+            return await upload(admission, folder, call.path("path"), call)
 
     @operation(
         "GET",

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, zip_longest
 from pathlib import Path
@@ -20,14 +17,14 @@ from taskweaver.app.first_questions import FileOutline, first_questions
 from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, PREFIX, AgentOperations
 from taskweaver.server.accounts import LOCAL_USER
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.operations import Call, operation
+from taskweaver.server.operations import Call, operation, view
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.tables.files.profile import ColumnProfile
 from taskweaver.utils.data_files import is_data_file
-from taskweaver.utils.file_system.safe_fs import Folder, copy_content, open_ordinary
+from taskweaver.utils.file_system.safe_fs import Folder, copy_content
 
 _MOST_FILES, _MOST_QUESTIONS, _SAMPLE_ROWS = 200, 3, 3
-_MOST_COPIED_BYTES, _HEAD_BYTES = 2 << 20, 64 << 10
+_MOST_COPIED_BYTES = 2 << 20
 _PLAIN_TEXTS = {".csv", ".tsv"}
 _MOST_KNOWN = 2_000
 _AT_ONCE = 5
@@ -37,10 +34,13 @@ _Stamp = tuple[str, str, int, int]
 
 
 class FileColumn(BaseModel):
-    """A column of a file: its name, and the kind of its values in a word or two."""
+    """A column of a file: its name, the kind of its values in a word or two, its histogram."""
 
     name: str
     kind: str
+    low: str
+    high: str
+    bars: list[int]
 
 
 class FileQuestion(BaseModel):
@@ -80,8 +80,8 @@ class FileOverviews(BaseModel):
 class _DataFile(NamedTuple):
     name: str
     stat: os.stat_result
-    open: Callable[[], BinaryIO]
-    path: Path | None = None  # None in a folder that code can write: links there may lead anywhere
+    # Opened in a folder that code can write: links there may lead anywhere.
+    place: Path | Callable[[], BinaryIO]
 
 
 class FileOverviewOperations(AgentOperations):
@@ -96,7 +96,7 @@ class FileOverviewOperations(AgentOperations):
     @operation("GET", f"{PREFIX}/files", "Data files of the project, with questions that fit them")
     async def _of_project(self, _call: Call) -> FileOverviews:
         paths = await asyncio.to_thread(self._project_files)
-        files = [_DataFile(one.name, one.stat(), partial(open_ordinary, one), one) for one in paths]
+        files = [_DataFile(one.name, one.stat(), one) for one in paths]
         folder = self._sessions.app.app_dir.name
         return await self._shown(folder, str(self._config.data_dir), files, paths)
 
@@ -161,7 +161,9 @@ def _overviews(files: dict[_Stamp, _DataFile], others: list[Path]) -> dict[_Stam
         paths = {}
         for stamp, file in files.items():
             try:
-                if path := file.path or _copied(file, Path(folder)):
+                place = file.place
+                path = place if isinstance(place, Path) else _copied(file, place, Path(folder))
+                if path:
                     paths[stamp] = path
             except OSError as error:
                 found[stamp].problem = error.strerror or str(error)
@@ -172,7 +174,7 @@ def _overviews(files: dict[_Stamp, _DataFile], others: list[Path]) -> dict[_Stam
     return found
 
 
-def _copied(file: _DataFile, folder: Path) -> Path | None:
+def _copied(file: _DataFile, opened: Callable[[], BinaryIO], folder: Path) -> Path | None:
     """Return a copy that code cannot swap meanwhile; None of a file that is not read here.
 
     Code may have written the file: a small one of another format can fill the memory.
@@ -180,9 +182,11 @@ def _copied(file: _DataFile, folder: Path) -> Path | None:
     is_read = Path(file.name).suffix.lower() in _PLAIN_TEXTS
     if not is_read or file.stat.st_size > _MOST_COPIED_BYTES:
         return None
-    with file.open() as opened, (folder / file.name).open("xb") as target:
-        copy_content(opened, target)
-    return folder / file.name
+    copy = folder / file.name
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with opened() as source, copy.open("xb") as target:
+        copy_content(source, target)
+    return copy
 
 
 def _plain(file: _DataFile, *, is_being_read: bool = False) -> FileOverview:
@@ -203,9 +207,8 @@ def _take(shown: FileOverview, file: _DataFile, outline: FileOutline) -> None:
     if len(outline.tables) == 1:
         (table,) = outline.tables
         shown.rows, shown.is_estimate = table.rows, outline.is_estimate
-        shown.columns = [FileColumn(name=one.name, kind=_kind(one)) for one in table.columns]
-        with suppress(OSError, csv.Error):
-            shown.sample = _sample(file, outline)
+        shown.columns = [view(FileColumn, one, kind=_kind(one)) for one in table.columns]
+        shown.sample = [list(row) for row in outline.first[:_SAMPLE_ROWS]]
 
 
 def _kind(column: ColumnProfile) -> str:
@@ -215,13 +218,3 @@ def _kind(column: ColumnProfile) -> str:
     if column.kind == "text":
         return f"{column.distinct} words" if column.values and column.distinct > 1 else "text"
     return {"flag": "yes or no"}.get(column.kind, "number")
-
-
-def _sample(file: _DataFile, outline: FileOutline) -> list[list[str]]:
-    """Return the first rows of a text as they are written; none where its header is not plain."""
-    with file.open() as opened:
-        head = opened.read(_HEAD_BYTES).decode("utf-8-sig", "replace")
-    dialect = csv.Sniffer().sniff(head, ",;\t|")
-    rows = list(islice(csv.reader(io.StringIO(head), dialect), _SAMPLE_ROWS + 1))
-    is_plain = rows[:1] == [[column.name for column in outline.tables[0].columns]]
-    return rows[1:] if is_plain else []

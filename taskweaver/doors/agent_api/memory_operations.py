@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from taskweaver.doors.agent_api import models
 from taskweaver.doors.agent_api.routes import OF_BRANCH, ONE, AgentOperations
@@ -52,28 +53,28 @@ class MemoryOperations(AgentOperations):
 
     @operation("PUT", _FACT, "Replace the text of a fact", query=OF_BRANCH)
     async def _replace(self, call: Call, wanted: models.NewFact) -> models.MemoryOutcome:
-        memory, fact_id = await self._memory(call), call.path("fact_id")
+        return await self._change(call, lambda memory, fact: memory.replace(fact, wanted.text))
 
-        def replace() -> str:
-            return memory.replace(_one(memory, fact_id), wanted.text)
-
-        return models.MemoryOutcome(outcome=await asyncio.to_thread(replace))
+    @operation("POST", _FACT, "Accept a proposed fact for all sessions", query=OF_BRANCH)
+    async def _accept(self, call: Call) -> models.MemoryOutcome:
+        return await self._change(call, BranchLongMemory.keep)
 
     @operation("DELETE", _FACT, "Forget a fact", query=OF_BRANCH)
     async def _forget(self, call: Call) -> models.MemoryOutcome:
+        return await self._change(call, BranchLongMemory.remove)
+
+    async def _change(
+        self, call: Call, work: Callable[[BranchLongMemory, KeptFact], str]
+    ) -> models.MemoryOutcome:
         memory, fact_id = await self._memory(call), call.path("fact_id")
 
-        def forget() -> str:
-            return memory.remove(_one(memory, fact_id))
+        def change() -> str:
+            for fact in memory.named(fact_id):
+                if fact.id == fact_id:
+                    return work(memory, fact)
+            raise missing("Fact", fact_id[:64])
 
-        return models.MemoryOutcome(outcome=await asyncio.to_thread(forget))
-
-
-def _one(memory: BranchLongMemory, fact_id: str) -> KeptFact:
-    found_ = [fact for fact in memory.named(fact_id) if fact.id == fact_id]
-    if not found_:
-        raise missing("Fact", fact_id[:64])
-    return found_[0]
+        return models.MemoryOutcome(outcome=await asyncio.to_thread(change))
 
 
 def fact_view(fact: KeptFact) -> models.FactView:

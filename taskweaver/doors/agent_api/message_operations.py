@@ -40,8 +40,6 @@ class MessageOperations(AgentOperations):
     ) -> Response | models.AcceptedMessage:
         conversation = await self._found(call)
         own = await self._own(call)
-        await own.check_disk(call.user)
-        await own.check_kernels(call.user, conversation, wanted.branch)
         message_id = wanted.message_id or f"message-{secrets.token_hex(8)}"
         after = conversation.session.events.last
         message = IndexedMessage(
@@ -51,7 +49,8 @@ class MessageOperations(AgentOperations):
             wanted.kind,
             wanted.text,
         )
-        accepted = await conversation.accept(call.user, message)
+        share = await own.reserve(conversation, wanted.branch)
+        accepted = await conversation.accept(call.user, message, share)
         if wanted.stream:
             return event_stream(self._events(conversation, accepted, after))
         return models.AcceptedMessage(message=message_view(accepted), after=after)
@@ -106,10 +105,11 @@ class MessageOperations(AgentOperations):
         conversation = await self._found(call)
         return message_view(await conversation.withdraw(call.path("message_id")))
 
-    @operation("POST", f"{ONE}/stop", "Stop the answer that is under way on a branch")
+    @operation("POST", f"{ONE}/stop", "Stop the answer that is under way on a branch", is_end=True)
     async def _stop(self, call: Call, wanted: models.BranchWanted) -> models.StoppedRound:
-        conversation = await self._found(call)
-        return models.StoppedRound(was_running=conversation.stop(wanted.branch))
+        own = await self._own(call)
+        was_running = await own.stop(call.path("session_id"), wanted.branch)
+        return models.StoppedRound(was_running=was_running)
 
     @operation("GET", f"{ONE}/confirmations", "Requests for confirmation that wait")
     async def _confirmations(self, call: Call) -> models.WaitingConfirmations:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr
 
 from taskweaver.ces.sandbox.sandbox import is_confined
-from taskweaver.doors.agent_api.routes import PREFIX, require_admin
+from taskweaver.doors.agent_api.routes import PREFIX
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.services import ModelServices
@@ -137,23 +137,23 @@ class AddedModel(BaseModel):
 class ModelOperations:
     """Operations on the model that answers: an admin has them, others see which one it is."""
 
+    of_admins = "Models"
+
     def __init__(self, sessions: AgentSessions) -> None:
         app = sessions.app
         services = app.app_injector.get(ModelServices)
         self._setup = ModelSetup(app.config, services, is_confined, is_trusted=not app.withheld)
 
-    @operation("GET", _MODEL, "The model that answers now")
+    @operation("GET", _MODEL, "The model that answers now", of_admins="")
     async def _show(self, call: Call) -> ModelNow:
         return await asyncio.to_thread(self._now, call)
 
     @operation("GET", _MODELS, "Models found on this machine, by keys, and added ones")
     async def _list(self, call: Call) -> ModelList:
-        require_admin(call.user, "Models")
         return await asyncio.to_thread(self._found, call)
 
-    @operation("POST", f"{_MODELS}/test", "Ask a model a test question", problems=(404,))
-    async def _test(self, call: Call, wanted: ModelWanted) -> ModelTestResult:
-        require_admin(call.user, "Models")
+    @operation("POST", f"{_MODELS}/test", "Ask a model a test question")
+    async def _test(self, _call: Call, wanted: ModelWanted) -> ModelTestResult:
         model = await asyncio.to_thread(self._named, wanted.id)
         return _result(model, await asyncio.to_thread(self._setup.test, model))
 
@@ -162,12 +162,10 @@ class ModelOperations:
         query={"id": "Model whose test is cancelled; all tests without one"},
     )  # fmt: skip
     async def _cancel(self, call: Call) -> None:
-        require_admin(call.user, "Models")
         self._setup.cancel_test(call.query("id"))
 
     @operation("POST", _MODELS, "Test a model of another provider, and add it if it answers")
     async def _add(self, call: Call, wanted: NewModel) -> AddedModel:
-        require_admin(call.user, "Models")
         key = wanted.key.get_secret_value().strip()
         if key and not _may_enter_key(call):
             detail = "Keys can be entered on this machine or over https only."
@@ -182,14 +180,12 @@ class ModelOperations:
 
     @operation("PUT", _MODEL, "Choose the model that answers, from the next question on")
     async def _choose(self, call: Call, wanted: ModelChosen) -> ModelNow:
-        require_admin(call.user, "Models")
         model = await asyncio.to_thread(self._named, wanted.id)
         note = await asyncio.to_thread(self._setup.choose, model, wanted.scope, call.user.name)
         return (await self._show(call)).model_copy(update={"note": note})
 
     @operation("DELETE", _MODEL, "Take the last choice of the model back", problems=(409,))
     async def _undo(self, call: Call) -> ModelNow:
-        require_admin(call.user, "Models")
         if not self._setup.can_undo(call.user.name):
             raise RequestRefused(
                 409, "nothing-to-undo", "You chose no model here, or another did since."

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from taskweaver.server.transfer import FileFacts
 
 Title = Field(default="", max_length=200)
 BranchName = Field(default="main", max_length=64)
 Text = Field(max_length=1_000_000, pattern=r"\S")
+_Title = Annotated[str, StringConstraints(strip_whitespace=True, max_length=64)]
 
 
 class NewConversation(BaseModel):
@@ -168,17 +169,21 @@ class ConfirmationAnswer(BaseModel):
 
 
 class NewBranch(BaseModel):
-    """A branch to fork off another; `at_round` is the last round it sees, None for all."""
+    """A branch to fork off another; `at_round` is the last round it sees, None for all.
+
+    Without a name the branch gets one that is made of the title, or made up.
+    """
 
     source: str = BranchName
     name: str = Field(default="", max_length=64)
+    title: _Title = ""
     at_round: int | None = Field(default=None, ge=0)
 
 
 class BranchTitle(BaseModel):
-    """A title for a branch: letters, digits, - and _; no other branch has it."""
+    """A title for a branch: one line that no other branch has as its title or name."""
 
-    title: str = Field(min_length=1, max_length=64)
+    title: Annotated[_Title, Field(min_length=1)]
 
 
 class MadeBranch(BaseModel):
@@ -226,14 +231,6 @@ class RoundPage(BaseModel):
     total: int
 
 
-class PlanView(BaseModel):
-    """The newest plan of a branch, and the step it is at."""
-
-    plan: str
-    current_step: str
-    round_id: str
-
-
 class FilesOfBranch(BaseModel):
     """The files of a branch's working directory."""
 
@@ -277,6 +274,9 @@ class FactView(BaseModel):
     author: str
     day: str
     session_id: str
+    state: str
+    said: str
+    until: str
 
 
 class MemoryView(BaseModel):
@@ -329,7 +329,9 @@ class FoundPassages(BaseModel):
     passages: list[FoundPassage]
 
 
-class SessionId(BaseModel):
-    """The id of a session."""
+class ContinuedAttempt(BaseModel):
+    """A branch that continues an attempt, in the session of the run or in a `copy`."""
 
     session_id: str
+    branch: str
+    is_copy: bool

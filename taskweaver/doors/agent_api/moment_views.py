@@ -87,7 +87,7 @@ class ForkPreview(BaseModel):
 
     `variables` counts all of the moment, `carried` names those that the fork has, of which
     `variables_bytes` are stored; `not_carried` has a line for each other one with the reason. Files
-    are copied as they are now: `files_differ` counts those that were others then, and is null where
+    are copied as they are now: `files_differ` names those that were others then, and is null where
     that is not known.
     """
 
@@ -98,7 +98,7 @@ class ForkPreview(BaseModel):
     state: Literal["live", "stored", "none", "empty"]
     files: int
     files_bytes: int
-    files_differ: int | None
+    files_differ: list[str] | None
     facts: int
     core: int
     not_carried: list[str]
@@ -274,11 +274,12 @@ def fork_preview(moments: Moments, branch: str, number: int | None) -> ForkPrevi
     )
 
 
-def _differing(then: Mapping[str, MomentFile] | None, now: Mapping[str, MomentFile]) -> int | None:
+def _differing(
+    then: Mapping[str, MomentFile] | None, now: Mapping[str, MomentFile]
+) -> list[str] | None:
     if then is None:
         return None
-    same = {path for path, one in then.items() if one.now == "same"}
-    return len({*then, *now} - same)
+    return [path for path in {**then, **now} if path not in then or then[path].now != "same"]
 
 
 def differences_view(found: MomentDifference) -> Differences:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import signal
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +29,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import KEYS
-from taskweaver.doors.agent_api.routes import PREFIX, require_admin
+from taskweaver.doors.agent_api.routes import PREFIX
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.server.operations import Call, operation
@@ -212,7 +212,6 @@ class ProjectChecks:
         """Prepare to check; `command` is that of this program, up to its subcommand."""
         self._command = [*command, "doctor", "--json"]
         self._running: asyncio.Task[list[DoctorCheck]] | None = None
-        self._process: Process | None = None
         self._is_closed = False
 
     async def run(self) -> list[DoctorCheck]:
@@ -228,21 +227,22 @@ class ProjectChecks:
         return await asyncio.shield(self._running)  # others wait for it too
 
     async def _checked(self) -> list[DoctorCheck]:
-        process = self._process = await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *self._command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
         )
         try:
-            if self._is_closed:
-                raise stopping()
             async with asyncio.timeout(_LIMIT_S):
                 told, errors = await process.communicate()
         except TimeoutError:
             detail = f"The checks did not end within {_LIMIT_S:.0f} s."
             raise RequestRefused(503, "checks-failed", detail) from None
+        except asyncio.CancelledError:
+            raise stopping() from None
         finally:
-            await self._end()
-        if self._is_closed:
-            raise stopping()
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
         try:
             return _CHECKS.validate_json(told)
         except ValidationError:
@@ -250,18 +250,11 @@ class ProjectChecks:
             detail = f"The checks ended without a result. {why}".strip()
             raise RequestRefused(503, "checks-failed", detail) from None
 
-    async def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is not None and process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-
     async def close(self) -> None:
         """End the checks that run; safe to call again."""
         self._is_closed = True
-        await self._end()
         if self._running is not None:
+            self._running.cancel()
             await asyncio.wait([self._running])
 
 
@@ -270,6 +263,8 @@ _DOCTOR, _SETTINGS = f"{PREFIX}/doctor", f"{PREFIX}/settings"
 
 class ProjectOperations:
     """Operations on the project: an admin has them, no other user does."""
+
+    of_admins = "Settings"
 
     def __init__(self, sessions: AgentSessions, checks: ProjectChecks) -> None:
         self._app = sessions.app
@@ -280,20 +275,18 @@ class ProjectOperations:
         "POST",
         _DOCTOR,
         "Check what works here, as `taskweaver doctor` does; takes seconds, asks the model",
-        problems=(404, 503),
+        problems=(503,),
+        of_admins="Checks",
     )
-    async def _doctor(self, call: Call) -> DoctorChecks:
-        require_admin(call.user, "Checks")
+    async def _doctor(self, _call: Call) -> DoctorChecks:
         return DoctorChecks(checks=await self._checks.run())
 
     @operation(
         "GET",
         _SETTINGS,
         "Settings of the project that can be changed, none of them a secret",
-        problems=(404,),
     )
-    async def _show(self, call: Call) -> ProjectSettings:
-        require_admin(call.user, "Settings")
+    async def _show(self, _call: Call) -> ProjectSettings:
         found = await asyncio.to_thread(settings_of, self._app.config, self._app.app_dir)
         return ProjectSettings(settings=found)
 
@@ -301,10 +294,9 @@ class ProjectOperations:
         "PATCH",
         _SETTINGS,
         "Change settings in the project's file, all or none; in force from the next start",
-        problems=(404, 409),
+        problems=(409,),
     )
     async def _change(self, call: Call, wanted: SettingChanges) -> ProjectSettings:
-        require_admin(call.user, "Settings")
         async with self._writing:
             await asyncio.to_thread(change_settings, self._app.app_dir, wanted.values)
         return await self._show(call)

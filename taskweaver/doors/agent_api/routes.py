@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from taskweaver.server.accounts import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.agents.user_sessions import UserSessions
-from taskweaver.server.errors import not_found
 from taskweaver.server.operations import Call
 from taskweaver.session.branches.branch import SessionBranch
 
@@ -47,13 +45,3 @@ class AgentOperations:
 def last_seen(call: Call) -> str:
     """Return the id of the last event that a client saw: Last-Event-ID, else the query's after."""
     return call.request.headers.get("last-event-id", "") or call.query("after")
-
-
-def require_admin(user: User, what: str) -> None:
-    """Require that a user is an admin; `what` begins the message that refuses another.
-
-    Raises:
-        RequestRefused: If it is another.
-    """
-    if user.role != "admin":
-        raise not_found(f"{what} are for admins.")

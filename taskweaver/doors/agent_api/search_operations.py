@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from taskweaver.doors.agent_api import search_views as views
-from taskweaver.doors.agent_api.models import SessionId
-from taskweaver.doors.agent_api.routes import PREFIX, AgentOperations, require_admin
+from taskweaver.doors.agent_api.models import ContinuedAttempt
+from taskweaver.doors.agent_api.routes import PREFIX, AgentOperations
 from taskweaver.doors.agent_api.search_processes import SearchProcesses
-from taskweaver.doors.agent_api.search_views import ReadRun, RunReader
+from taskweaver.doors.agent_api.search_trials import NewTrial, ProgramTrial, ProgramTrials
+from taskweaver.doors.agent_api.search_views import ReadRun, every_run, named_run
 from taskweaver.server.accounts import LOCAL_USER
+from taskweaver.server.admission import User
 from taskweaver.server.agents.sessions import AgentSessions
 from taskweaver.server.errors import conflict, not_found
 from taskweaver.server.operations import Call, missing, operation
+from taskweaver.session.storage.layout import RUN, layout_of
 from taskweaver.treesearch.service import session_on_node
 
 _SEARCHES = f"{PREFIX}/searches"
@@ -25,18 +27,22 @@ _SEEN = {"seen": "Version of the attempts that the client has; they are left out
 class SearchOperations(AgentOperations):
     """Operations on searches. They are the project's: an admin has them, no other user does."""
 
-    def __init__(self, sessions: AgentSessions, processes: SearchProcesses) -> None:
+    of_admins = "Searches"
+
+    def __init__(
+        self, sessions: AgentSessions, processes: SearchProcesses, trials: ProgramTrials
+    ) -> None:
         super().__init__(sessions)
         self._processes = processes
-        self._reader = RunReader(sessions.app)
+        self._trials = trials
+        self._forking = asyncio.Lock()
 
-    @operation("GET", _SEARCHES, "Runs of tree searches, the newest first", problems=(404,))
-    async def _list(self, call: Call) -> views.SearchRuns:
-        require_admin(call.user, "Searches")
-        found = await asyncio.to_thread(lambda: list(self._reader.every()))
+    @operation("GET", _SEARCHES, "Runs of tree searches, the newest first")
+    async def _list(self, _call: Call) -> views.SearchRuns:
+        found = await asyncio.to_thread(lambda: list(every_run(self._sessions.app)))
         return views.SearchRuns(runs=[views.run_view(run, self._processes) for run in found])
 
-    @operation("GET", _RUN, "A run with all its attempts", query=_SEEN, problems=(404,))
+    @operation("GET", _RUN, "A run with all its attempts", query=_SEEN, problems=())
     async def _show(self, call: Call) -> views.SearchTree:
         run = await self._run(call)
         return await asyncio.to_thread(views.tree_view, run, self._processes, call.query("seen"))
@@ -45,7 +51,7 @@ class SearchOperations(AgentOperations):
         "GET",
         _NODE,
         "An attempt, with plan, program, changes, output, logs and error",
-        problems=(404,),
+        problems=(),
     )
     async def _node(self, call: Call) -> views.SearchNode:
         run, wanted = await self._run(call), call.path("node")
@@ -58,15 +64,27 @@ class SearchOperations(AgentOperations):
         _SEARCHES,
         "Start a search of an idea; it ends with the server, and can be gone on with",
         status=201,
-        problems=(404, 409),
+        problems=(409,),
     )
-    async def _start(self, call: Call, wanted: views.NewSearch) -> views.SearchName:
-        require_admin(call.user, "Searches")
-        name = await self._processes.start(wanted.idea, wanted.files, _options(wanted))
+    async def _start(self, _call: Call, wanted: views.NewSearch) -> views.SearchName:
+        name = await self._processes.start(wanted.idea, wanted.files, wanted.data, _options(wanted))
         return views.SearchName(name=name)
 
     @operation(
-        "POST", f"{_RUN}/stop", "Stop a search cleanly; what is being tried is given up", status=202
+        "POST",
+        f"{_SEARCHES}/trial",
+        "Run a program once, as attempts run",
+        problems=(409,),
+    )
+    async def _try(self, _call: Call, wanted: NewTrial) -> ProgramTrial:
+        return await self._trials.run(wanted)
+
+    @operation(
+        "POST",
+        f"{_RUN}/stop",
+        "Stop a search cleanly; what is being tried is given up",
+        status=202,
+        is_end=True,
     )
     async def _stop(self, call: Call) -> views.SearchName:
         name = (await self._run(call)).places.folder.name
@@ -82,34 +100,36 @@ class SearchOperations(AgentOperations):
     async def _resume(self, call: Call, wanted: views.SearchLimits) -> views.SearchName:
         run = await self._run(call)
         name = run.places.folder.name
-        if self._processes.is_running(name) or run.is_worked_on:
+        if not self._processes.of(name).has_ended or run.is_worked_on:
             raise conflict(f"The run {name} is being worked on.")
         if run.state.is_over and not (run.state.is_spent or run.state.has_waiting_plots):
             raise conflict(f"The run {name} is over: {run.state.reason}.")
+        await (await self._sessions.of(User(LOCAL_USER))).let_go(name)
         await self._processes.resume(name, _options(wanted))
         return views.SearchName(name=name)
 
     @operation(
         "POST",
         f"{_NODE}/session",
-        "Make a session that continues an attempt; for the person who started the server",
+        "Fork an attempt into a branch that continues it; for the person who started the server",
         status=201,
         problems=(404,),
     )
-    async def _continue(self, call: Call) -> SessionId:
+    async def _continue(self, call: Call) -> ContinuedAttempt:
         if call.user.name != LOCAL_USER:
             raise not_found("Attempts are continued by the person who started the server.")
         node = f"{call.path('run')}/{call.path('node')}"
-        # A separate session: the sessions of this server are those of its sessions folder.
-        continued = partial(session_on_node, self._sessions.app, node, is_detached=True)
-        session_id = await asyncio.to_thread(continued)
-        index = (await self._own(call)).index
-        await index.calls.change(partial(index.add_session, session_id, f"Continues {node}"))
-        return SessionId(session_id=session_id)
+        own = await self._own(call)
+        async with self._forking:  # an attempt is forked by one request at a time
+            session, branch = await asyncio.to_thread(session_on_node, self._sessions.app, node)
+        id_ = session.session_id
+        await own.index.calls.change(own.index.add_session, id_, f"Continues {node}")
+        await own.conversation(id_)  # counted, and closed when idle or for a search that goes on
+        is_copy = layout_of(session.workspace) is not RUN
+        return ContinuedAttempt(session_id=id_, branch=branch, is_copy=is_copy)
 
     async def _run(self, call: Call) -> ReadRun:
-        require_admin(call.user, "Searches")
-        return await asyncio.to_thread(self._reader.find, call.path("run"))
+        return await asyncio.to_thread(named_run, self._sessions.app, call.path("run"))
 
 
 def _options(limits: views.SearchLimits) -> list[str]:

@@ -16,7 +16,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from taskweaver.ces.process.homes import remove_folder
 from taskweaver.server.errors import RequestRefused, conflict, stopping
+from taskweaver.utils.files import write_json
+from taskweaver.utils.ids import create_id
 
 MOST_RUNNING = 4
 """Most searches that a server runs at once."""
@@ -31,29 +34,41 @@ _ERROR = "error: "
 class SearchProcesses:
     """The searches of a server. Finish and close it; it is used from one event loop."""
 
-    def __init__(self, command: Sequence[str]) -> None:
-        """Prepare to run searches; `command` is that of this program, up to its subcommand."""
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        """Prepare to run searches.
+
+        Args:
+            command: That of this program, up to its subcommand.
+            folder: Folder of the project's runs.
+        """
         self._command = command
-        self._processes: list[_SearchProcess] = []
+        self._folder = folder
+        self._processes: list[SearchProcess] = []
         self._is_stopping = False
 
-    async def start(self, idea: str, files: Mapping[str, str], options: Sequence[str]) -> str:
+    async def start(
+        self, idea: str, files: Mapping[str, str], data: Mapping[str, str], options: Sequence[str]
+    ) -> str:
         """Start a search of an idea; return the name of its run once that has begun.
 
         Args:
             idea: The idea, Markdown.
             files: Texts of files beside the idea, by name.
+            data: Texts of files that attempts find in their folder ``data``, by name.
             options: Options of the command.
 
         Raises:
             RequestRefused: If too many run, the server stops, or the search does not begin.
         """
+        kept = self._folder / ".data" / create_id()
         with tempfile.TemporaryDirectory(prefix="taskweaver-idea-") as folder:
-            for name, text in {**files, "idea.md": idea}.items():
-                Path(folder, name).write_text(text, "utf-8")
+            write_all(Path(folder), {**files, "idea.md": idea})
+            if data:
+                options = [*options, f"--resources={_resources(kept, data)}"]
             try:
                 return await self._begun([str(Path(folder, "idea.md")), *options])
             except RequestRefused as error:
+                remove_folder(kept)
                 error.detail = error.detail.replace(folder, "the folder of the idea")
                 raise
 
@@ -66,7 +81,7 @@ class SearchProcesses:
             raise stopping()
         if len(self._running) >= MOST_RUNNING:
             raise conflict(f"{MOST_RUNNING} searches run already; stop one, or wait.")
-        process = _SearchProcess()
+        process = SearchProcess()
         self._processes = [*self._running, *self._ended[-_MOST_KEPT:], process]
         try:
             options = ["search", "run", "--plain", "--until_input_ends"]
@@ -77,17 +92,17 @@ class SearchProcesses:
             raise
 
     @property
-    def _running(self) -> list[_SearchProcess]:
+    def _running(self) -> list[SearchProcess]:
         return [process for process in self._processes if not process.has_ended]
 
     @property
-    def _ended(self) -> list[_SearchProcess]:
+    def _ended(self) -> list[SearchProcess]:
         return [process for process in self._processes if process.has_ended]
 
-    def _of(self, run: str) -> _SearchProcess | None:
-        """Return the process that works on a run, or the last one that did."""
-        found = [process for process in self._processes if process.name == run]
-        return next((one for one in found if not one.has_ended), found[-1] if found else None)
+    def of(self, run: str) -> SearchProcess:
+        """Return the process that works on a run, else the last one that did, else an ended one."""
+        found = [process for process in self._processes if process.name == run] or [_ELSEWHERE]
+        return next((one for one in found if not one.has_ended), found[-1])
 
     def stop(self, run: str) -> None:
         """Let a run stop cleanly, which takes a while.
@@ -95,25 +110,10 @@ class SearchProcesses:
         Raises:
             RequestRefused: If this server does not work on it.
         """
-        process = self._of(run)
-        if process is None or process.has_ended:
+        process = self.of(run)
+        if process.has_ended:
             raise conflict(f"This server does not work on the run {run[:128]}.")
         process.stop()
-
-    def is_running(self, run: str) -> bool:
-        """Return whether this server works on a run."""
-        process = self._of(run)
-        return process is not None and not process.has_ended
-
-    def is_stopping(self, run: str) -> bool:
-        """Return whether a run was told to stop, and has not ended."""
-        process = self._of(run)
-        return process is not None and process.is_stopping and not process.has_ended
-
-    def output(self, run: str) -> str:
-        """Return the last lines that a run printed; nothing of one that was started elsewhere."""
-        process = self._of(run)
-        return process.output if process is not None else ""
 
     async def finish(self, grace_s: float) -> None:
         """Start no more, and stop those that run; within a time they may keep what they have."""
@@ -133,7 +133,7 @@ class SearchProcesses:
         await asyncio.gather(*(process.ended() for process in self._running))
 
 
-class _SearchProcess:
+class SearchProcess:
     """A process that works on a run.
 
     Attributes:
@@ -218,6 +218,28 @@ class _SearchProcess:
         """Wait for its end."""
         if self._reader is not None:
             await asyncio.wait([self._reader])
+
+
+_ELSEWHERE = SearchProcess()
+_ELSEWHERE.has_ended = True
+
+
+def _resources(folder: Path, data: Mapping[str, str]) -> Path:
+    """Keep the data of a run's attempts in a folder; return the file of resources that has them."""
+    place = folder / "data"
+    place.mkdir(parents=True)
+    write_all(place, data)
+    source = {"name": "data", "host_path": str(place), "mount_path": "/workspace/data"}
+    usual = {"class": "dataset", "source": "local", "resource": "data"}
+    items = [{"name": name, "path": name, **usual} for name in data]
+    write_json(folder / "resources.json", {"local": [source], "items": items})
+    return folder / "resources.json"
+
+
+def write_all(folder: Path, files: Mapping[str, str]) -> None:
+    """Write texts into files of a folder, by name."""
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
 
 
 def _reason(output: str) -> str:

@@ -36,7 +36,6 @@ class SessionOperations(AgentOperations):
     @operation("POST", SESSIONS, "Make a session", status=201)
     async def _create(self, call: Call, wanted: models.NewConversation) -> models.SessionView:
         own = await self._own(call)
-        await own.check_disk(call.user)
         return await self._shown(await own.create(wanted.title))
 
     @operation("GET", ONE, "A session with its branches")
@@ -52,6 +51,7 @@ class SessionOperations(AgentOperations):
         "POST",
         f"{ONE}/release",
         "End the processes of a session; variables come back when it is used",
+        is_end=True,
     )
     async def _release(self, call: Call) -> None:
         await (await self._own(call)).release(call.path("session_id"))

@@ -80,8 +80,8 @@ class VariableOperations(AgentOperations):
         branch, number = call.path("branch"), int(call.path("number"))
         kernel = conversation.session.moment_kernel
         await conversation.in_turn(PAST, lambda: kernel.check_kept(branch, number))
-        await (await self._own(call)).check_kernels(call.user, conversation, PAST)
-        view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
+        with await (await self._own(call)).reserve(conversation, PAST):
+            view = await conversation.in_turn(PAST, lambda: kernel.view(branch, number, wanted))
         return _checked(views.TablePage, _without_problem(view))
 
     async def _view(self, call: Call, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -94,8 +94,9 @@ class VariableOperations(AgentOperations):
             KernelError: If the kernel cannot be started.
         """
         conversation, branch = await self._found(call), call.path("branch")
-        await (await self._own(call)).check_kernels(call.user, conversation, branch)
-        return _without_problem(await conversation.change(branch, lambda one: one.view(wanted)))
+        with await (await self._own(call)).reserve(conversation, branch):
+            view = await conversation.change(branch, lambda one: one.view(wanted))
+        return _without_problem(view)
 
 
 def _wanted_page(call: Call) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Views of a conversation: its rounds, a moment, a plan, the differences of two branches."""
+"""Views of a conversation: its rounds, a moment, the differences of two branches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from taskweaver.doors.agent_api import models
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.round import Round
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.operations import view
@@ -68,20 +67,6 @@ def round_dict(round_: Round) -> dict[str, object]:
     shown = {**round_.shown_dict(), "title": title_of(round_), "question": round_.question}
     masked: dict[str, object] = redact_secrets_in(shown)
     return masked
-
-
-def plan_of(rounds: Sequence[Round]) -> models.PlanView:
-    """Return the newest plan of a conversation; its texts are empty where there is none."""
-    for round_ in reversed(rounds):
-        texts = {AttachmentType.plan: "", AttachmentType.current_plan_step: ""}
-        for post in round_.post_list:
-            for kind in texts:
-                for attachment in post.get_attachment(kind):
-                    texts[kind] = str(attachment.content)
-        if texts[AttachmentType.plan]:
-            plan, step = texts.values()
-            return models.PlanView(plan=plan, current_step=step, round_id=round_.id)
-    return models.PlanView(plan="", current_step="", round_id="")
 
 
 def artifacts_of(branch: SessionBranch, folder: Folder) -> list[models.ArtifactView]:

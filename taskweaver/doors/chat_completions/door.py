@@ -13,31 +13,37 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from taskweaver.doors.chat_completions.chat_files import ChatFiles, FilePart
 from taskweaver.doors.chat_completions.picture_links import PictureLinks, without_pictures
-from taskweaver.server.accounts import User
+from taskweaver.memory.round import QUESTION_NOW
+from taskweaver.server.admission import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import event_stream, until_left
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
+from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import Call, Door, missing, operation, view
 from taskweaver.utils.redact import redact_known
+from taskweaver.utils.text import title_line
 
 MODEL = "taskweaver"
 """Name of the one model; others are taken as well, and mean the same."""
 
 
 class ContentPart(BaseModel):
-    """A part of a message."""
+    """A part of a message: a text or a file."""
 
     type: str
     text: str = ""
+    file: FilePart | None = None
 
 
 class CompletionMessage(BaseModel):
@@ -47,11 +53,21 @@ class CompletionMessage(BaseModel):
     content: str | list[ContentPart] | None = None
 
     @property
+    def parts(self) -> list[ContentPart]:
+        """Parts of the message."""
+        if isinstance(self.content, list):
+            return self.content
+        return [ContentPart(type="text", text=self.content or "")]
+
+    @property
     def text(self) -> str:
         """Text of the message."""
-        if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content if part.text)
-        return self.content or ""
+        return "\n".join(part.text for part in self.parts if part.text)
+
+    @property
+    def files(self) -> list[FilePart]:
+        """Files of the message."""
+        return [part.file for part in self.parts if part.file]
 
 
 class StreamOptions(BaseModel):
@@ -123,11 +139,12 @@ class _Turn(NamedTuple):
 
 
 class ChatPlace(NamedTuple):
-    """The place where a chat goes on, and the text of the next message."""
+    """The place where a chat goes on, and text and new files of the next message."""
 
     conversation: UserConversation
     branch: str
     text: str
+    files: list[FilePart]
 
 
 class ChatTurns:
@@ -160,29 +177,25 @@ class ChatTurns:
                 if error.status != 404:
                     raise
             else:
-                async with self._kept(conversation, known) as branch:
-                    yield ChatPlace(conversation, branch, text)
+                async with self._kept(own, conversation, known) as branch:
+                    yield ChatPlace(conversation, branch, text, messages[-1].files)
                 return
-        title = text.strip().splitlines()[0][:_TITLE_CHARS]
-        conversation = await own.create(title)
-        yield ChatPlace(conversation, conversation.session.branch, with_history(messages))
+        async with own.asked("", title_line(text)[:_TITLE_CHARS]) as conversation:
+            files = [file for message in messages for file in message.files]
+            branch = conversation.session.branch
+            yield ChatPlace(conversation, branch, with_history(messages), files)
 
     @asynccontextmanager
-    async def _kept(self, conversation: UserConversation, known: _Turn) -> AsyncIterator[str]:
+    async def _kept(
+        self, own: UserSessions, conversation: UserConversation, known: _Turn
+    ) -> AsyncIterator[str]:
         """Give the branch after a turn: of two requests at once, the second has a fork."""
-        lock = self._locks.setdefault(known.session_id, asyncio.Lock())
+        name, lock = known.branch, self._locks.setdefault(known.session_id, asyncio.Lock())
         async with lock:
-            yield await self._branch(conversation, known)
-
-    @staticmethod
-    async def _branch(conversation: UserConversation, known: _Turn) -> str:
-        branch = conversation.branch(known.branch)
-        is_newest = len(await asyncio.to_thread(branch.rounds)) == known.rounds
-        if is_newest and conversation.state(known.branch) == "idle":
-            return known.branch
-        return await conversation.change(
-            known.branch, lambda source: source.fork(at_round=known.rounds), waits=True
-        )
+            rounds = await asyncio.to_thread(conversation.branch(name).rounds)
+            if len(rounds) != known.rounds or conversation.state(name) != "idle":
+                name = await own.fork(conversation, name, at_round=known.rounds, waits=True)
+            yield name
 
     def keep(
         self, user: User, messages: Sequence[CompletionMessage], place: ChatPlace, answer: str
@@ -203,13 +216,13 @@ def _question(messages: Sequence[CompletionMessage]) -> str:
     Raises:
         RequestRefused: If it is not the user's, or messages have more than text.
     """
-    last = messages[-1] if messages else None
-    if last is None or last.role != "user" or not last.text.strip():
+    last = messages[-1]
+    if last.role != "user" or not last.text.strip():
         detail = "The last message must be the user's, and have a text."
         raise RequestRefused(422, "invalid-body", detail)
-    contents = [message.content for message in messages if isinstance(message.content, list)]
-    if any(part.type != "text" for content in contents for part in content):
-        detail = "Messages have texts only here; files go up by the agent API."
+    parts = [part for message in messages for part in message.parts]
+    if any(part.type != ("file" if part.file else "text") for part in parts):
+        detail = "The parts of messages are texts and files here; send a picture as a file."
         raise RequestRefused(422, "invalid-body", detail)
     return last.text
 
@@ -217,7 +230,7 @@ def _question(messages: Sequence[CompletionMessage]) -> str:
 def _key(user: User, messages: Sequence[CompletionMessage]) -> str:
     """Return a digest of a user's chat, without instructions and white space around texts."""
     said = [
-        (message.role, message.text.strip())
+        (message.role, message.text.strip(), [file.model_dump() for file in message.files])
         for message in messages
         if message.role not in _INSTRUCTIONS
     ]
@@ -231,10 +244,11 @@ def with_history(messages: Sequence[CompletionMessage]) -> str:
     if not before.strip():
         return messages[-1].text
     shown = before[-_HISTORY_CHARS:]
-    return f"Earlier in this chat:\n\n{shown}\n\nThe question now:\n\n{messages[-1].text}"
+    return f"Earlier in this chat:\n\n{shown}\n\n{QUESTION_NOW}\n\n{messages[-1].text}"
 
 
 _PIECE_CHARS = 400
+_MOST_BODY_BYTES = 16 << 20  # files in messages; larger ones are uploaded
 _UNBOUND = "A limit of tokens is not used here: the keys limits.* of the project bound an answer.\n"
 
 
@@ -245,7 +259,8 @@ class ChatCompletions(Door):
         self._sessions = sessions
         self._turns = ChatTurns(sessions)
         self._links = PictureLinks(sessions)
-        self.groups = (self._links,)
+        self._files = ChatFiles(sessions)
+        self.groups = (self._links, self._files)
 
     @operation("GET", "/v1/models", "The models of the OpenAI-compatible routes: one")
     async def _models(self, _call: Call) -> OfferedModels:
@@ -263,7 +278,8 @@ class ChatCompletions(Door):
         "POST",
         "/v1/chat/completions",
         "Answer a chat; with `stream` the answer is server-sent events",
-        problems=(409,),
+        problems=(404, 409),
+        body_limit=_MOST_BODY_BYTES,
     )
     async def _complete(self, call: Call, wanted: CompletionRequest) -> Response | CompletionAnswer:
         if wanted.n != 1:
@@ -271,46 +287,39 @@ class ChatCompletions(Door):
         if (wanted.response_format or {"type": "text"}).get("type") != "text":
             detail = "Answers are text: another form is not promised. Ask for it in the question."
             raise RequestRefused(422, "invalid-body", detail)
-        own = await self._sessions.of(call.user)
-        await own.check_disk(call.user)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
-            session_id = place.conversation.session.session_id
-            message = IndexedMessage(completion_id, session_id, place.branch, "ask", place.text)
-            sent = SilentMessage(self._sessions, call.user, place.conversation, message)
+            conversation, branch = place.conversation, place.branch
+            notes = await self._files.bring(call.user, conversation, branch, place.files)
+            text, session_id = "\n".join([*notes, place.text]), conversation.session.session_id
+            message = IndexedMessage(completion_id, session_id, branch, "ask", text)
+            sent = SilentMessage(self._sessions, call.user, conversation, message)
             await sent.submit()
-        completion = _Completion(self._turns, self._links, call, wanted, place, sent)
+        began = int(time.time())
+        completion = _Completion(self._turns, self._links, call, wanted, place, sent, began)
         return event_stream(completion.chunks()) if wanted.stream else await completion.whole()
 
 
+@dataclass(frozen=True, slots=True)
 class _Completion:
     """A completion that is being answered."""
 
-    def __init__(
-        self,
-        turns: ChatTurns,
-        links: PictureLinks,
-        call: Call,
-        wanted: CompletionRequest,
-        place: ChatPlace,
-        message: SilentMessage,
-    ) -> None:
-        self._turns = turns
-        self._links = links
-        self._call = call
-        self._wanted = wanted
-        self._place = place
-        self._message = message
-        self._created = int(time.time())
+    turns: ChatTurns
+    links: PictureLinks
+    call: Call
+    wanted: CompletionRequest
+    place: ChatPlace
+    message: SilentMessage
+    created: int
 
     async def _steps(self) -> AsyncIterator[str]:
         """Yield what is under way, a line each."""
-        limit = self._wanted.max_completion_tokens or self._wanted.max_tokens
+        limit = self.wanted.max_completion_tokens or self.wanted.max_tokens
         if limit is not None:
             yield _UNBOUND
-        async for kind, text in self._message.events():
+        async for kind, text in self.message.events():
             if kind in PROGRESS:
-                yield f"{redact_known(text)}\n"
+                yield f"{redact_known(text).rstrip()}\n"
 
     async def _outcome(self) -> str:
         """Return the answer with the pictures, and remember where the chat goes on.
@@ -318,12 +327,12 @@ class _Completion:
         Raises:
             RequestRefused: If there is none; its text is the reason.
         """
-        conversation = self._place.conversation
-        ended = await conversation.index.calls.in_thread(conversation.message, self._message.id)
+        conversation = self.place.conversation
+        ended = await conversation.index.calls.in_thread(conversation.message, self.message.id)
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
-        text = await self._links.answer(self._call, ended)
-        self._turns.keep(self._call.user, self._wanted.messages, self._place, text)
+        text = await self.links.answer(self.call, ended)
+        self.turns.keep(self.call.user, self.wanted.messages, self.place, text)
         return text
 
     async def whole(self) -> CompletionAnswer:
@@ -339,19 +348,19 @@ class _Completion:
             message["reasoning_content"] = steps
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return CompletionAnswer(
-            id=self._message.id,
-            created=self._created,
-            model=self._wanted.model,
+            id=self.message.id,
+            created=self.created,
+            model=self.wanted.model,
             choices=[choice],
             usage=self._usage(),
         )
 
     async def _give_up_without_client(self) -> None:
-        await until_left(self._call.request.receive)
-        await self._message.give_up()
+        await until_left(self.call.request.receive)
+        await self.message.give_up()
 
     def _usage(self) -> CompletionUsage:
-        branch = self._place.conversation.branch(self._place.branch)
+        branch = self.place.conversation.branch(self.place.branch)
         return view(CompletionUsage, branch.round_usage)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
@@ -369,12 +378,12 @@ class _Completion:
             for start in range(0, len(answer), _PIECE_CHARS):
                 yield self._chunk({"content": answer[start : start + _PIECE_CHARS]})
             yield self._chunk({}, finish_reason="stop")
-            options = self._wanted.stream_options
+            options = self.wanted.stream_options
             if options is not None and options.include_usage:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            await self._message.give_up()
+            await self.message.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any
@@ -382,10 +391,10 @@ class _Completion:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return _data_event(
             {
-                "id": self._message.id,
+                "id": self.message.id,
                 "object": "chat.completion.chunk",
-                "created": self._created,
-                "model": self._wanted.model,
+                "created": self.created,
+                "model": self.wanted.model,
                 "choices": [] if delta is None else [choice],
                 **more,
             }

@@ -1,4 +1,4 @@
-"""Signed addresses of an answer's pictures, which a chat front end shows without a token."""
+"""Signed addresses of an answer's files, which a chat front end shows without a token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.face.answer import is_picture
-from taskweaver.server.accounts import LOCAL_USER, User
+from taskweaver.server.accounts import LOCAL_USER
+from taskweaver.server.admission import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import AgentSessions
@@ -27,7 +28,7 @@ from taskweaver.utils.system.installation import KEY_BYTES, kept_key
 
 _KEY_FILE = ".picture_key"
 """Name of the file of the key among the users' folders; no user can have it."""
-_PICTURE = re.compile(rf"!\[[^\]]*\]\([^)\s]*{PICTURES}[^)\s]*\)")
+_LINK = re.compile(r"!?\[[^\[\]]*\]\(([^()\s]*)\)")
 _NOT_IN_NAMES = re.compile(r"[^\w .,-]")
 
 
@@ -52,7 +53,7 @@ class PictureLinks:
         self._key = _key_in(sessions.folder)
 
     async def answer(self, call: Call, message: IndexedMessage) -> str:
-        """Return the answer to a message, with the pictures of the round as Markdown.
+        """Return the answer to a message, with the files of the round as Markdown.
 
         It is without them where the session cannot be opened, as when another program has it open.
         """
@@ -66,12 +67,12 @@ class PictureLinks:
         self, call: Call, conversation: UserConversation, message: IndexedMessage
     ) -> str:
         rounds = conversation.branch(message.branch).rounds()
-        round_ = next((one for one in rounds if one.id == message.round_id), None)
-        names = list(filter(is_picture, round_.artifacts)) if round_ is not None else []
+        names = [name for one in rounds if one.id == message.round_id for name in one.artifacts]
         place = (call.user, message.session, message.branch)
         shown = [
-            f"![{_NOT_IN_NAMES.sub('_', name)}]({call.base_url}{self._path(*place, name)})"
-            for name in names
+            f"{'!' * is_picture(name)}[{_NOT_IN_NAMES.sub('_', name)}]"
+            f"({call.base_url}{self._path(*place, name)})"
+            for name in dict.fromkeys(names)
         ]
         return "\n\n".join([message.answer, *shown])
 
@@ -100,8 +101,8 @@ class PictureLinks:
         if not hmac.compare_digest(given, wanted) or user is None:
             raise missing("Picture", "of this address")
         # The session stays as it is: without a token nobody opens one.
-        sessions_folder = (await self.sessions.of(user)).manager.sessions_folder
-        folder = working_folder(sessions_folder / session_id, branch)
+        manager = (await self.sessions.of(user)).manager
+        folder = working_folder(manager.folder_of(session_id), branch)
         with explained(path), Folder.at(folder) as place:
             response = await sent(call, place, path)
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
@@ -116,7 +117,7 @@ class PictureLinks:
 
 def without_pictures(text: str) -> str:
     """Return a text without the pictures that `PictureLinks` put there."""
-    return _PICTURE.sub("", text)
+    return _LINK.sub(lambda link: "" if PICTURES in link[1] else link[0], text)
 
 
 def _key_in(folder: Path) -> bytes:

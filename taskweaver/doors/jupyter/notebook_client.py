@@ -16,18 +16,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.bounds.bound import ResourceBound
-from taskweaver.ces.cell_tables import CellTables
-from taskweaver.ces.claims import rows
 from taskweaver.ces.common import (
+    CellTables,
     ExecutionResult,
+    Manager,
+    OriginalUses,
     OutputHandler,
     PluginCode,
-    PluginTestResult,
-    Snapshot,
 )
-from taskweaver.ces.errors import ForkRefused, KernelStartFailed, PluginLoadFailed
-from taskweaver.ces.hostcalls import HostFunctions
+from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import save_rich, text_of
 from taskweaver.ces.inkernel.cell.report import make_report, table_text, to_json
@@ -40,12 +37,9 @@ from taskweaver.ces.inkernel.namespace import (
     table_reads,
 )
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, PluginSession
-from taskweaver.ces.kernel.channel import KernelReply
-from taskweaver.ces.kernel.outcome import accept, fields, report_of, trace
+from taskweaver.ces.kernel.channel import Exchange
+from taskweaver.ces.kernel.outcome import outcome_of, trace
 from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state_transfer import Origin, StateWriter
-from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 from taskweaver.utils.markup.characters import without_steering
 
 _OUTPUT_CHARS = 1 << 20
@@ -75,7 +69,7 @@ class NotebookCells:
         """Names in the namespace that are not the user's."""
         return kernel_names(self.shell) | self.plugins.names
 
-    def run(self, exec_id: str, code: str, cwd: Path, table_chars: int) -> KernelReply:
+    def run(self, exec_id: str, code: str, cwd: Path, table_chars: int) -> Exchange:
         """Run a cell in a folder, and report like a kernel.
 
         Raises:
@@ -112,7 +106,7 @@ class NotebookCells:
         printed, warned = captured.stdout.getvalue(), captured.stderr.getvalue()
         is_cut = len(printed) > _OUTPUT_CHARS or len(warned) > _OUTPUT_CHARS
         stdout, stderr = ([text[:_OUTPUT_CHARS]] if text else [] for text in (printed, warned))
-        return KernelReply("reply", reply, stdout, stderr, is_cut)
+        return Exchange(reply=reply, stdout=stdout, stderr=stderr, is_cut=is_cut)
 
 
 class _Captured:
@@ -170,23 +164,19 @@ def _usual_options() -> Iterator[None]:
         yield
 
 
-_NO_FORK = "it is the kernel of a notebook; notebooks fork as 'Jupyter' in the documentation shows"
 _LOAD_S = 30.0
 
 
-class NotebookClient:
+class NotebookClient(OriginalUses):
     """The kernel of a notebook, for the notebook's session."""
 
-    is_forked = False
     has_state = True
     state = "ready"
-    footprint = Footprint()
-    bounds: tuple[ResourceBound, ...] = ()
     last_foreign_request = -math.inf  # unknown
 
     def __init__(self, cells: NotebookCells, cwd: Path, tables: CellTables) -> None:
         self._cells = cells
-        self._cwd = cwd
+        self.cwd = cwd
         self._tables = tables
         self._thread = threading.get_ident()
         self._lock = threading.RLock()
@@ -204,44 +194,22 @@ class NotebookClient:
         if threading.get_ident() != self._thread:
             raise KernelStartFailed("A notebook runs one cell at a time, in its own thread.")
         began = time.monotonic()
-        done = self._cells.run(exec_id, code, self._cwd, self._tables.limit_chars)
-        report = report_of(fields(done.reply))
-        self._tables.add(exec_id, report.table)
+        done = self._cells.run(exec_id, code, self.cwd, self._tables.limit_chars)
         limit_bytes = KernelLimits.default().artifact_limit_bytes
-        artifacts, refused = accept(report.artifacts, self._cwd, limit_bytes)
-        is_success = done.reply["status"] == "ok"
+        result = outcome_of(exec_id, code, done, self.cwd, limit_bytes, self._tables)
         if on_output is not None:
             for text in done.stdout:
                 on_output("stdout", text)
-        return ExecutionResult(
-            exec_id,
-            code,
-            is_success=is_success,
-            error=None if is_success else trace(done.reply),
-            output=report.output,
-            stdout=done.stdout,
-            stderr=done.stderr,
-            log=[*report.log, *(("warning", "artifacts", line) for line in refused)],
-            artifact=artifacts,
-            variables=report.variables,
-            status="ok" if is_success else "error",
-            is_truncated=report.is_truncated or done.is_cut,
-            duration_s=time.monotonic() - began,
-            calls=report.calls,
-            tables=report.tables,
-        )
+        if done.reply["status"] != "ok":
+            result.is_success, result.status, result.error = False, "error", trace(done.reply)
+        result.duration_s = time.monotonic() - began
+        return result
 
     def foreign_cells(self) -> list[str]:
         """Return, once, the code of the notebook's own cells."""
         cells: list[str] = list(self._cells.shell.user_ns.get("In", []))
         new, self._seen = cells[max(self._seen, 1) :], len(cells)
         return [code for code in new if code.strip() and not code.lstrip().startswith(_OWN_MAGICS)]
-
-    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the notebook's namespace. See `Client`."""
-        problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
-        if problem:
-            raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
 
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
@@ -260,28 +228,9 @@ class NotebookClient:
 
         return dict(overviews({"files": list(files)})["files"])
 
-    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of the notebook's variables. See `Client`."""
-        from taskweaver.ces.inkernel.view import view
-
-        return view(wanted, self._cells.shell.user_ns, self._cells.hidden_names)
-
-    def test_plugin(self, name: str) -> list[PluginTestResult]:
-        """Run the tests that came with a plugin."""
-        found = self._cells.plugins.test({"name": name, "limit_s": _LOAD_S})
-        return [PluginTestResult(a, b) for a, b in rows(found.get("results"), 2)]
-
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables that plugins read."""
         self._cells.session.session_vars.update(session_var_dict)
-
-    def snapshot(self) -> Snapshot:
-        """Not supported in notebooks."""
-        raise ForkRefused(_NO_FORK)
-
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
-        """Not supported: the variables are the notebook's."""
-        raise ForkRefused(_NO_FORK)
 
     def start(self) -> None:
         """Do nothing: the kernel runs."""
@@ -292,40 +241,15 @@ class NotebookClient:
     def interrupt(self) -> None:
         """Do nothing: interrupting the notebook interrupts the cell."""
 
-    def restore_from(self, origin: Origin) -> None:
-        """Do nothing: the variables are the notebook's."""
-
-    def offer(self, functions: HostFunctions) -> None:
-        """Do nothing: tools of MCP servers are not offered in notebooks."""
-
-    def left_behind(self) -> str:
-        """Return nothing: processes are the notebook's."""
-        return ""
-
     @contextmanager
     def operation(self) -> Iterator[None]:
         """Keep all further threads out of a block."""
         with self._lock:
             yield
 
-    def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the session's working directory. See `Client`."""
-        if not is_plain_name(filename):
-            raise ValueError(f"{filename!r} is not the name of a file without folders")
-        with Folder.at(self._cwd) as folder, folder.replacing(filename) as target:
-            target.write(content)
-        return filename
 
-
-class NotebookManager:
-    """Owner of the one kernel that sessions in a notebook have.
-
-    Attributes:
-        tables: Tables that cells ended with.
-    """
-
-    start_problem = ""
-    bounds: tuple[ResourceBound, ...] = ()
+class NotebookManager(Manager):
+    """Owner of the one kernel that sessions in a notebook have."""
 
     def __init__(self, shell: Any) -> None:
         self.tables = CellTables()
@@ -364,17 +288,6 @@ class NotebookManager:
             raise KernelStartFailed(f"{where} cannot be used: {error.strerror}.") from error
         made = self._clients[session_id] = NotebookClient(self._cells, where, self.tables)
         return made
-
-    def fork_session_client(
-        self,
-        snapshot: Snapshot,  # noqa: ARG002 - as the protocol has it
-        session_id: str,  # noqa: ARG002
-        env_id: str | None = None,  # noqa: ARG002
-        session_dir: Path | str | None = None,  # noqa: ARG002
-        cwd: Path | str | None = None,  # noqa: ARG002
-    ) -> NotebookClient:
-        """Not supported in notebooks."""
-        raise ForkRefused(_NO_FORK)
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""

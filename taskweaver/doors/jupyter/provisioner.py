@@ -22,7 +22,7 @@ from jupyter_client.provisioning.provisioner_base import KernelProvisionerBase
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
-from taskweaver.ces.kernel.paths import connection_file
+from taskweaver.ces.kernel.running import connection_file
 from taskweaver.ces.process.homes import private_folder, remove_folder
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.trust.answers import granted_digests
@@ -135,7 +135,7 @@ def _started(kernel_id: str, family: _Family, parent: NotebookKernel | None) -> 
     else:
         state = parent.client.snapshot()
         try:
-            client = manager.fork_session_client(state, kernel_id, session_dir=folder, cwd=cwd)
+            client = state.fork(kernel_id, folder, cwd)
         finally:
             state.close()
     if not isinstance(client, Kernel):
@@ -214,9 +214,7 @@ class TaskWeaverProvisioner(KernelProvisionerBase):
         """Kill the process."""
         await self.send_signal(signal.SIGKILL)
 
-    async def terminate(self, restart: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
-        """Kill the process, which was asked to end before."""
-        await self.send_signal(signal.SIGKILL)
+    terminate = kill
 
     async def cleanup(self, restart: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002
         """Give back what the kernel used."""

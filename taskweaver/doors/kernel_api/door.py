@@ -12,11 +12,12 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from taskweaver import __version__
-from taskweaver.ces.common import Client, ExecutionResult, Manager, PluginCode
+from taskweaver.ces.common import ExecutionResult, Manager, PluginCode
 from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError, PluginLoadFailed
 from taskweaver.doors.kernel_api import models
 from taskweaver.doors.kernel_api.registry import KernelSessions
 from taskweaver.doors.kernel_api.sessions import KernelSession, LastEvents
+from taskweaver.server.admission import Admission
 from taskweaver.server.agents.following import event_stream
 from taskweaver.server.errors import RequestRefused
 from taskweaver.server.operations import (
@@ -28,7 +29,7 @@ from taskweaver.server.operations import (
     operation,
     plain_name,
 )
-from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload_within
+from taskweaver.server.transfer import FileFacts, explained, list_files, remove, sent, upload
 from taskweaver.session.errors import SessionError
 
 PREFIX = "/api/v1"
@@ -55,12 +56,12 @@ class KernelApi(Door):
         }
     )
 
-    def __init__(self, kernels: Manager, folder: Path) -> None:
+    def __init__(self, kernels: Manager, folder: Path, admission: Admission | None = None) -> None:
         """Offer kernels. The folders of sessions are made below `folder`.
 
-        The caller closes `kernels`.
+        The caller closes `kernels`, and the shares of users that other doors use, too.
         """
-        self._sessions = KernelSessions(kernels, folder)
+        self._sessions = KernelSessions(kernels, folder, admission or Admission())
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new work, and end the running work."""
@@ -72,16 +73,17 @@ class KernelApi(Door):
 
     @operation("GET", f"{PREFIX}/health", "State of the server", is_public=True)
     async def _health(self, call: Call) -> models.ServerHealth:
-        count = len(self._sessions.of(call.user))
+        count = len(self._sessions.of(call.user.name))
         return models.ServerHealth(version=__version__, active_sessions=count)
 
     @operation("GET", SESSIONS, "The caller's sessions")
     async def _list(self, call: Call) -> models.SessionList:
-        return models.SessionList(sessions=[item.facts for item in self._sessions.of(call.user)])
+        return models.SessionList(
+            sessions=[item.facts for item in self._sessions.of(call.user.name)]
+        )
 
     @operation("POST", SESSIONS, "Make a session", status=201, problems=(409,))
     async def _create(self, call: Call, wanted: models.NewSession) -> models.CreatedSession:
-        await self._sessions.check_quotas(call.user)
         session = await self._sessions.create(call.user, wanted.session_id)
         return models.CreatedSession(session_id=session.id, cwd=session.facts.cwd)
 
@@ -100,7 +102,6 @@ class KernelApi(Door):
     )
     async def _fork(self, call: Call, wanted: models.NewSession) -> models.CreatedSession:
         source = self._found(call)
-        await self._sessions.check_quotas(call.user)
         session = await self._sessions.fork(call.user, source, wanted.session_id)
         return models.CreatedSession(session_id=session.id, cwd=session.facts.cwd)
 
@@ -110,7 +111,7 @@ class KernelApi(Door):
     ) -> Response | models.ExecutionAnswer:
         session = self._found(call)
         name = plain_name(wanted.exec_id, "an execution")
-        await self._sessions.check_quotas(call.user)
+        (await self._sessions.admission.reserve(call.user)).close()
         address = f"{call.base_url}{SESSIONS}/{session.id}"
 
         def last_events(ended: ExecutionResult | str) -> LastEvents:
@@ -140,7 +141,9 @@ class KernelApi(Door):
         position = execution.position(call.request.headers.get("last-event-id", ""))
         return event_stream(execution.follow(position))
 
-    @operation("POST", f"{ONE}/interrupt", "Interrupt the running cell", problems=(404,))
+    @operation(
+        "POST", f"{ONE}/interrupt", "Interrupt the running cell", problems=(404,), is_end=True
+    )
     async def _interrupt(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await session.interrupt()
@@ -154,14 +157,9 @@ class KernelApi(Door):
 
     @operation("POST", f"{ONE}/plugins", "Load a plugin", problems=(404,))
     async def _load_plugin(self, call: Call, wanted: models.NewPlugin) -> models.LoadedPlugin:
-        session = self._found(call)
-
-        def load(kernel: Client) -> None:
-            kernel.load_plugin(wanted.name, wanted.code, wanted.config)
-
-        await session.run(load)
-        plugin = PluginCode(wanted.name, wanted.code, wanted.config)
-        session.plugins[wanted.name] = plugin
+        session, plugin = self._found(call), (wanted.name, wanted.code, wanted.config)
+        await session.run(lambda kernel: kernel.load_plugin(*plugin))
+        session.plugins[wanted.name] = PluginCode(*plugin)
         return models.LoadedPlugin(name=wanted.name)
 
     @operation(
@@ -201,7 +199,6 @@ class KernelApi(Door):
     )
     async def _write_file(self, call: Call, wanted: models.NewFile) -> models.UploadedFile:
         session = self._found(call)
-        await self._sessions.check_quotas(call.user)
         name = PurePosixPath(wanted.filename.replace("\\", "/")).name
         content = _decoded(wanted)
 
@@ -209,20 +206,20 @@ class KernelApi(Door):
             with explained(wanted.filename), session.files.replacing(name) as file:
                 file.write(content)
 
-        await asyncio.to_thread(write)
+        with await self._sessions.admission.reserve(call.user, size=len(content)):
+            await asyncio.to_thread(write)
         return models.UploadedFile(filename=wanted.filename, path=str(session.place.cwd / name))
 
     @operation(
         "PUT",
         _FILE,
         "Write a file; the body is its bytes",
-        takes_bytes=True,
+        raw=BYTES_TYPE,
         problems=(404, 413, 507),
     )
     async def _upload(self, call: Call) -> FileFacts:
         session, path = self._found(call), call.path("path")
-        room = await self._sessions.check_quotas(call.user)
-        return await upload_within(room, session.files, path, call)
+        return await upload(self._sessions.admission, session.files, path, call)
 
     @operation("GET", _FILE, "Bytes of a file, or a range of them", **_DOWNLOAD)
     @operation(

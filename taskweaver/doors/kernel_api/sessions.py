@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from itertools import groupby
@@ -16,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from taskweaver.ces.common import Client, ExecutionResult, PluginCode, Stream
 from taskweaver.doors.kernel_api.models import SessionFacts
-from taskweaver.server.admission import Admission
+from taskweaver.server.admission import Admission, HeldShare
 from taskweaver.server.agents.following import event_number
 from taskweaver.server.errors import RequestRefused, conflict, stopping
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -175,8 +174,9 @@ class KernelSession:
         place: Place,
         kernel: Client,
         admission: Admission,
-        threads: Executor,
+        share: HeldShare,
     ) -> None:
+        """Offer a kernel, and take over a share of the user's until the end."""
         self.id = session_id
         self.user = user
         self.place = place
@@ -188,11 +188,11 @@ class KernelSession:
         self.variables: dict[str, str] = {}
         self._created_at = self._last_activity = datetime.now(UTC)
         self._admission = admission
-        self._threads = threads
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
+        self._share = share.pop_all()
 
     @property
     def facts(self) -> SessionFacts:
@@ -218,7 +218,7 @@ class KernelSession:
         """
         async with self._own_turn():
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._threads, work, self.kernel)
+            return await loop.run_in_executor(self._admission.threads, work, self.kernel)
 
     def _check_queue(self) -> None:
         if self._waiting >= _MOST_WAITING:
@@ -313,6 +313,7 @@ class KernelSession:
     async def stop(self) -> None:
         """End the kernel with the running execution. Safe to call again."""
         self._is_stopped = True
+        self._share.close()
         await asyncio.to_thread(self.kernel.stop)
         await self.settle()
         async with self._turn:  # an operation of another kind may hold the kernel

@@ -4,179 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import secrets
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict, dataclass
+import mimetypes
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from inspect import getdoc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import quote
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import CallToolResult, ImageContent, TextContent, ToolAnnotations
+from mcp_types import (
+    CallToolResult,
+    ImageContent,
+    Resource,
+    ResourceLink,
+    TextContent,
+    ToolAnnotations,
+)
 from sse_starlette.sse import AppStatus
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.doors.mcp.tool_sessions import RoundKind, RoundResult, ToolSessions
 from taskweaver.errors import TaskWeaverError
-from taskweaver.face.answer import AnswerFigure, is_picture, read_figures
-from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.round import Round
-from taskweaver.server.accounts import LOCAL_USER, Accounts, User
-from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.index import FileIndexes, IndexedMessage
-from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
-from taskweaver.server.agents.user_sessions import UserSessions
-from taskweaver.server.errors import RequestRefused
-from taskweaver.session.branches.branch import SessionBranch
-from taskweaver.session.branches.turn import require_text
-from taskweaver.utils.redact import redact_secrets, redact_secrets_in
-
-Progress = Callable[[str], Coroutine[Any, Any, None]]
-RoundKind = Literal["ask", "code"]
-
-_TITLE_CHARS = 60
-
-
-@dataclass(frozen=True)  # without slots, which the package takes for defaults
-class RoundResult:
-    """Result of a round.
-
-    Attributes:
-        answer: The answer, or the reason there is none.
-        session: Id of the session, to continue it.
-        branch: Its branch.
-        is_answered: Whether the round was answered.
-        files: Files that were made: absolute paths for a program of this machine, else names in
-            the working directory.
-        warnings: Parts that failed while the round continued without them.
-    """
-
-    answer: str
-    session: str
-    branch: str
-    is_answered: bool
-    files: list[str]
-    warnings: list[str]
-
-
-class ToolSessions:
-    """The sessions of a user, within the user's quotas. All methods raise TaskWeaverError.
-
-    A call without a branch works on the session's current one, which no call changes.
-
-    Attributes:
-        user: The user, as of the newest request.
-    """
-
-    def __init__(self, sessions: AgentSessions, user: User, *, is_local: bool = False) -> None:
-        self.user = user
-        self._sessions = sessions
-        self._is_local = is_local
-
-    async def _own(self) -> UserSessions:
-        return await self._sessions.of(self.user)
-
-    async def play(
-        self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
-    ) -> tuple[RoundResult, list[AnswerFigure]]:
-        """Play a round as a message of the session, and return the result and the figures.
-
-        It is withdrawn or stopped when the caller cancels.
-        """
-        require_text(text)  # before a session is made for it
-        own = await self._own()
-        title = (text.strip().splitlines() or [""])[0][:_TITLE_CHARS]
-        conversation = await (own.conversation(session) if session else own.create(title))
-        branch = branch or conversation.session.branch
-        await own.check_disk(self.user)
-        session_id, message_id = conversation.session.session_id, f"mcp-{secrets.token_hex(12)}"
-        message = IndexedMessage(message_id, session_id, branch, kind, text)
-        sent, warnings = SilentMessage(self._sessions, self.user, conversation, message), []
-        try:
-            await sent.submit()
-            async for event, line in sent.events():
-                if event in PROGRESS:
-                    await report(redact_secrets(line))
-                elif event == "round_warning":
-                    warnings.append(redact_secrets(line))
-        finally:
-            await sent.give_up()
-        in_thread = conversation.index.calls.in_thread
-        return await in_thread(self._played, conversation, message, warnings)
-
-    def _played(
-        self, conversation: UserConversation, message: IndexedMessage, warnings: list[str]
-    ) -> tuple[RoundResult, list[AnswerFigure]]:
-        """Return result and figures of the round that answered a message.
-
-        Raises:
-            RequestRefused: If no round began; its text is the reason.
-        """
-        ended = conversation.message(message.id)
-        branch = conversation.branch(message.branch)
-        rounds = {round_.id: round_ for round_ in branch.rounds()}
-        if ended.round_id not in rounds:
-            raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
-        round_, folder = rounds[ended.round_id], branch.execution_cwd
-        files = dict.fromkeys(round_.artifacts)
-        result = RoundResult(
-            answer=redact_secrets(ended.answer),
-            session=message.session,
-            branch=message.branch,
-            is_answered=ended.state == "finished" and _is_answered(round_),
-            files=[str(folder / name) if self._is_local else name for name in files],
-            warnings=warnings,
-        )
-        return result, [*read_figures(filter(is_picture, round_.artifacts), folder)]
-
-    async def fork(self, session: str, name: str) -> str:
-        """Fork a session, and return the name of the branch."""
-        return await self._change(session, lambda source: source.fork(name))
-
-    async def remember(self, fact: str, session: str) -> str:
-        """Keep a fact on a session's current branch, and return the outcome."""
-        return await self._change(session, lambda branch: branch.long_memory.remember(fact))
-
-    async def _change(self, session: str, work: Callable[[SessionBranch], str]) -> str:
-        """Change a session's current branch after the answers that are under way."""
-        conversation = await (await self._own()).conversation(session)
-        return await conversation.change(conversation.session.branch, work, waits=True)
-
-    async def search(self, query: str, session: str) -> list[dict[str, Any]]:
-        """Return messages and stored memory that contain a word of the query."""
-        return await (await self._own()).find(query, session)
-
-    async def listed(self) -> list[dict[str, Any]]:
-        """Return the sessions, the newest first."""
-        found: list[dict[str, Any]] = [
-            {
-                "session": item.id,
-                "changed_at": item.changed_at.isoformat(),
-                "rounds": item.rounds,
-                "first_query": item.title,
-                "problem": item.problem,
-            }
-            for item in await (await self._own()).listed()
-        ]
-        masked: list[dict[str, Any]] = redact_secrets_in(found)
-        return masked
-
-
-def _is_answered(round_: Round) -> bool:
-    """Return whether a round was answered, and any last cell ran to the end."""
-    states = round_.post_list[-1].get_attachment(AttachmentType.execution_status)
-    has_failed = any(str(state.content) == "FAILURE" for state in states)
-    return round_.is_answered and not has_failed
-
+from taskweaver.server.accounts import LOCAL_USER, Accounts
+from taskweaver.server.admission import User
+from taskweaver.server.agents.index import FileIndexes
+from taskweaver.server.agents.sessions import AgentSessions
+from taskweaver.session.storage.workdir import AddedFile
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
+_SCHEME = "taskweaver://"
 _INSTRUCTIONS = (
     "Answers questions about data: a planner plans, code runs in a live Python kernel. A call "
     "without a session starts a new one; its id comes back. Variables, files and the conversation "
@@ -188,16 +53,34 @@ _ADDS = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world
 _ACTS = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
 
+def _facts(session: str, branch: str, name: str) -> dict[str, Any]:
+    """Return the facts about a file that a resource has."""
+    uri = f"{_SCHEME}{session}/{quote(branch, safe='')}/{quote(name)}"
+    return {"uri": uri, "name": name, "mime_type": mimetypes.guess_type(name)[0]}
+
+
+class _SessionServer(MCPServer[Any]):
+    """A server that lists the files of sessions as resources."""
+
+    sessions: ToolSessions
+
+    async def list_resources(self) -> list[Resource]:
+        """Return the files."""
+        return [Resource(**_facts(*place)) for place in await self.sessions.files()]
+
+
 def make_server(sessions: ToolSessions) -> MCPServer[Any]:
     """Return a server with the tools on some sessions."""
-    server: MCPServer[Any] = MCPServer(
+    server = _SessionServer(
         "taskweaver", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING"
     )
+    server.sessions = sessions
     _add_rounds(server, sessions)
     _add_others(server, sessions)
-    # The package announces prompts and resources also where there are none, and has no option.
+    _add_files(server, sessions)
+    # The package announces prompts also where there are none, and has no option.
     handlers = getattr(getattr(server, "_lowlevel_server", None), "_request_handlers", {})
-    for method in [name for name in handlers if name.startswith(("prompts/", "resources/"))]:
+    for method in [name for name in handlers if name.startswith("prompts/")]:
         del handlers[method]
     return server
 
@@ -249,7 +132,7 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         """Keep a fact for later questions of a session.
 
         Args:
-            fact: The fact, as a sentence.
+            fact: The fact, as a sentence; before it the facts that it replaces: "replaces p7: ...".
             session: Id of the session.
         """
         return {"outcome": await _worded(sessions.remember(fact, session))}
@@ -280,6 +163,42 @@ def _add_others(server: MCPServer[Any], sessions: ToolSessions) -> None:
         return await _worded(sessions.listed())
 
 
+def _add_files(server: MCPServer[Any], sessions: ToolSessions) -> None:
+    """Add the files of sessions, down as resources and up by a tool."""
+
+    @server.resource(f"{_SCHEME}{{session}}/{{branch}}/{{+path}}", name="file")
+    async def file(session: str, branch: str, path: str) -> str | bytes:
+        """A file of a session's working directory."""
+        try:
+            return await sessions.read_file(session, branch, path)
+        except TaskWeaverError as error:
+            raise ResourceError(str(error)) from error
+
+    @_tool(server, _ACTS)
+    async def add_file(
+        name: str,
+        content: str,
+        session: str = "",
+        branch: str = "",
+        encoding: Literal["text", "base64"] = "text",
+    ) -> dict[str, str]:
+        """Write a file of up to 3 MB into a session's working directory, in place of one there.
+
+        Args:
+            name: Name of the file, without folders; questions and code name it so.
+            content: Its content.
+            session: Id of a session; empty starts a new one.
+            branch: A branch of it, as `fork` returned; empty takes the current one.
+            encoding: How the content is written.
+        """
+        try:
+            plain = base64.b64decode(content, validate=True) if encoding == "base64" else None
+        except ValueError as error:
+            raise ToolError(f"The content is not valid base64: {error}.") from error
+        given = AddedFile(name=name, content=content.encode() if plain is None else plain)
+        return await _worded(sessions.add_file(given, session, branch))
+
+
 async def _play(
     sessions: ToolSessions, ctx: Context, kind: RoundKind, text: str, place: tuple[str, str]
 ) -> CallToolResult:
@@ -291,14 +210,15 @@ async def _play(
         steps += 1
         await ctx.report_progress(float(steps), None, status)
 
-    result, figures = await _worded(sessions.play(kind, text, *place, report))
+    result, figures, files = await _worded(sessions.play(kind, text, *place, report))
     images = [
         ImageContent(data=base64.b64encode(figure.data).decode(), mime_type=figure.mime)
         for figure in figures
         if figure.data
     ]
+    links = [ResourceLink(**_facts(result.session, result.branch, name)) for name in files]
     return CallToolResult(
-        content=[TextContent(text=result.answer), *images],
+        content=[TextContent(text=result.answer), *images, *links],
         structured_content=asdict(result),
     )
 

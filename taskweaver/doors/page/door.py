@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from starlette.responses import Response
 
-from taskweaver.memory.round import Round
 from taskweaver.page.assets import PageFile, page_files
 from taskweaver.page.one_file import conversation_page
 from taskweaver.server.agents.sessions import AgentSessions
@@ -28,7 +26,6 @@ _POLICY = (
 _BRANCH = "/agent/v1/sessions/{session_id}/branches/{branch}"
 _UNTIL = {"until": "Number of the last round; all if it is left out"}
 _SUFFIXES = {"notebook": ".ipynb", "script": ".py"}
-_Writer = Callable[[Sequence[Round], str, Path, str], str]
 _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
@@ -68,11 +65,7 @@ class PageDoor(Door):
         answer_type="text/html",
     )
     async def _conversation(self, call: Call) -> Response:
-        def written(rounds: Sequence[Round], title: str, cwd: Path, branch: str) -> str:
-            with Folder.at(cwd) as folder:
-                return conversation_page(rounds, folder, title, branch)
-
-        return await self._written(call, "session.html", "text/html", written)
+        return await self._written(call, ".html", "text/html")
 
     @operation(
         "GET",
@@ -85,16 +78,9 @@ class PageDoor(Door):
         suffix = _SUFFIXES.get(call.query("kind", "notebook"))
         if suffix is None:
             raise RequestRefused(422, "invalid-query", "kind must be notebook or script.")
+        return await self._written(call, suffix, "application/octet-stream")
 
-        def written(rounds: Sequence[Round], title: str, cwd: Path, _branch: str) -> str:
-            with TemporaryDirectory(prefix="tw-export-") as folder:
-                target = Path(folder) / f"session{suffix}"
-                export(rounds, target, title=title, folder=cwd)
-                return target.read_text("utf-8")
-
-        return await self._written(call, f"session{suffix}", "application/octet-stream", written)
-
-    async def _written(self, call: Call, name: str, media_type: str, writer: _Writer) -> Response:
+    async def _written(self, call: Call, suffix: str, media_type: str) -> Response:
         """Return the rounds of a branch as a file."""
         own = await self._sessions.of(call.user)
         conversation = await own.conversation(call.path("session_id"))
@@ -108,10 +94,17 @@ class PageDoor(Door):
             rounds = branch.rounds()[:until]
             first = title_line(rounds[0].question) if rounds else ""
             title = named or first or "TaskWeaver session"
-            return writer(rounds, title, branch.execution_cwd, listed[branch.name] or branch.name)
+            cwd = branch.execution_cwd
+            if suffix == ".html":
+                with Folder.at(cwd) as folder:
+                    return conversation_page(rounds, folder, title, listed[branch.name])
+            with TemporaryDirectory(prefix="tw-export-") as place:
+                target = Path(place) / f"session{suffix}"
+                export(rounds, target, title=title, folder=cwd)
+                return target.read_text("utf-8")
 
         content = await asyncio.to_thread(write)
-        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        headers = {"Content-Disposition": f'attachment; filename="session{suffix}"'}
         return Response(content, headers=headers, media_type=media_type)
 
 

@@ -7,7 +7,7 @@ import { h, render } from './core/dom.js';
 import { changed, setDraw } from './core/loop.js';
 import { applyTheme, keepPref } from './core/prefs.js';
 import { go, onPlace, place } from './core/route.js';
-import { follow, startStream } from './core/stream.js';
+import { follow, resume, startStream } from './core/stream.js';
 import { onKey } from './commands.js';
 import { later, load, shown } from './later.js';
 import { branchesIn } from './session/branch_states.js';
@@ -31,7 +31,7 @@ function draw() {
     return;
   }
   root.className = `at-${ui.place.kind} pane-${ui.pane}`;
-  const session = ['session', 'compare'].includes(ui.place.kind) ? ui.session : null;
+  const session = isAtSession() ? ui.session : null;
   render(root, topbar(session), offlineBar(), noticeBar(false), screen(session), phoneBar(), ui.dialog?.(), ui.palette ? later.palette.module.palette() : null);
   document.body.dataset.ready = session && !session.isLoaded && !session.problem ? '' : 'yes';
 }
@@ -65,14 +65,19 @@ function show() {
   if (ui.place.kind === 'sessions') readStart().then((last) => ui.place.kind === 'sessions' && follow('', 0, last));
   if (ui.place.kind === 'searches') load(later.searches).then((found) => found?.readSearches(ui.place));
   else later.searches.module?.leaveSearches();
-  if (['session', 'compare'].includes(ui.place.kind)) enter();
+  if (isAtSession()) enter();
   changed();
+}
+
+function isAtSession() {
+  return ['session', 'compare'].includes(ui.place.kind);
 }
 
 function enter() {
   const { session } = ui;
   if (session?.id !== ui.place.session) return open(ui.place.session);
   if (!session.isLoaded) return null;
+  if (!resume(session.id)) onGap(session.id);
   const moment = here(session);
   if (!moment.isPast) {
     session.lastLive = moment.branch;
@@ -104,12 +109,14 @@ async function open(id) {
 function onEvent(kind, data) {
   if (ui.place.kind === 'sessions' && !('type' in data) && /^(?:session|branch|message|confirmation)_/.test(kind)) readSessions();
   ui.session?.handle(kind, data);
-  if (kind === 'round_end' && ui.session) enter();
+  later.searches.module?.heard(data);
+  if (kind === 'round_end' && isAtSession()) enter();
 }
 
 /** Events were lost, or the session is gone: read the state anew; scroll and drafts stay. */
 async function onGap(session) {
   if (!session && ui.place.kind === 'sessions') readSessions();
+  later.searches.module?.lost(session);
   if (ui.session?.id !== session) return;
   try {
     for (const round of ui.session.rounds.values()) round.isStored = false;

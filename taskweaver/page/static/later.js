@@ -18,6 +18,8 @@ export const later = {
   cards: part(() => import('./session/file_cards.js')),
   signIn: part(() => import('./sessions/sign_in.js')),
   export: part(() => import('./session/export.js')),
+  table: part(() => import('./session/save_table.js')),
+  uploads: part(() => import('./session/uploads.js')),
   sample: part(() => import('./start/sample.js')),
   names: part(() => import('./session/completion.js')),
   palette: part(() => import('./palette.js')),
@@ -30,34 +32,33 @@ export const later = {
   why: part(() => import('./inspector/why.js')),
 };
 
-function part(fetchIt, styles = '') {
+function part(fetchIt, ...styles) {
   return { fetchIt, styles, module: null, coming: null, isLost: false };
 }
 
+const sheets = {};
+
+/** Fetch a sheet of styles once. */
 function fetchStyles(name) {
   const first = document.querySelector('link[rel=stylesheet]');
-  if (!name || !first) return null;
-  const link = Object.assign(document.createElement('link'), { rel: 'stylesheet', href: first.href.replace(/\w+\.css$/, `${name}.css`) });
-  return new Promise((done) => {
-    Object.assign(link, { onload: done, onerror: done });
-    document.head.append(link);
-  });
+  return first && (sheets[name] ??= new Promise((done) => {
+    document.head.append(Object.assign(document.createElement('link'), { rel: 'stylesheet', href: first.href.replace(/\w+\.css$/, `${name}.css`), onload: done, onerror: done }));
+  }));
 }
 
 /** Return a module once it is here, null if it cannot be loaded; the page is drawn when that is known. */
 export function load(wanted) {
-  wanted.coming ??= Promise.all([wanted.fetchIt(), fetchStyles(wanted.styles)]).then(([found]) => (wanted.module = found), () => {
+  wanted.coming ??= Promise.all([wanted.fetchIt(), ...['more', ...wanted.styles].map(fetchStyles)]).then(([found]) => (wanted.module = found), () => {
     wanted.isLost = true;
     return null;
   }).finally(changed);
   return wanted.coming;
 }
 
-/** Do work with a module once it is here. */
+/** Do work with a module once it is here; return its result. */
 export async function withModule(wanted, work) {
   const found = await load(wanted);
-  if (found) work(found);
-  else notify(LOST);
+  return found ? work(found) : notify(LOST);
 }
 
 /** Return what `view(module)` gives, bars until the module is here, or what to do if it does not come. */

@@ -5,17 +5,20 @@ import { h } from './core/dom.js';
 import { icon } from './core/icons.js';
 import { changed } from './core/loop.js';
 import { go, momentAddress } from './core/route.js';
-import { firstLine, seen } from './core/words.js';
+import { excerpt, seen } from './core/words.js';
 import { commandsHere } from './commands.js';
+import { later, load } from './later.js';
 import { ui } from './state.js';
 
 const WAIT_MS = 200;
 const MOST_COMMANDS = 6;
+const MOST_SETTINGS = 4;
 let asked = null;
 
 /** Open the palette: commands by name, and passages of all conversations. */
 export function openPalette() {
   ui.palette = { text: '', passages: [], at: 0, state: '' };
+  load(later.settings).then((found) => found?.settingItems());
   changed();
 }
 
@@ -53,8 +56,10 @@ export function palette() {
 function itemsOf(state) {
   const words = state.text.toLowerCase().trim();
   const rank = (one) => (one.text.toLowerCase().includes(words) ? 0 : words.split(/\s+/).every((word) => `${one.text} ${one.words ?? ''}`.toLowerCase().includes(word)) ? 1 : 2);
-  const commands = commandsHere().map((one) => [rank(one), one]).filter(([place]) => place < 2).sort(([a], [b]) => a - b).map(([, one]) => one).slice(0, words ? MOST_COMMANDS : 20);
-  return [...commands.map((one) => ({ ...one, sign: 'right', note: one.key })), ...state.passages];
+  const ranked = (all, most) => all.map((one) => [rank(one), one]).filter(([place]) => place < 2).sort(([a], [b]) => a - b).map(([, one]) => one).slice(0, most);
+  const commands = ranked(commandsHere(), words ? MOST_COMMANDS : 20).map((one) => ({ ...one, sign: 'right', note: one.key }));
+  const settings = words ? ranked(later.settings.module?.settingItems() ?? [], MOST_SETTINGS).map((one) => ({ ...one, sign: 'gear', note: 'setting' })) : [];
+  return [...commands, ...settings, ...state.passages];
 }
 
 function run(item) {
@@ -77,7 +82,7 @@ async function find(state, wanted) {
     const found = await api.get('find', { q: wanted });
     if (state.text.trim() !== wanted) return;
     state.passages = found.passages.slice(0, 30).map((one) => ({
-      sign: 'find', text: firstLine(one.text, 110), note: [one.title || 'New session', one.branch === 'main' ? '' : one.branch_title, one.number ? `round ${one.number}` : ''].filter(Boolean).join(', '),
+      sign: 'find', text: excerpt(one.text, wanted, 110), note: [one.number ? `round ${one.number}` : '', one.branch_title === 'main' ? '' : one.branch_title, one.title || 'New session'].filter(Boolean).join(', '),
       run: () => go(momentAddress(one.session_id, one.branch || 'main', one.number)),
     }));
     state.state = found.passages.length ? '' : 'No conversation has these words.';

@@ -1,1 +1,1 @@
-"""Sessions of the server's users: messages, events, and quotas."""
+"""Sessions of users and their quotas: `open_messages` queues, `index` stores states."""

@@ -9,10 +9,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from taskweaver.ces.common import Shared
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.module.event_emitter import PostEventType, RoundEventType, TaskWeaverEvent
-from taskweaver.server.accounts import User
+from taskweaver.server.admission import HeldShare, User
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.open_messages import OpenMessages, RoundEnds, WaitingMessages
@@ -20,7 +21,6 @@ from taskweaver.server.agents.workers import RoundWorkers, check_spending
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
 from taskweaver.session.branches.branch import SessionBranch
-from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionClosed
 from taskweaver.session.session import Session
 from taskweaver.utils.redact import redact_known
@@ -87,8 +87,12 @@ class UserConversation:
         used_at: Time of the last use through the server, in seconds of the monotonic clock.
     """
 
-    def __init__(self, session: Session, index: AgentIndex, workers: RoundWorkers) -> None:
+    def __init__(
+        self, session: Session, index: AgentIndex, workers: RoundWorkers, share: HeldShare
+    ) -> None:
+        """Answer the messages of a session, and take over a share of the user's until the end."""
         self.session = session
+        self._share = share.pop_all()
         self.index = index
         self.workers = workers
         self.confirmations = ClientConfirmations(session.session_id)
@@ -121,20 +125,9 @@ class UserConversation:
         return bool(self._running or self._waiting) or self._changes > 0
 
     def last_use(self) -> float:
-        """Return the time of the last use, also by Jupyter clients of the kernels.
-
-        Raises:
-            SessionClosed: If the session was stopped.
-        """
-        branches = [self.branch(item.name) for item in self.session.branches()]
-        return max(self.used_at, *(branch.kernel.last_foreign_request for branch in branches))
-
-    def kernels(self) -> list[str]:
-        """Return the branches that have a kernel, and `PAST` where a past moment has one."""
-        names = [item.name for item in self.session.branches()]
-        without = {"not started", "stopped"}
-        found = [name for name in names if self.branch(name).kernel_state not in without]
-        return [*found, PAST] if self.session.moment_kernel.has_process else found
+        """Return the time of the last use, also by Jupyter clients of the kernels."""
+        shared = [one for one in self.session.kernels.values() if isinstance(one, Shared)]
+        return max([self.used_at, *(kernel.last_foreign_request for kernel in shared)])
 
     def state(self, branch: str) -> Literal["idle", "running", "asks"]:
         """Return the state of a branch: ``idle``, ``running``, or ``asks`` for confirmation."""
@@ -148,21 +141,23 @@ class UserConversation:
         """Return whether a running message was stopped."""
         return message_id in self._stopped
 
-    async def submit(self, user: User, message: IndexedMessage) -> IndexedMessage:
+    async def submit(self, user: User, message: IndexedMessage, share: HeldShare) -> IndexedMessage:
         """Accept a message of a new id, as `accept`, or give the message up.
 
         Its client is shown no requests for confirmation.
         """
         self._silent.add(message.id)
         try:
-            return await self.accept(user, message)
+            return await self.accept(user, message, share)
         except BaseException:  # also cancelled before its turn to be accepted came
             self._silent.discard(message.id)
             await self.give_up(message.id)
             raise
 
-    async def accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
+    async def accept(self, user: User, message: IndexedMessage, share: HeldShare) -> IndexedMessage:
         """Accept a message, which is answered after the messages before.
+
+        Its share of the user's is given back when it has ended.
 
         It is on disk then. A message that was accepted before is returned as it is now. One that is
         in the index, but waits nowhere since the database did not answer then, is accepted now.
@@ -172,13 +167,15 @@ class UserConversation:
                 used up.
             SessionError: If the branch does not exist, or the session was closed.
         """
-        self.branch(message.branch)
         self._changes += 1  # until `_accept` ends, the session is not closed as unused
         # In turn: the same message, sent twice at once, is found the second time.
-        return await self.index.calls.in_turn(self._accept, user, message)
+        return await self.index.calls.in_turn(self._accept, user, message, share)
 
-    async def _accept(self, user: User, message: IndexedMessage) -> IndexedMessage:
+    async def _accept(
+        self, user: User, message: IndexedMessage, share: HeldShare
+    ) -> IndexedMessage:
         try:
+            self.branch(message.branch)
             known = await self.index.calls.in_thread(self.index.message, message.id)
             if known is not None:
                 known.require_same(message)
@@ -186,7 +183,7 @@ class UserConversation:
                 if is_open or not self.index.is_queued_here(known):
                     return known
             await self._check_room(user, message.branch)
-            self.open_messages.add(message.id)
+            self.open_messages.add(message.id, share.pop_all())
             try:
                 add = self.index.add_message
                 accepted = known if known else await self.index.calls.in_thread(add, message)
@@ -195,6 +192,7 @@ class UserConversation:
                 raise
         finally:
             self._changes -= 1
+            share.close()
         self._waiting.add(message)
         self.used_at = time.monotonic()
         if message.branch not in self._tasks:
@@ -280,7 +278,7 @@ class UserConversation:
             del self._tasks[branch]
 
     async def _answer_next(self, user: User, message: IndexedMessage) -> None:
-        loop, threads = asyncio.get_running_loop(), self.workers.threads
+        loop, threads = asyncio.get_running_loop(), self.workers.admission.threads
         self._rounds.over.discard(message.branch)
         self._running[message.branch] = message.id
         if message.id in self._silent:
@@ -325,16 +323,20 @@ class UserConversation:
         """Note a change in the index."""
         await self.index.calls.change(self.index.note, kind, self.session.session_id, **facts)
 
-    async def release(self) -> None:
+    async def release(self, *, loses_none: bool = False) -> None:
         """End the processes of the session. Messages that come meanwhile wait.
 
         Raises:
-            SessionBusy: If a branch is at work.
+            SessionBusy: If a branch is at work, or `loses_none` and the session must stay.
             SessionClosed: If the session was stopped.
         """
         async with self._releasing:
             if self.is_at_work:
                 raise SessionBusy("A branch of this session is at work; stop it, or wait.")
+            if loses_none and await asyncio.to_thread(self.session.must_stay):
+                raise SessionBusy(
+                    "This session has running processes, or variables that cannot be stored."
+                )
             await asyncio.to_thread(self.session.release)
 
     def _turn(self, branch: str) -> asyncio.Lock:
@@ -396,6 +398,7 @@ class UserConversation:
     async def close(self) -> None:
         """End the messages, then the session."""
         self._is_closed = True
+        self._share.close()
         await self.index.calls.settle()  # a message that was being accepted waits now
         await self.interrupt()
         await asyncio.to_thread(self.session.stop)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.server.databases.address import PostgresAddress, SharedDatabaseConfig
@@ -24,7 +24,7 @@ from taskweaver.server.databases.statements import (
 )
 from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
-from taskweaver.session.errors import EventsGone, EventsToCome
+from taskweaver.session.errors import check_events
 
 OPEN_STATES = ("queued", "running")
 
@@ -34,12 +34,41 @@ _NOTED = "session, branch, state, round_id"
 _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
 
+Activity = Literal["idle", "running", "asks", "failed"]
+
+
 class IndexedSession(NamedTuple):
     """A session in the index. `title` is empty until the user chooses a title."""
 
     session: str
     title: str
     created_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSession:
+    """A session of a user.
+
+    Attributes:
+        id: Its id.
+        title: Title that the user gave it, or the first line of the first question.
+        rounds: Number of rounds on its first branch.
+        changed_at: Time of the last change.
+        state: ``open``, ``stored``, ``locked`` by another program, or ``damaged``.
+        problem: Reason why it cannot be opened; empty if it can.
+        branches: Number of its branches; 0 for a damaged one.
+        activity: ``asks`` for confirmation, ``running``, ``failed`` in its newest round, or
+            ``idle``.
+    """
+
+    id: str
+    title: str
+    rounds: int
+    changed_at: datetime
+    state: str
+    problem: str = ""
+    branches: int = 1
+    activity: Activity = "idle"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +217,14 @@ class AgentIndex:
         )
         return [IndexedSession(*row) for row in self._database.rows(sql, self._user)]
 
+    def unused_sessions(self) -> int:
+        """Return the number of sessions in which nothing was asked."""
+        sql = (
+            'SELECT count(*) FROM sessions WHERE "user" = ? AND NOT EXISTS (SELECT 1 FROM messages'
+            " WHERE messages.session = sessions.session)"
+        )
+        return int(self._database.rows(sql, self._user)[0][0])
+
     def add_session(self, session: str, title: str) -> None:
         """Add a session."""
         with self._changing() as run:
@@ -322,10 +359,7 @@ class AgentIndex:
             EventsToCome: If there is no change of that number yet.
         """
         last = self.last_change
-        if after > last:
-            raise EventsToCome(f"The newest change is {last}; {after} is yet to come.")
-        if after < last - _MOST_CHANGES:
-            raise EventsGone(after, last - _MOST_CHANGES + 1)
+        check_events(after, last - _MOST_CHANGES + 1, last)
         sql = (
             'SELECT number, kind, data FROM changes WHERE "user" = ? AND number > ?'
             " ORDER BY number LIMIT ?"

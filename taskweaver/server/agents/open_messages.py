@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
+from taskweaver.server.admission import HeldShare
 from taskweaver.server.agents.following import StreamEnd
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.errors import ServerError
@@ -35,33 +36,33 @@ class RoundEnds:
 
 
 class OpenMessages:
-    """Ids of open messages. Listeners are called after each end. Thread-safe."""
+    """Open messages, and their shares. Listeners are called after each end. Thread-safe."""
 
     def __init__(self) -> None:
-        self._ids: set[str] = set()
+        self._shares: dict[str, HeldShare] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def __contains__(self, message_id: str) -> bool:
         """Return whether a message is open."""
-        return message_id in self._ids
+        return message_id in self._shares
 
-    def add(self, message_id: str) -> None:
-        """Add a message."""
-        self._ids.add(message_id)
+    def add(self, message_id: str, share: HeldShare) -> None:
+        """Add a message, and hold a share of the user's for it."""
+        self._shares[message_id] = share
 
     def discard(self, message_id: str) -> None:
         """Leave out a message that was refused."""
-        self._ids.discard(message_id)
+        self._shares.pop(message_id, HeldShare()).close()
 
     def end(self, message_id: str) -> None:
         """Let streams of a message's answer end, now that the outcome is written."""
-        self._ids.discard(message_id)
+        self.discard(message_id)
         for listener in tuple(self._listeners):
             listener()
 
     def end_of(self, message_id: str) -> StreamEnd:
         """Return the end of a stream that lasts as long as a message is open."""
-        return StreamEnd(lambda: message_id not in self._ids, self)
+        return StreamEnd(lambda: message_id not in self._shares, self)
 
     def listen(self, on_end: Callable[[], None]) -> None:
         """Call a function after each end of a message, in the thread of the end."""

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
-from taskweaver.server.accounts import LOCAL_USER, Accounts, User
-from taskweaver.server.admission import Admission
+from taskweaver.memory.attachment import AttachmentType
+from taskweaver.server.accounts import LOCAL_USER, Accounts
+from taskweaver.server.admission import User, UserHolding
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.index import AgentIndexes, IndexedMessage
 from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping
+from taskweaver.utils.text import fenced
 
-PROGRESS = ("post_status_update", "post_confirmation_request")
-"""Kinds of the events by which a client hears what is under way."""
-_IDLE_S = 600.0
+_CODE = "code"
+PROGRESS = (_CODE, "post_status_update", "post_execution_output", "post_confirmation_request")
+"""Kinds of texts by which a client hears what is under way: code of a cell, and of events."""
+_RUNS = "running code"
+_IDLE_S = 60.0
 _LOOK_S = 15.0
-_MOST_OPEN = 200
 _INTERRUPTED_S = 5.0
 
 
@@ -51,9 +52,7 @@ class AgentSessions:
         self.readers = StreamReaders()
         self.folder = folder
         self._indexes = indexes
-        places = max(16, 8 * (os.cpu_count() or 1))
-        threads = ThreadPoolExecutor(places, thread_name_prefix="agent-api")
-        self._workers = RoundWorkers(Admission(places), threads, accounts, app.log)
+        self._workers = RoundWorkers(accounts, app.log)
         self._users: dict[str, UserSessions] = {}
         self._opening: dict[str, asyncio.Task[UserSessions]] = {}
         self._sweep: asyncio.Task[None] | None = None
@@ -67,6 +66,7 @@ class AgentSessions:
                 self._begin_opening(user)
             found = await asyncio.shield(self._opening[user.name])
             self._check_running()
+        found.user = user
         return found
 
     def _check_running(self) -> None:
@@ -80,7 +80,9 @@ class AgentSessions:
             del self._opening[user.name]
             # Those who wait are told of an error.
             if not opening.cancelled() and opening.exception() is None:
-                self._users[user.name] = opening.result()
+                own = self._users[user.name] = opening.result()
+                holding = UserHolding(own.folder, own.kernels, own.unused)
+                self._workers.admission.add(user.name, holding)
 
         if self._sweep is None:
             self._sweep = asyncio.ensure_future(self._sweeping())
@@ -96,21 +98,18 @@ class AgentSessions:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             manager = SessionManager(InMemorySessionStore(), self.app.app_injector, folder)
         index = self._indexes.of(user.name, manager.sessions_folder.parent)
-        return UserSessions(index, folder, manager, self._workers)
+        return UserSessions(user, index, folder, manager, self._workers)
 
     async def _sweeping(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_S)
             for sessions in list(self._users.values()):
                 await sessions.release_idle(_IDLE_S)
-                await sessions.close_unused(_IDLE_S, _MOST_OPEN)
                 if sessions.index.is_shared:
                     await sessions.mark_open_messages()
 
     async def finish(self, grace_s: float) -> None:
         """Refuse new messages, let running rounds end within a time, then interrupt."""
-        if self._workers.admission.is_stopping:
-            return
         self._workers.admission.stop()
         if self._sweep is not None:
             self._sweep.cancel()
@@ -132,7 +131,6 @@ class AgentSessions:
         closing = (sessions.close() for sessions in users)
         outcomes = await asyncio.gather(*closing, return_exceptions=True)
         self._workers.log_failures("the sessions of a user are not closed", outcomes)
-        self._workers.threads.shutdown()
         await asyncio.to_thread(self._indexes.close)
 
 
@@ -167,11 +165,12 @@ class SilentMessage:
             RequestRefused: If the user may have no further kernel, money or message.
         """
         own = await self._sessions.of(self._user)
-        await own.check_kernels(self._user, self.conversation, self.branch)
-        await self.conversation.submit(self._user, self._message)
+        share = await own.reserve(self.conversation, self.branch)
+        await self.conversation.submit(self._user, self._message, share)
 
     async def events(self) -> AsyncIterator[tuple[str, str]]:
-        """Yield kind and text of the branch's events, until the outcome is written."""
+        """Yield kind and text of the branch's events, and cells, until the outcome is written."""
+        cells = dict[str, str]()  # by the attachments that they are written in
         session, open_messages = self.conversation.session, self.conversation.open_messages
         sources, end = {"": session.events}, open_messages.end_of(self.id)
         async for events in self._sessions.readers.follow(sources, {"": self._after}, end):
@@ -182,6 +181,11 @@ class SilentMessage:
                     if event.kind == "post_confirmation_request":
                         where = "on the page or by the agent API"
                         text = f"waits for a yes in session {session.session_id}, {where}: {text}"
+                    if fields["extra"].get("type") == AttachmentType.reply_content.value:
+                        id_ = fields["extra"]["id"]
+                        cells = {id_: cells.get(id_, "") + text}
+                    elif text == _RUNS and cells:
+                        yield _CODE, fenced("".join(cells.values()), "python")
                     yield event.kind, text
 
     async def give_up(self) -> None:

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from taskweaver.app.session_manager import SessionManager
+from taskweaver.ces.common import Client
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.server.accounts import User
+from taskweaver.server.admission import HeldShare, KernelName, User, used_up
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.index import OPEN_STATES, AgentIndex, IndexedMessage, IndexedSession
+from taskweaver.server.agents.index import (
+    OPEN_STATES,
+    Activity,
+    AgentIndex,
+    IndexedMessage,
+    IndexedSession,
+    ListedSession,
+)
 from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
-from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up, stopping
+from taskweaver.server.errors import RequestRefused, ServerError, stopping
 from taskweaver.server.operations import missing
-from taskweaver.server.transfer import disk_room
+from taskweaver.server.transfer import folder_bytes
 from taskweaver.session.branches.locks import PAST
 from taskweaver.session.errors import SessionBusy, SessionError, SessionInUse
 from taskweaver.session.session import Session
-from taskweaver.session.storage.folder import MEMORY_FILE, is_locked
+from taskweaver.session.storage.folder import is_locked
+from taskweaver.session.storage.layout import RUN, SessionLayout, layout_of
 from taskweaver.session.storage.stored_sessions import (
     SessionListing,
     remove_session,
     session_folders,
-    stored_sessions,
 )
 from taskweaver.utils.redact import redact_secrets_in
 from taskweaver.utils.text import title_line
@@ -40,71 +48,42 @@ from taskweaver.utils.text import title_line
 _MOST_FOUND = 20
 
 
-def _found(store: BranchedMemory, session_id: str, query: str) -> list[dict[str, Any]]:
+def _found(
+    store: BranchedMemory, session_id: str, layout: SessionLayout, query: str
+) -> list[dict[str, Any]]:
     """Return the matches in a session's branches, once each: branches inherit matches."""
-    found: dict[str, tuple[str, int | None]] = {}
+    found: dict[str, dict[str, Any]] = {}
+    titles = {branch.id: branch.node_uid or branch.id for branch in store.branches()}
     for name in store:
+        if layout.is_of_search(name):
+            continue
+        place = {"session": session_id, "branch": name, "branch_title": titles[name]}
         events = store[name].find_events(query, _MOST_FOUND)
         records = store[name].search(query, _MOST_FOUND)
         ends = [turn.end_seq for turn in store.turns.load(name, with_posts=False)]
         for event in events:
             number = sum(0 < end < event.seq for end in ends)  # written once its round has ended
-            found.setdefault(event.text, (name, number or None))
+            found.setdefault(event.text, place | {"number": number or None, "text": event.text})
         for record in records:
             if record.match != "recency":
-                found.setdefault(record.text, (name, None))
-    titles = {branch.id: branch.node_uid or branch.id for branch in store.branches()}
-    return [
-        {
-            "session": session_id,
-            "branch": name,
-            "branch_title": titles[name],
-            "number": number,
-            "text": text,
-        }
-        for text, (name, number) in found.items()
-    ]
+                found.setdefault(record.text, place | {"number": None, "text": record.text})
+    return list(found.values())
 
 
 _LEFT_S = 10.0
 """Time for which a message whose acknowledgement was lost may be sent again before it is marked."""
 _LEFT = "The database was lost before this message was answered. Send a new one."
-_LOOKS_S = (0.01, 0.05)
-"""Pauses before a lock is tried again: another server that lists sessions holds it for a moment."""
-
-Activity = Literal["idle", "running", "asks", "failed"]
-
-
-@dataclass(frozen=True, slots=True)
-class ListedSession:
-    """A session of a user.
-
-    Attributes:
-        id: Its id.
-        title: Title that the user gave it, or the first line of the first question.
-        rounds: Number of rounds on its first branch.
-        changed_at: Time of the last change.
-        state: ``open``, ``stored``, ``locked`` by another program, or ``damaged``.
-        problem: Reason why it cannot be opened; empty if it can.
-        branches: Number of its branches; 0 for a damaged one.
-        activity: ``asks`` for confirmation, ``running``, ``failed`` in its newest round, or
-            ``idle``.
-    """
-
-    id: str
-    title: str
-    rounds: int
-    changed_at: datetime
-    state: str
-    problem: str = ""
-    branches: int = 1
-    activity: Activity = "idle"
+_FRESH_S = 10.0
+"""Time for which a session that was used is not closed for room: its request may still use it."""
+_LOOKS_S = (0.01, 0.05, 0.0)
+"""Pauses after a lock was tried: another server that lists sessions holds it for a moment."""
 
 
 class UserSessions:
     """The sessions of a user. Needs `close`.
 
     Attributes:
+        user: The user, as of the newest request.
         folder: Folder of all that the user's sessions write.
         index: Titles, messages and changes.
         manager: Owner of the session objects.
@@ -112,11 +91,13 @@ class UserSessions:
 
     def __init__(
         self,
+        user: User,
         index: AgentIndex,
         folder: Path,
         manager: SessionManager,
         workers: RoundWorkers,
     ) -> None:
+        self.user = user
         self.folder = folder
         self.manager = manager
         self.index = index
@@ -132,20 +113,44 @@ class UserSessions:
         return list(self._open.values())
 
     async def create(self, title: str) -> UserConversation:
-        """Make a session."""
+        """Make a session.
+
+        Raises:
+            RequestRefused: If the user's share is used up.
+        """
+        (await self._workers.admission.reserve(self.user)).close()
         async with self._opening:
-            session = await asyncio.to_thread(self.manager.get_session)
-            made = self._added(session)  # first: who hears of it finds it open
+            unused = await self.index.calls.in_thread(self.index.unused_sessions)
+            if unused >= (most := self.user.quota.sessions):
+                remedy = "Nothing was asked in those: use or delete some."
+                raise used_up(self.user, "sessions", unused, most, remedy)
+            # First: who hears of it finds it open.
+            made = await self._added(self.manager.get_session)
+        session_id = made.session.session_id
         try:
-            await self.index.calls.change(self.index.add_session, session.session_id, title)
+            await self.index.calls.change(self.index.add_session, session_id, title)
         except BaseException:
-            self._open.pop(session.session_id, None)
-            await asyncio.to_thread(session.stop)
+            self._open.pop(session_id, None)
+            await made.close()
             raise
         return made
 
-    async def conversation(self, session_id: str) -> UserConversation:
-        """Return a session, opened if need be.
+    @asynccontextmanager
+    async def asked(self, session_id: str, title: str) -> AsyncIterator[UserConversation]:
+        """Give a session, or a new one for an empty id, which goes where the block fails.
+
+        So nothing is asked in a session that no client knows. Raises as `conversation`.
+        """
+        found = await (self.conversation(session_id) if session_id else self.create(title))
+        try:
+            yield found
+        except BaseException:
+            if not session_id:
+                await self.remove(found.session.session_id)
+            raise
+
+    async def conversation(self, session_id: str, *, is_end: bool = False) -> UserConversation:
+        """Return a session, opened if need be, which holds no share where that is for an end.
 
         Raises:
             RequestRefused: If the user has no such session.
@@ -162,7 +167,7 @@ class UserSessions:
             found = self._open.get(session_id)
             if found is None or found.session.is_closed:
                 await self.index.calls.in_thread(self._require, session_id)
-                found = self._added(await asyncio.to_thread(self._opened, session_id))
+                found = await self._added(partial(self._opened, session_id), is_end=is_end)
         return found
 
     def _opened(self, session_id: str) -> Session:
@@ -172,12 +177,9 @@ class UserSessions:
             with suppress(SessionInUse):
                 return self.manager.create_session(session_id)
             threading.Event().wait(pause_s)
-        try:
-            return self.manager.create_session(session_id)
-        except SessionInUse as error:
-            detail = f"Session {session_id} is open at another server, or in a program there."
-            detail += " Use it there, or release it there first."
-            raise RequestRefused(409, "session-in-use", detail) from error
+        detail = f"Session {session_id} is open at another server, or in a program there."
+        detail += " Use it there, or release it there first."
+        raise RequestRefused(409, "session-in-use", detail)
 
     def _require(self, session_id: str) -> None:
         folder = self.manager.sessions_folder
@@ -199,10 +201,14 @@ class UserSessions:
 
         return await self.index.calls.in_thread(read)
 
-    def _added(self, session: Session) -> UserConversation:
-        made = UserConversation(session, self.index, self._workers)
-        self._open[session.session_id] = made
-        return made
+    async def _added(
+        self, open_: Callable[[], Session], *, is_end: bool = False
+    ) -> UserConversation:
+        with HeldShare() if is_end else await self._session_share() as share:
+            session = await asyncio.to_thread(open_)
+            made = UserConversation(session, self.index, self._workers, share)
+            self._open[session.session_id] = made
+            return made
 
     async def listed(self) -> list[ListedSession]:
         """Return the sessions, the newest first."""
@@ -228,7 +234,7 @@ class UserSessions:
 
     def _find(self, query: str, session_id: str) -> list[dict[str, Any]]:
         """Return the passages, from the newest sessions first. Secrets are masked."""
-        stored = stored_sessions(self.manager.sessions_folder)
+        stored = self._stored.read(self._runs(self.index.sessions()))
         if session_id:
             stored = [item for item in stored if item.session_id == session_id]
             if not stored:
@@ -239,9 +245,9 @@ class UserSessions:
         for item in stored:
             if item.problem:
                 continue
-            config = MemoryConfig(memory_log_enabled=False)
-            with BranchedMemory(item.folder / MEMORY_FILE, config) as store:
-                found += _found(store, item.session_id, query)
+            config, layout = MemoryConfig(memory_log_enabled=False), layout_of(item.folder)
+            with BranchedMemory(item.folder / layout.memory, config) as store:
+                found += _found(store, item.session_id, layout, query)
             if len(found) >= _MOST_FOUND:
                 break
         masked: list[dict[str, Any]] = redact_secrets_in(found[:_MOST_FOUND])
@@ -252,7 +258,7 @@ class UserSessions:
     ) -> list[ListedSession]:
         titles = {item.session: item for item in indexed}
         found = []
-        for item in self._stored.read():
+        for item in self._stored.read(self._runs(indexed)):
             id_, known = item.session_id, titles.pop(item.session_id, None)
             title = (known.title if known else "") or title_line(item.first_query)
             state = "damaged" if item.problem else self._state(id_, is_locked=item.is_open)
@@ -260,11 +266,16 @@ class UserSessions:
             activity = work.get(id_, "failed" if item.has_failed else "idle")
             found.append(ListedSession(id_, title, *facts, activity))
         for id_, known in titles.items():  # those in which nothing was asked yet
-            at, folder = datetime.fromisoformat(known.created_at), self.manager.sessions_folder
-            state = self._state(id_, is_locked=id_ not in self._open and is_locked(folder / id_))
+            at, folder = datetime.fromisoformat(known.created_at), self.manager.folder_of(id_)
+            state = self._state(id_, is_locked=id_ not in self._open and is_locked(folder))
             activity = work.get(id_, "idle")
             found.append(ListedSession(id_, known.title, 0, at, state, activity=activity))
         return sorted(found, key=lambda item: (item.changed_at, item.id), reverse=True)
+
+    def _runs(self, indexed: Sequence[IndexedSession]) -> list[Path]:
+        """Return the folders of the runs of the tree search whose chats the user has."""
+        folders = (self.manager.folder_of(item.session) for item in indexed)
+        return [folder for folder in folders if layout_of(folder) is RUN]
 
     def _state(self, session_id: str, *, is_locked: bool) -> str:
         if session_id in self._open:
@@ -272,15 +283,19 @@ class UserSessions:
         return "locked" if is_locked else "stored"
 
     async def remove(self, session_id: str) -> None:
-        """Stop a session, and delete all files. Raises as `conversation`."""
-        await self.conversation(session_id)
+        """Stop a session, and delete all files; of a run, which keeps its chats, none.
+
+        Raises as `conversation`.
+        """
+        folder = self.manager.folder_of(session_id)
+        await self.conversation(session_id, is_end=True)
         async with self._opening:  # nobody opens it meanwhile
             conversation = self._open.pop(session_id, None)
             if conversation is None:
                 raise missing("Session", session_id[:128])
             await conversation.close()
-            folder = self.manager.sessions_folder
-            await asyncio.to_thread(remove_session, folder, session_id)
+            if layout_of(folder) is not RUN:
+                await asyncio.to_thread(remove_session, folder.parent, session_id)
             await self.index.calls.change(self.index.remove_session, session_id)
 
     async def rename(self, session_id: str, title: str) -> None:
@@ -289,15 +304,20 @@ class UserSessions:
         await self.index.calls.change(self.index.rename_session, session_id, title)
 
     async def release_idle(self, idle_s: float) -> None:
-        """End the processes of sessions that nobody used for a while."""
+        """End the processes of sessions that nobody used for a while, if their state is stored.
+
+        Where other servers may open the sessions, those that nobody reads are closed.
+        """
         latest = time.monotonic() - idle_s
         for conversation in self.open_conversations:
             with self._logged(conversation, "released"):
                 await asyncio.to_thread(conversation.session.moment_kernel.end_unused, latest)
-                if conversation.used_at > latest or conversation.is_at_work:
+                used_at = conversation.used_at
+                if conversation.last_use() > latest or conversation.is_at_work:
                     continue
-                if await asyncio.to_thread(conversation.last_use) <= latest:
-                    await conversation.release()
+                await conversation.release(loses_none=True)
+                if self.index.is_shared or layout_of(conversation.session.workspace) is RUN:
+                    await self._close_if_unused(conversation, used_at)
 
     @contextmanager
     def _logged(self, conversation: UserConversation, done: str) -> Iterator[None]:
@@ -309,32 +329,60 @@ class UserSessions:
             session_id = conversation.session.session_id
             self._workers.log.exception(f"session {session_id} is not {done}")
 
+    async def _session_share(self) -> HeldShare:
+        """Hold a session. Those that are unused the longest are closed for room.
+
+        Raises:
+            RequestRefused: If too many are in use.
+        """
+        latest = time.monotonic() - _FRESH_S
+        known = sorted(self.open_conversations, key=lambda item: item.used_at)
+        unused = (item for item in known if item.used_at < latest)
+        while True:
+            try:
+                return self._workers.admission.take(self.user, "sessions")
+            except RequestRefused:
+                conversation = next(unused, None)
+                if conversation is None:
+                    raise
+            with self._logged(conversation, "closed"):
+                await self._close_now_if_unused(conversation, conversation.used_at)
+
     async def release(self, session_id: str) -> None:
-        """End the processes of a session. A session that several servers may open is closed, too.
+        """End the processes of a session, and close one that nobody reads.
 
         Raises:
             SessionBusy: If a branch is at work.
             Exception: As `conversation`.
         """
-        conversation = await self.conversation(session_id)
+        conversation = await self.conversation(session_id, is_end=True)
+        used_at = conversation.used_at
         await conversation.release()
-        if self.index.is_shared:
+        await self._close_if_unused(conversation, used_at)
+
+    async def stop(self, session_id: str, branch: str) -> bool:
+        """Interrupt a branch as `UserConversation.stop`. Raises as `conversation`."""
+        is_open = session_id in self._open
+        conversation = await self.conversation(session_id, is_end=True)
+        was_running = conversation.stop(branch)
+        if not is_open:
             await self._close_if_unused(conversation, conversation.used_at)
+        return was_running
 
-    async def close_unused(self, idle_s: float, most: int) -> None:
-        """Close the sessions with the oldest uses, until `most` are open.
+    async def let_go(self, session_id: str) -> None:
+        """Close a session, if it is open, for another process.
 
-        Where other servers may open them, also those that nobody used for a while.
+        Raises:
+            SessionBusy: If it is at work.
         """
-        latest = time.monotonic() - idle_s
-        for conversation in sorted(self.open_conversations, key=lambda item: item.used_at):
-            used_at, is_surplus = conversation.used_at, len(self._open) > most
-            if conversation.session.events.has_readers:
-                continue
-            if is_surplus or self.index.is_shared:
-                with self._logged(conversation, "closed"):
-                    if is_surplus or await asyncio.to_thread(conversation.last_use) <= latest:
-                        await self._close_if_unused(conversation, used_at)
+        async with self._opening:
+            found = self._open.get(session_id)
+            if found is not None:
+                if found.is_at_work:
+                    raise SessionBusy(f"A chat of {session_id} is at work; stop it, or wait.")
+                del self._open[session_id]
+                await found.close()
+            await asyncio.to_thread(self.manager.stop_session, session_id)
 
     async def mark_open_messages(self) -> None:
         """Mark messages that will not be answered, and tell listeners of the index.
@@ -365,56 +413,80 @@ class UserSessions:
             await self.index.calls.in_thread(self.index.mark_stopped, message, _LEFT)
 
     async def _close_if_unused(self, conversation: UserConversation, used_at: float) -> None:
-        """Close a session that is idle, and was not used after a time."""
+        """Close a session that is idle, that nobody reads, and was not used after a time."""
         async with self._opening:
-            if not conversation.is_at_work and conversation.used_at <= used_at:
-                self._open.pop(conversation.session.session_id, None)
-                await conversation.close()
+            await self._close_now_if_unused(conversation, used_at)
 
-    async def check_kernels(self, user: User, conversation: UserConversation, branch: str) -> None:
-        """Check that a branch, or `PAST`, may have a kernel, and end idle kernels for room.
+    async def _close_now_if_unused(self, conversation: UserConversation, used_at: float) -> None:
+        is_in_use = conversation.is_at_work or conversation.session.events.has_readers
+        if not is_in_use and conversation.used_at <= used_at:
+            self._open.pop(conversation.session.session_id, None)
+            await conversation.close()
+
+    async def reserve(self, conversation: UserConversation, branch: str) -> HeldShare:
+        """Hold a kernel of a branch, or of `PAST`, for work that begins.
+
+        Raises:
+            RequestRefused: If the user's share is used up.
+        """
+        name = conversation.session.session_id, branch
+        return await self._workers.admission.reserve(self.user, name)
+
+    def kernels(self) -> dict[KernelName, Client]:
+        """Return the kernels of open sessions."""
+        return {
+            (item.session.session_id, branch): client
+            for item in self.open_conversations
+            for branch, client in item.session.kernels.items()
+        }
+
+    def unused(self, wanted: KernelName) -> Iterator[Callable[[], Awaitable[None]]]:
+        """Yield functions that each end unused kernels, for room for one that is wanted.
 
         Those of past moments end first, then those of other sessions, then those of the session
         itself; for a past moment these stay.
-
-        Raises:
-            RequestRefused: If as many kernels as allowed are in use.
         """
-        most = user.quota.kernels
-        if most is None:
-            return
-        others = [item for item in self.open_conversations if item is not conversation]
-        idle = sorted(others, key=lambda item: item.used_at)
+        session_id, branch = wanted
+        idle = sorted(self.open_conversations, key=lambda item: item.used_at)
+        own = [item for item in idle if item.session.session_id == session_id]
+        idle = [item for item in idle if item not in own]
         if branch != PAST:
-            idle.append(conversation)
-        ends: list[Callable[[], Awaitable[None]]] = [
-            *(partial(asyncio.to_thread, item.session.moment_kernel.end_unused) for item in idle),
-            *(item.release for item in idle),
-        ]
-        for end in ends:
-            if await asyncio.to_thread(self._has_room, conversation, branch, most):
-                return
-            with suppress(SessionBusy):  # it is in use, maybe since just now
-                await end()
-        if not await asyncio.to_thread(self._has_room, conversation, branch, most):
-            raise quota_used_up(f"{user.name} has {most} kernels in use, and may have no more.")
+            idle += own
+        for item in idle:
+            yield partial(asyncio.to_thread, item.session.moment_kernel.end_unused)
+        for item in idle:
+            yield item.release
 
-    def _has_room(self, conversation: UserConversation, branch: str, most: int) -> bool:
-        kernels = {
-            (item.session.session_id, name)
-            for item in self.open_conversations
-            for name in item.kernels()
-        }
-        own = (conversation.session.session_id, branch)
-        return len(kernels | {own}) <= most
-
-    async def check_disk(self, user: User) -> int | None:
-        """Check the disk space of a user, and return the room in bytes (None: no limit).
+    async def fork(
+        self,
+        conversation: UserConversation,
+        source: str,
+        name: str = "",
+        at_round: int | None = None,
+        *,
+        title: str = "",
+        waits: bool = False,
+    ) -> str:
+        """Fork a branch in turn, see `UserConversation.change`, and return the name of the fork.
 
         Raises:
-            RequestRefused: If the quota is used up.
+            RequestRefused: If the user's share is used up.
+            SessionError: As `SessionBranch.fork`.
         """
-        return await asyncio.to_thread(disk_room, user, self.folder)
+        kernel, size = None, 0
+        if source in conversation.session.kernels:
+            kernel = conversation.session.session_id, f"/{secrets.token_hex(4)}"
+        if self.user.quota.disk_mb is not None:
+            folder = conversation.branch(source).execution_cwd
+            size = await asyncio.to_thread(folder_bytes, folder)
+        with await self._workers.admission.reserve(self.user, kernel, size):
+            # Opened again if it was released meanwhile.
+            kept = await self.conversation(conversation.session.session_id)
+            return await kept.change(
+                source,
+                lambda branch: branch.fork(name, at_round=at_round, title=title),
+                waits=waits,
+            )
 
     async def close(self) -> None:
         """Close the sessions and the index."""

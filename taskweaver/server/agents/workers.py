@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 from taskweaver.llm.types import Usage
 from taskweaver.logging.log import TelemetryLogger
-from taskweaver.server.accounts import Accounts, User
-from taskweaver.server.admission import Admission
+from taskweaver.server.accounts import Accounts
+from taskweaver.server.admission import Admission, User, used_up
 from taskweaver.server.databases.statements import retry_while_lost
-from taskweaver.server.errors import RequestRefused, ServerError, quota_used_up
+from taskweaver.server.errors import ServerError
+
+_PAID = "An admin may raise it."
 
 
 def check_spending(accounts: Accounts, user: User, more: Usage | None = None) -> None:
@@ -28,14 +29,14 @@ def check_spending(accounts: Accounts, user: User, more: Usage | None = None) ->
     spent = accounts.spent(user.name)
     tokens, cost = spent.tokens + more.total_tokens, spent.cost + (more.cost or 0.0)
     if quota.tokens is not None and tokens >= quota.tokens:
-        raise quota_used_up(f"{user.name} has used {tokens:,} of {quota.tokens:,} tokens.")
+        raise used_up(user, "tokens", f"{tokens:,}", f"{quota.tokens:,}", _PAID)
     if quota.cost is None:
         return
     if more.calls and more.cost is None:
-        detail = "What calls cost is unknown: set llm.prompt_price and llm.completion_price."
-        raise RequestRefused(403, "quota", f"The quota of money cannot be kept. {detail}")
+        remedy = "Set llm.prompt_price and llm.completion_price."
+        raise used_up(user, "cost", "an unknown part", f"{quota.cost:.4f}", remedy)
     if cost >= quota.cost:
-        raise quota_used_up(f"{user.name} has spent {cost:.4f} of {quota.cost:.4f}.")
+        raise used_up(user, "cost", f"{cost:.4f}", f"{quota.cost:.4f}", _PAID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,17 @@ class RoundWorkers:
     """Means by which messages are answered.
 
     Attributes:
-        admission: Decides when a message may be answered.
-        threads: Threads in which rounds are played, as many as there are places.
-        accounts: Accounts whose quotas are spent.
+        accounts: Accounts whose shares are spent.
         log: The log of failures.
     """
 
-    admission: Admission
-    threads: ThreadPoolExecutor
     accounts: Accounts
     log: TelemetryLogger
+
+    @property
+    def admission(self) -> Admission:
+        """The shares of the users, and places for their work."""
+        return self.accounts.admission
 
     def log_failures(self, what: str, outcomes: Iterable[object]) -> None:
         """Log the errors among the outcomes of several steps that each had to be taken."""

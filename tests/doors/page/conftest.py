@@ -15,23 +15,6 @@ from test_agent_searches import write_run
 from taskweaver.treesearch.model.node import Measurement, Node, NodeKind, NodeStatus
 
 
-def measured_nodes() -> list[Node]:
-    """Return an attempt, its repetition, and one made from it that was measured once."""
-    draft = Node("n0001", 1, NodeKind.DRAFT, 1, status=NodeStatus.OK, metric=Measurement({"": 0.5}))
-    return [
-        draft,
-        replace(draft, id="n0002", step=2, kind=NodeKind.SEED, parent="n0001"),
-        replace(
-            draft,
-            id="n0003",
-            step=3,
-            kind=NodeKind.IMPROVE,
-            parent="n0001",
-            metric=Measurement({"": 0.7}),
-        ),
-    ]
-
-
 @pytest.fixture(scope="module")
 def model() -> DirectedModel:
     return DirectedModel()
@@ -51,7 +34,11 @@ def server(
 ) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("page")
     write_run(folder / "searches" / "run-one")
-    write_run(folder / "searches" / "repeated", "A repeated attempt", measured_nodes())
+    draft = Node("n0001", 1, NodeKind.DRAFT, 1, status=NodeStatus.OK, metric=Measurement({"": 0.5}))
+    again = replace(draft, id="n0002", step=2, kind=NodeKind.SEED, parent="n0001")
+    better = replace(again, id="n0003", step=3, kind=NodeKind.IMPROVE)
+    better = replace(better, metric=Measurement({"": 0.7}))
+    write_run(folder / "searches" / "repeated", "A repeated attempt", [draft, again, better])
     with page_server(folder, model, {"search.folder": str(folder / "searches")}) as running:
         yield running
         tab.leave()

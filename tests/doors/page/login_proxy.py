@@ -21,14 +21,9 @@ _OF_A_CONNECTION = {"connection", "transfer-encoding", "content-length", "keep-a
 class LoginProxy(ThreadingHTTPServer):
     """A proxy that adds the server's token to requests that have its cookie.
 
-    It passes on an answer as it comes only where the request accepts nothing but events.
-
-    Attributes:
-        address: Address of the server behind it, for a browser.
-        paths: Paths that it was asked for.
-        sent_away: Those of them that were sent to its login.
-        is_logged_in: Whether the cookie is good; else requests are sent to a login.
-        passes: Whether events are passed on; else their connections stay open, and are quiet.
+    It passes on an answer as it comes only where the request accepts nothing but events. Requests
+    without a good cookie are sent away, to a login. Events that do not pass leave their connections
+    open and quiet.
     """
 
     daemon_threads = True
@@ -54,9 +49,10 @@ class _Passing(BaseHTTPRequestHandler):
     def _pass(self) -> None:
         self.server.paths.append(self.path)
         is_start = self.path.partition("?")[0] == PATH
+        has_cookie = "login=1" in self.headers.get("Cookie", "")
         if not self.path.startswith(PATH):
             self.send_error(404)
-        elif not (is_start or (self.server.is_logged_in and "login=1" in self._cookie())):
+        elif not (is_start or (self.server.is_logged_in and has_cookie)):
             self.server.sent_away.append(self.path)
             self.send_response(302)
             self.send_header("Location", "/login")
@@ -65,9 +61,6 @@ class _Passing(BaseHTTPRequestHandler):
             self._forward(is_start=is_start)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass  # noqa: N815
-
-    def _cookie(self) -> str:
-        return self.headers.get("Cookie", "")
 
     def _forward(self, *, is_start: bool) -> None:
         size = int(self.headers.get("Content-Length") or 0)
@@ -98,7 +91,6 @@ class _Passing(BaseHTTPRequestHandler):
 
 @contextmanager
 def login_proxy(server: Served) -> Iterator[LoginProxy]:
-    """Give a proxy that runs."""
     with LoginProxy(server) as proxy:
         thread = threading.Thread(target=proxy.serve_forever, name="proxy")
         thread.start()

@@ -16,19 +16,12 @@ _MOST_CLICKS = 20
 
 
 class PageTab:
-    """The page in a tab.
-
-    Attributes:
-        tab: The tab.
-    """
-
     def __init__(self, tab: Tab) -> None:
         self.tab = tab
         self._opened = 0
         tab.call("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def value(self, expression: str) -> Any:
-        """Return what an expression gives in the page."""
         return self.tab.value(expression)
 
     def open(self, address: str) -> None:
@@ -88,7 +81,6 @@ class PageTab:
         return found
 
     def shows(self, text: str, selector: str = "#app") -> None:
-        """Wait until a text is to be read in an element."""
         self.until(
             f"[...document.querySelectorAll({json.dumps(selector)})]"
             f".some((one) => one.innerText.includes({json.dumps(text)}))"
@@ -135,11 +127,9 @@ class PageTab:
         return x, y
 
     def button(self, text: str) -> None:
-        """Click a button or link by its words."""
         self.press_on("button, a, summary, [role=treeitem]", text)
 
     def key(self, key: str, modifiers: int = 0) -> None:
-        """Press a key."""
         text = {"text": key} if len(key) == 1 and not modifiers else {}
         if key == "Enter":
             text = {"text": "\r"}
@@ -148,8 +138,13 @@ class PageTab:
         self.tab.call("Input.dispatchKeyEvent", type="keyDown", **common, **text)
         self.tab.call("Input.dispatchKeyEvent", type="keyUp", **common)
 
+    def press(self, *keys: str) -> None:
+        """Press keys outside of fields."""
+        self.value("document.activeElement.blur()")
+        for key in keys:
+            self.key(key)
+
     def type(self, text: str, selector: str = "") -> None:
-        """Type a text, into an element if there is one."""
         if selector:
             self.press_on(selector)
         self.tab.call("Input.insertText", text=text)
@@ -166,7 +161,6 @@ class PageTab:
         self.until(f"{first}?.innerText.includes({json.dumps(command)})")
 
     def new_session(self) -> None:
-        """Make a session, and open it."""
         self.value(
             "(() => { const token = localStorage.getItem('taskweaver.token');"
             " const headers = {'Content-Type': 'application/json',"
@@ -178,12 +172,10 @@ class PageTab:
         self.until("document.querySelector('.panes .composer textarea')")
 
     def ask(self, text: str) -> None:
-        """Ask in the composer."""
         self.type(text, ".composer textarea")
         self.key("Enter")
 
     def finished(self, number: int) -> None:
-        """Wait until a round is over."""
         self.until(f"document.querySelector('#round-{number}.over')")
 
     def address(self) -> str:
@@ -193,13 +185,11 @@ class PageTab:
 
 @contextmanager
 def page_tab() -> Iterator[PageTab]:
-    """Open a tab for the page."""
     with chromium_tab() as tab:
         yield PageTab(tab)
 
 
 def drop_file(page: PageTab, name: str, content: str, selector: str = ".composer") -> None:
-    """Drop a file on an element."""
     page.value(
         "(() => { const data = new DataTransfer();"
         f" data.items.add(new File([{json.dumps(content)}], {json.dumps(name)}));"

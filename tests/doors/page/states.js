@@ -69,7 +69,7 @@ function makeSession() {
 }
 
 const session = makeSession();
-const preview = { rounds: 2, variables: 3, variables_bytes: 1_200_000, carried: [{ name: 'df', size: 1_199_000 }, { name: HOSTILE, size: null }], state: 'stored', files: 2, files_bytes: 900, files_differ: 1, facts: 1, core: 2, not_carried: [`lock: ${HOSTILE}`] };
+const preview = { rounds: 2, variables: 3, variables_bytes: 1_200_000, carried: [{ name: 'df', size: 1_199_000 }, { name: HOSTILE, size: null }], state: 'stored', files: 2, files_bytes: 900, files_differ: ['late.csv'], facts: 1, core: 2, not_carried: [`lock: ${HOSTILE}`] };
 ui.session = session;
 ui.place = { kind: 'session', session: 'states', branch: 'main', round: null };
 

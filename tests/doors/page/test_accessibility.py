@@ -23,23 +23,10 @@ SETTING = "[aria-label='limits.round_tokens']"
 
 @pytest.fixture
 def checked(page: PageTab) -> Iterator[PageTab]:
-    """Give a page with axe in it."""
     if page.value("typeof axe") == "undefined":
         load_axe(page)
     yield page
     page.tab.view(1280)
-
-
-def press(page: PageTab, *keys: str) -> None:
-    """Press keys outside of fields."""
-    page.value("document.activeElement.blur()")
-    for key in keys:
-        page.key(key)
-
-
-def close_dialog(page: PageTab) -> None:
-    press(page, "Escape")  # in a field for a search it would empty that at first
-    page.hides("dialog")
 
 
 def step_to(page: PageTab, text: str) -> None:
@@ -52,15 +39,8 @@ def step_to(page: PageTab, text: str) -> None:
     raise AssertionError(f"{text} is not reached; the focus is on {page.value(said)}")
 
 
-def test_all_is_reached_without_a_mouse(page: PageTab) -> None:
-    ask_and_stop(page)
-    fork_compare_and_merge(page)
-    open_an_attempt(page)
-
-
-def ask_and_stop(page: PageTab) -> None:
-    page.value("document.activeElement.blur()")
-    page.key("/")
+def test_questions_and_panes_are_reached_without_a_mouse(page: PageTab) -> None:
+    page.press("/")
     page.until("document.activeElement.matches('.composer textarea')")
     page.type("say: by keys end")
     page.key("Enter")
@@ -71,27 +51,38 @@ def ask_and_stop(page: PageTab) -> None:
     page.key("Escape")
     page.key("Escape")
     page.finished(2)
-
-
-def fork_compare_and_merge(page: PageTab) -> None:
     page.key("Escape")
-    page.value("document.activeElement.blur()")
-    page.key("k")
+    for key, selector in (("t", ".tree-pane"), ("d", ".data-pane")):
+        page.press(key)
+        page.hides(selector)
+        page.key(key)
+        page.until(f"document.querySelector('{selector}').offsetParent")
+    page.key("m")
+    page.shows("Map", ".map")
+    page.key("Escape")
+    page.hides(".map")
+    page.key("?")
+    page.shows("fork at the round", "dialog")
+    page.key("Escape")
+    page.hides("dialog")
+
+
+def test_branches_and_attempts_are_reached_without_a_mouse(page: PageTab) -> None:
+    run(page, "x = 1", 1)
+    run(page, "x = 2", 2)
+    page.key("Escape")
+    page.press("k")
     page.shows("main, round 1, as it was.")
     page.key("f")
     page.until("document.activeElement.matches('.fork-panel input')")
     page.type("by-keys")
     page.key("Enter")
     page.shows("by-keys", ".way")
-    page.value("document.activeElement.blur()")
-    page.key("c")
+    page.press("c")
     page.shows("is common to both")
     step_to(page, "Merge...")
     page.key("Enter")
     page.shows("There is nothing to take over", ".merge")
-
-
-def open_an_attempt(page: PageTab) -> None:
     page.key("k", CTRL)
     page.until("document.activeElement.matches('dialog input')")
     page.type("searches")
@@ -102,26 +93,22 @@ def open_an_attempt(page: PageTab) -> None:
     page.shows("Attempt 1", ".attempt")
 
 
-def have_rounds(page: PageTab) -> None:
-    """Have rounds with a table, a picture, a failure and an answer."""
+def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
+    page = checked
+    check(page, "empty session")
     run(page, TABLE.removeprefix("/run\n"), 1)
     run(page, "from PIL import Image\nImage.new('L', (2000, 900), 90).save('grey.png')", 2)
     run(page, "print('\\n'.join(map(str, range(200))))\nnone_such", 3)
     page.ask("say: The **total** is `42`.\\n\\n```python\\nx = 1\\n``` end")
     page.finished(4)
-
-
-def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
-    page = checked
-    check(page, "empty session")
-    have_rounds(page)
-    for tab, shown in (
-        ("Files", "grey.png"),
-        ("Figures", "grey.png"),
-        ("Memory", "Remember"),
-        ("Why", ""),
-        ("Data", "df"),
-    ):
+    tabs = {
+        "Files": "grey.png",
+        "Figures": "grey.png",
+        "Memory": "Remember",
+        "Why": "",
+        "Data": "df",
+    }
+    for tab, shown in tabs.items():
         page.press_on(".data-pane .tab", tab)
         page.shows(shown, ".tab-panel")
         check(page, f"inspector, {tab}", ".data-pane")
@@ -129,19 +116,21 @@ def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
     page.button("Show the table")
     page.shows("3 rows, 2 columns", "dialog")
     check(page, "table", "dialog")
-    close_dialog(page)
+    page.press("Escape")
+    page.hides("dialog")
     page.press_on(".conversation .open-picture")
     page.until("document.querySelector('dialog img').naturalWidth === 2000")
     check(page, "picture", "dialog")
-    close_dialog(page)
-    press(page, "k")
+    page.press("Escape")
+    page.hides("dialog")
+    page.press("k")
     page.shows("as it was", ".moment-bar")
-    press(page, "m", "f")
+    page.press("m", "f")
     page.shows("1 variable", ".fork-panel")
     check(page, "past moment with fork and map")
     page.key("Escape")
     page.hides(".fork-panel")
-    press(page, "Escape", "Escape", "F2")
+    page.press("Escape", "Escape", "F2")
     page.until("document.activeElement.matches('.rename-field')")
     check(page, "branch that is renamed", ".tree-pane")
     page.key("Escape")
@@ -149,7 +138,7 @@ def test_axe_finds_nothing_in_a_session(checked: PageTab) -> None:
     page.shows("round 4", ".completion")
     check(page, "names in the composer", ".composer")
     page.key("Escape")
-    press(page, "u")
+    page.press("u")
     page.shows("without round 4", ".notice")
     check(page, "notice", ".notice")
 
@@ -166,12 +155,13 @@ def test_axe_finds_nothing_elsewhere(checked: PageTab) -> None:
             page.type("answers.", "dialog.project input[type=search]")
             page.hides(f"dialog.project {SETTING}")
         check(page, command, "dialog:not(.palette)")
-        close_dialog(page)
+        page.press("Escape")  # in a field for a search it would empty that at first
+        page.hides("dialog")
     page.value("location.hash = '#/searches'")
     page.press_on(".search-tree .node", "Attempt 1,")
     page.shows("Attempt 1", ".attempt")
     check(page, "searches")
-    press(page, "l")
+    page.press("l")
     page.shows("Attempt 2", ".tree-list")
     check(page, "searches as a list", ".tree-list")
     page.button("New")

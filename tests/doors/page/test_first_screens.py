@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import io
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from page_axe import check, load_axe
 from page_server import DirectedModel, page_server, start_address
 from page_tab import CTRL, PageTab, drop_file
-from served import Served
 from support import make_project
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -44,7 +44,9 @@ MODELS = """(() => {
     'GET model': now,
     'GET models': () => ({ now: now(), models: rows, scopes: ['project', 'user'], providers,
       may_enter_key: false, local_help: null }),
-    'POST models/test': ({ id }) => ({ id, state: 'works', detail: 'Right answer in 1.9 s.' }),
+    'POST models/test': ({ id }) => window.cancelled
+      ? { id, state: 'works', detail: 'Right answer in 1.9 s.' } : new Promise(() => {}),
+    'DELETE models/test?id=small%3A1b': () => { window.cancelled = true; return null; },
     'PUT model': ({ id }) => {
       for (const one of rows) one.is_answering = one.id === id;
       return now();
@@ -54,7 +56,7 @@ MODELS = """(() => {
   window.fetch = async (where, more = {}) => {
     const path = `${more.method ?? 'GET'} ${String(where).split('/agent/v1/')[1]}`;
     const json = (data) => new Response(JSON.stringify(data));
-    if (path in answers) return json(answers[path](JSON.parse(more.body ?? 'null')));
+    if (path in answers) return json(await answers[path](JSON.parse(more.body ?? 'null')));
     const reply = await ask(where, more);
     if (!String(where).endsWith('openapi.json')) return reply;
     const described = await reply.json();
@@ -66,9 +68,8 @@ MODELS = """(() => {
 
 
 def test_a_question_a_number_and_a_file_begin_a_session(tab: PageTab, tmp_path: Path) -> None:
-    data = make_project(tmp_path / "project", {"execution.zygote": True}) / "data"
-    data.mkdir(exist_ok=True)
-    (data / "prices.csv").write_text(PRICES, "utf-8")
+    make_project(tmp_path / "project", {"execution.zygote": True})
+    (tmp_path / "project" / "data" / "prices.csv").write_text(PRICES, "utf-8")
     with page_server(tmp_path, DirectedModel()) as server:
         tab.open(start_address(server))
         tab.shows("3 rows · 3 columns · 60 B", ".file-card")
@@ -97,10 +98,9 @@ def test_a_question_a_number_and_a_file_begin_a_session(tab: PageTab, tmp_path: 
 def test_a_touch_screen_leaves_the_start_without_a_focus_and_shows_all_files(
     tab: PageTab, tmp_path: Path
 ) -> None:
-    data = make_project(tmp_path / "project", {"execution.zygote": True}) / "data"
-    data.mkdir(exist_ok=True)
+    make_project(tmp_path / "project", {"execution.zygote": True})
     for name in ("one", "two", "three", "four"):
-        (data / f"{name}.csv").write_text(PRICES, "utf-8")
+        (tmp_path / "project" / "data" / f"{name}.csv").write_text(PRICES, "utf-8")
     with page_server(tmp_path, DirectedModel()) as server:
         tab.tab.call("Emulation.setTouchEmulationEnabled", enabled=True)
         tab.tab.view(400)
@@ -126,6 +126,8 @@ def test_a_dropped_file_shows_its_rows_and_questions(page: PageTab) -> None:
     drop_file(page, "prices.csv", PRICES, ".start")
     page.shows("2025-01-02", ".added-card td")
     page.shows("2 words", ".added-card th")
+    page.shows("1 to 3", ".added-card th")
+    page.until("document.querySelectorAll('.added-card .bars rect').length === 8")
     page.shows("prices.csv", ".session-name")
     load_axe(page)
     check(page, "added file", ".cards")
@@ -135,6 +137,21 @@ def test_a_dropped_file_shows_its_rows_and_questions(page: PageTab) -> None:
     page.shows("What is in prices.csv?", ".question")
     page.finished(1)
     page.hides(".chip")
+    drop_file(page, "prices.csv", "day,price\n2026-01-01,9\n")
+    page.shows("is there already.", ".chip")
+    page.press_on(".chip button", "Keep both")
+    page.shows("prices-2.csv", ".added-card")
+    drop_file(page, "prices.csv", "day,price\n2026-01-01,9\n")
+    page.press_on(".chip button", "Replace")
+    page.shows("1 row ·", ".added-card")
+    page.value(
+        "(() => { const real = window.fetch; window.fetch = (where, more) => more?.method === 'PUT'"
+        " ? (window.fetch = real, Promise.reject(new TypeError('cut'))) : real(where, more); })()"
+    )
+    drop_file(page, "late.csv", "n\n1\n2\n")
+    page.shows("the connection was lost", ".chip")
+    page.press_on(".chip button", "Send again")
+    page.shows("late.csv", ".added-card")
 
 
 def test_an_answer_has_one_result(page: PageTab) -> None:
@@ -147,14 +164,22 @@ def test_an_answer_has_one_result(page: PageTab) -> None:
     page.until(f"{cells} === 'a,4,000,b,2,000,c,3,500'")
     page.value(
         "(() => { const real = URL.createObjectURL; window.saved = [];"
-        " URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text));"
-        " return real.call(URL, blob); }; })()"
+        " URL.createObjectURL = (blob) => { blob.arrayBuffer().then((bytes) => {"
+        " const text = new TextDecoder().decode(bytes);"
+        " if (text.startsWith('PK')) window.workbook = [...new Uint8Array(bytes)];"
+        " window.saved.push(text); }); return real.call(URL, blob); }; })()"
     )
     page.button("Save as CSV")
     page.shows("3 rows", ".notice")
     assert page.value("document.documentElement.scrollHeight === innerHeight")
     assert page.value(COVERED) == []
     page.until("window.saved.includes('shop,sum of price\\na,4000\\nb,2000\\nc,3500\\n')")
+    page.press_on(".split .menu button", "")
+    page.press_on(".menu-list button", "Save as Excel")
+    page.until("window.workbook")
+    content = bytes(page.value("window.workbook"))
+    found = pd.read_excel(io.BytesIO(content))
+    assert found.to_dict("list") == {"shop": ["a", "b", "c"], "sum of price": [4000, 2000, 3500]}
     page.press_on("#round-1 .answer-tools button", "Fork here")
     page.shows("Fork main at round 1", ".fork-panel")
 
@@ -168,14 +193,8 @@ def test_names_with_brackets_stay_in_the_reading_of_an_answer(page: PageTab) -> 
 
 
 def test_words_of_people_find_commands(page: PageTab) -> None:
-    for words, command in {
-        "download": "Export as page",
-        "jupyter": "Export as notebook",
-        "diff": "Compare two branches",
-        "upload": "Add a file",
-        "key": "Settings",
-        "delete": "Delete this session",
-    }.items():
+    commands = {"download": "Export as page", "diff": "Compare two branches", "key": "Settings"}
+    for words, command in commands.items():
         page.key("k", CTRL)
         page.until("document.activeElement.matches('.palette input')")
         page.type(words)
@@ -183,18 +202,11 @@ def test_words_of_people_find_commands(page: PageTab) -> None:
         page.key("Escape")
         page.key("Escape")
         page.hides("dialog")
-
-
-def test_a_notebook_and_a_script_are_exported(page: PageTab, server: Served) -> None:
-    page.ask("/run\nx = 6 * 7\nx")
-    page.finished(1)
-    where = f"/agent/v1/sessions/{page.address().split('/')[2]}/branches/main/export"
-    client = server.client()
-    notebook = client.get(where, params={"kind": "notebook"})
-    assert "x = 6 * 7" in json.dumps(json.loads(notebook.text)["cells"])
-    script = client.get(where, params={"kind": "script"})
-    assert "x = 6 * 7" in script.text
-    assert client.get(where, params={"kind": "film"}).status_code == 422
+    page.look_for("Temperature")
+    page.key("Enter")
+    page.until("document.activeElement.ariaLabel === 'llm.temperature'")
+    page.key("Escape")
+    page.hides("dialog")
 
 
 def test_the_model_is_chosen_by_keys_alone(page: PageTab) -> None:
@@ -206,6 +218,9 @@ def test_the_model_is_chosen_by_keys_alone(page: PageTab) -> None:
         page.key("Enter")
         page.until("document.activeElement.matches('.model-row input')")
         page.key("ArrowUp")
+        page.press_on(".test-line button", "Cancel")
+        page.until("window.cancelled")
+        page.press_on(".test-line button", "Test")
         page.shows("small:1b works. Right answer in 1.9 s.", ".test-line")
         page.shows("Keys can be entered on this machine or over https only.", ".models")
         load_axe(page)

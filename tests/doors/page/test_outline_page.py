@@ -38,7 +38,6 @@ BroadcastChannel.prototype.postMessage = function (message) {
 
 
 def session_of(page: PageTab) -> str:
-    """Return the address of the session that is shown."""
     return f"{API}/sessions/{page.address().split('/')[2]}"
 
 
@@ -48,8 +47,7 @@ def test_a_branch_whose_cell_failed_is_marked(page: PageTab) -> None:
     page.shows("failed", ".tree-row.branch")
     page.shows("1 failed", ".topbar .state-button")
     assert page.value("document.querySelectorAll('.fork-here').length") == 1
-    page.value("document.activeElement.blur()")
-    page.key("m")
+    page.press("m")
     page.until("document.querySelector('.map-state.failed text')?.textContent === 'failed'")
     page.key("m")
 
@@ -114,29 +112,18 @@ def test_a_branch_is_renamed_by_key_by_menu_and_by_another_client(
     page.key("Escape")
     page.hides(".rename-field")
     page.until("document.activeElement.dataset.row === 'b:main'")
-    leave_a_name(page)
-    client.patch(f"{session}/branches/main", json={"title": "base"})
-    page.shows("base", ".way")
-    page.value("location.hash = location.hash.replace('/main', '/try-1')")
-    page.shows("holiday-check", ".composer option:checked")
-    page.key("k", 2)
-    page.until("document.activeElement.matches('dialog input')")
-    page.type("Rename the branch")
-    page.key("Enter")
-    page.until("document.activeElement.matches('.rename-field')")
-    page.key("Escape")
-    page.reopen()
-    page.shows("holiday-check", ".way")
-
-
-def leave_a_name(page: PageTab) -> None:
-    """Leave the field of a name for the composer by a click: the focus stays there."""
-    page.key("F2")
+    page.key("F2")  # left by a click, the focus is where that was
     page.until("document.activeElement.matches('.rename-field')")
     page.press_on(".composer textarea")
     page.hides(".rename-field")
     page.is_drawn()
     assert page.value("document.activeElement.matches('.composer textarea')")
+    client.patch(f"{session}/branches/main", json={"title": "base"})
+    page.shows("base", ".way")
+    page.value("location.hash = location.hash.replace('/main', '/try-1')")
+    page.shows("holiday-check", ".composer option:checked")
+    page.reopen()
+    page.shows("holiday-check", ".way")
 
 
 @pytest.mark.parametrize("choice", some(["theirs", "ours"], 1))

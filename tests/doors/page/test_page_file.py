@@ -38,12 +38,16 @@ def test_a_conversation_is_read_without_a_server(page: PageTab, server: Served) 
     page.finished(1)
     session = page.address().split("/")[2]
     client = server.client()
-    found = client.get(f"/agent/v1/sessions/{session}/branches/main/page")
+    branches = f"/agent/v1/sessions/{session}/branches"
+    found = client.get(f"{branches}/main/page")
     assert (found.status_code, found.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "data:image/png;base64," in found.text
-    assert client.get(f"/agent/v1/sessions/{session}/branches/none/page").status_code == 404
-    refused = client.get(f"/agent/v1/sessions/{session}/branches/main/page?until=x")
-    assert refused.status_code == 422
+    assert client.get(f"{branches}/none/page").status_code == 404
+    assert client.get(f"{branches}/main/page?until=x").status_code == 422
+    cells = client.get(f"{branches}/main/export?kind=notebook").json()["cells"]
+    assert "6 * 7" in json.dumps(cells)
+    assert "6 * 7" in client.get(f"{branches}/main/export?kind=script").text
+    assert client.get(f"{branches}/main/export?kind=film").status_code == 422
 
 
 def test_hostile_text_in_a_file_is_text(file_tab: PageTab, tmp_path: Path) -> None:
@@ -72,16 +76,6 @@ def test_hostile_text_in_a_file_is_text(file_tab: PageTab, tmp_path: Path) -> No
     assert [one for one in file_tab.tab.requests if not one.startswith(("file:", "data:"))] == []
     file_tab.until("[...document.images].some((one) => one.naturalWidth > 0)")
     assert [one for one in file_tab.tab.complaints if "exception" in one.lower()] == []
-
-
-def test_a_file_shows_answers_tables_and_code(file_tab: PageTab, tmp_path: Path) -> None:
-    post = Post.create("It is **42**.", "Planner", "User")
-    file = tmp_path / "page.html"
-    rounds = [Round("r1", "How much?", "finished", [post])]
-    file.write_text(conversation_page(rounds, None, "Sales", "main"), "utf-8")
-    file_tab.tab.load(file)
-    file_tab.shows("It is 42.", ".answer")
-    file_tab.shows("How much?", ".question")
 
 
 def test_a_file_of_this_machine_leads_to_the_page(

@@ -77,9 +77,7 @@ def test_a_round_that_is_over_is_not_played_again(page: PageTab) -> None:
     assert given(page, "session/model.js", ROUNDS) == [True, 1, "finished", 0]
 
 
-def test_copy_works_without_the_clipboard_that_browsers_keep_from_plain_http(
-    page: PageTab,
-) -> None:
+def test_copy_works_without_the_clipboard_that_browsers_keep_from_plain_http(page: PageTab) -> None:
     page.ask("say: Ünï < 3\\n\\nsecond line end")
     page.finished(1)
     page.value(

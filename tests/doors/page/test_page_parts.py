@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from markdown_payloads import PAYLOADS
 from page_axe import check, load_axe
 from page_server import DirectedModel, start_address
 from page_tab import ALT, SHIFT, PageTab, drop_file
@@ -11,7 +12,6 @@ TABLE = "/run\nimport pandas as pd\ndf = pd.DataFrame({'a': [3, 1, 2], 'b': ['x'
 
 
 def run(page: PageTab, code: str, number: int) -> None:
-    """Run code in the kernel of the branch, and wait for the end of its round."""
     page.ask(f"/run\n{code}")
     page.finished(number)
 
@@ -87,9 +87,8 @@ def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> No
     page.type("<B>ODD", "dialog input")
     page.key("Enter")
     page.shows("55 of 110 rows", "dialog .row")
-    assert page.value("document.querySelector('dialog tbody td:nth-of-type(2)').innerText") == (
-        "<b>odd</b>"
-    )
+    second = "document.querySelector('dialog tbody td:nth-of-type(2)').innerText"
+    assert page.value(second) == "<b>odd</b>"
     page.button("Next columns")  # the filter form has those that are shown; order and filter stay
     page.shows("Columns 51 to 100", "dialog .row")
     assert page.value(first) == str(109 + 48)
@@ -101,6 +100,14 @@ def test_a_table_of_the_kernel_is_paged_sorted_and_filtered(page: PageTab) -> No
     page.shows("12 of 110 rows", "dialog .row")
     page.press_on("dialog th button", "c49")
     page.until(f"{first} === '59'")
+    page.value(
+        "(() => { const real = URL.createObjectURL; URL.createObjectURL = (blob) => {"
+        " URL.createObjectURL = real; blob.text().then((text) => { window.saved = text; });"
+        " return real.call(URL, blob); }; })()"
+    )
+    page.press_on("dialog button", "Save as CSV")
+    rows = str(page.until("window.saved")).splitlines()
+    assert ([row.count(",") for row in rows], rows[1][:14]) == ([499] * 13, "11,<b>odd</b>,")
     page.button("Close")
     page.hides("dialog")
 
@@ -119,7 +126,6 @@ def test_large_picture_is_loaded_once_and_scaled_until_it_is_opened(page: PageTa
 
 
 def choose(page: PageTab, label: str, value: str) -> None:
-    """Choose an entry of a list in a dialog."""
     page.value(
         f"(() => {{ const one = document.querySelector('dialog [aria-label={label}]');"
         f" one.value = '{value}'; one.dispatchEvent(new Event('change')); }})()"
@@ -130,14 +136,20 @@ def test_a_round_is_undone_and_a_past_moment_is_as_it_was_and_forks(page: PageTa
     run(page, "x = 1\nimport pandas as pd\nolder = pd.DataFrame({'n': [7, 8]})", 1)
     run(page, "x = 2\nolder.loc[0, 'n'] = 9", 2)
     run(page, "x = 3", 3)
-    undo_and_take_back(page)
+    page.press("u")
+    page.shows("without round 3; main keeps it.", ".notice")
+    x = "[...document.querySelectorAll('.variable')].some((one) => one.textContent === 'x{}')"
+    page.until(x.format(2))
+    page.hides("#round-3")
+    page.button("Redo")
+    page.until("document.querySelector('#round-3')")
     page.value("document.querySelector('.tree-row.is-round').focus()")
     page.until("document.querySelector('.tree-row.is-round .fork-here').offsetParent")
     page.press_on(".tree-row[role=treeitem]", "1\nx = 1")
     page.shows("main, round 1, as it was.")
     page.shows("x = 1", ".moment-bar")
     page.hides(".composer")
-    has_x(page, 1)
+    page.until(x.format(1))
     table_is_as_it_was(page)
     page.key("f")
     page.shows("2 variables", ".fork-panel")
@@ -151,8 +163,8 @@ def test_a_round_is_undone_and_a_past_moment_is_as_it_was_and_forks(page: PageTa
     page.type("say: hello from the fork end", ".fork-panel textarea")
     page.button("Fork and ask")
     page.shows("hello from the fork", ".answer")
-    page.shows("lost-orders", ".way")
-    page.until("document.activeElement.ariaLabel === 'Ask lost-orders'")
+    page.shows("lost orders", ".way")
+    page.until("document.activeElement.ariaLabel === 'Ask lost orders'")
     page.key("Escape")
     assert page.value("document.activeElement === document.body")
     assert page.address().endswith("/lost-orders")
@@ -160,22 +172,6 @@ def test_a_round_is_undone_and_a_past_moment_is_as_it_was_and_forks(page: PageTa
     page.shows("main, round 1, as it was.")
     page.key("Escape")
     page.hides(".moment-bar")
-
-
-def undo_and_take_back(page: PageTab) -> None:
-    page.value("document.activeElement.blur()")
-    page.key("u")
-    page.shows("without round 3; main keeps it.", ".notice")
-    has_x(page, 2)
-    page.hides("#round-3")
-    page.button("Redo")
-    page.until("document.querySelector('#round-3')")
-
-
-def has_x(page: PageTab, value: int) -> None:
-    """Wait until the inspector has the value of x."""
-    rows = "[...document.querySelectorAll('.variable')]"
-    page.until(f"{rows}.some((one) => one.textContent === 'x{value}')")
 
 
 def table_is_as_it_was(page: PageTab) -> None:
@@ -202,9 +198,8 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     page.type("say: for both end")
     page.key("Enter")
     page.until("document.querySelectorAll('.side .answer').length >= 3")
-    assert page.value(
-        "[...document.querySelectorAll('.side')].every((one) => one.innerText.includes('for both'))"
-    )
+    sides = page.value("[...document.querySelectorAll('.side')].map((one) => one.innerText)")
+    assert all("for both" in side for side in sides)
     page.shows("Variables", ".differences")
     page.shows("Merge main into", ".merge")
     load_axe(page)
@@ -212,34 +207,25 @@ def test_two_branches_are_compared_asked_and_merged(page: PageTab, server: Serve
     page.tab.view(400)
     page.press_on(".compare-tabs .tab", "Differences")
     check(page, "merge on a phone", ".differences", width=400)
+    page.tab.view(1280, height=420)
+    page.reopen()
+    page.until("document.querySelectorAll('.side .round.over').length === 3")
+    page.until("document.querySelector('.side .to-end')")
+    ats = page.value(
+        "[...document.querySelectorAll('.side .conversation')].map((o) => o.scrollTop)"
+    )
+    assert ats == [0, 0], "sides begin at their first round"
     page.tab.view(1280)
-    sides_begin_at_their_first_round(page)
     page.hides(".side .pane-head .state")
     session = page.address().split("/")[2]
     merge = f"/agent/v1/sessions/{session}/branches/main/merge"
     assert server.client().post(merge, json={"source": "try-1"}).json()["is_applied"]
     page.value(f"location.hash = '#/s/{session}/main'")
     page.shows("Merged try-1", ".tree-row.is-merge")
-    page.value("document.activeElement.blur()")
-    page.key("m")
+    page.press("m")
     page.until("document.querySelector('.map .map-merge')")
     page.key("m")
     page.hides(".map")
-
-
-def sides_begin_at_their_first_round(page: PageTab) -> None:
-    """Open the comparison anew in a low window."""
-    page.tab.call(
-        "Emulation.setDeviceMetricsOverride",
-        width=1280, height=420, deviceScaleFactor=1, mobile=False,
-    )  # fmt: skip
-    page.reopen()
-    page.until("document.querySelectorAll('.side .round.over').length === 3")
-    page.until("document.querySelector('.side .to-end')")
-    assert page.value(
-        "[...document.querySelectorAll('.side .conversation')].every((one) => one.scrollTop === 0)"
-    )
-    page.tab.view(1280)
 
 
 def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:
@@ -258,6 +244,20 @@ def test_facts_are_kept_changed_and_forgotten(page: PageTab) -> None:
     page.hides(".fact")
 
 
+def test_a_proposed_fact_is_asked_for_and_accepted(page: PageTab) -> None:
+    page.ask("note: short answers are liked end")
+    page.finished(1)
+    page.shows("Use this in other sessions too?", ".facts-note")
+    page.press_on(".facts-note button", "No")
+    page.finished(2)
+    page.shows("stays in this session", ".answer")
+    page.until("!document.querySelector('.facts-note button')")
+    page.button("Memory")
+    page.shows("declined, by model", ".fact")
+    page.press_on(".fact button", "Use in all sessions")
+    page.shows("accepted by the user", ".fact")
+
+
 def test_sessions_are_found_renamed_and_deleted_in_another_tab(
     page: PageTab, server: Served
 ) -> None:
@@ -265,8 +265,7 @@ def test_sessions_are_found_renamed_and_deleted_in_another_tab(
     page.finished(1)
     session = page.address().split("/")[2]
     page.key("Escape")
-    page.value("document.activeElement.blur()")
-    page.key("r")
+    page.press("r")
     page.until("document.activeElement.matches('.rename-bar input')")
     page.type("Animals")
     page.key("Enter")
@@ -282,7 +281,6 @@ def test_sessions_are_found_renamed_and_deleted_in_another_tab(
 
 
 def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: Served) -> None:
-    """What is renamed between the page's first read and its stream is shown."""
     held = (
         "const ask = window.fetch; window.fetch = (where, more) => where.includes('/events')"
         " ? new Promise((go, no) => { window.begin = () => go(ask(where, more));"
@@ -302,53 +300,14 @@ def test_a_change_before_the_stream_begins_is_not_missed(page: PageTab, server: 
         page.tab.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
 
 
-def test_a_node_of_a_search_is_opened(page: PageTab) -> None:
-    page.value("location.hash = '#/searches/run-one'")
-    page.shows("An idea", ".runs")
-    page.press_on(".search-tree .node", "Attempt 1,")
-    page.shows("Attempt 1", ".attempt")
-    page.shows("more", ".attempt")
-    page.key("l")
-    page.shows("Attempt 2", ".tree-list")
-    page.key("l")
-    page.until("document.querySelector('.tree-view')")
-
-
-def test_keys_reach_every_command(page: PageTab) -> None:
-    run(page, "x = 1", 1)
-    page.value("document.activeElement.blur()")
-    for key, selector in (("t", ".tree-pane"), ("d", ".data-pane")):
-        page.key(key)
-        page.hides(selector)
-        page.key(key)
-        page.until(f"document.querySelector('{selector}').offsetParent")
-    page.key("m")
-    page.shows("Map", ".map")
-    page.key("Escape")
-    page.hides(".map")
-    page.key("/")
-    page.until("document.activeElement.matches('.composer textarea')")
-    page.key("Escape")
-    page.value("document.activeElement.blur()")
-    page.key("?")
-    page.shows("fork at the round", "dialog")
-    page.key("Escape")
-    page.hides("dialog")
-
-
 def test_text_of_others_is_shown_and_never_run(page: PageTab, server: Served) -> None:
-    from markdown_payloads import PAYLOADS
-
     page.value("window.before = document.querySelectorAll('script').length")
     hostile = "".join(PAYLOADS)[:20_000]
     session = f"/agent/v1/sessions/{page.address().split('/')[2]}"
     client = server.client()
     client.patch(session, json={"title": "<img src=x onerror=alert(1)>"})
-    client.put(
-        f"{session}/files/%3Cimg src=x onerror=alert(1)%3E.csv",
-        content=b"a\n1\n",
-        headers={"Content-Type": "application/octet-stream"},
-    )
+    name, octets = "%3Cimg src=x onerror=alert(1)%3E.csv", "application/octet-stream"
+    client.put(f"{session}/files/{name}", content=b"a\n1\n", headers={"Content-Type": octets})
     text = hostile.replace("\\", " ").replace(" end", " ")
     run(page, f"bad = {text!r}\nprint(bad)\nbad", 1)
     client.post(f"{session}/messages", json={"text": f"say: {text} end"})

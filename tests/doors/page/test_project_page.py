@@ -17,13 +17,11 @@ from taskweaver.doors.agent_api import door
 pytestmark = pytest.mark.usefixtures("no_states")
 
 
+STATUSES = {"python": "ok", "kernel": "ok", "sandbox": "warn", "model": "fail"}
 CHECKS = [
-    {"name": name, "status": status, "detail": f"it is {status}", "fix": fix}
-    for name, status, fix in (
-        ("python", "ok", ""), ("kernel", "ok", ""), ("sandbox", "warn", "See docs/security.md."),
-        ("model", "fail", "Set a key."),
-    )
-]  # fmt: skip
+    {"name": name, "status": status, "detail": f"it is {status}", "fix": "See docs/security.md."}
+    for name, status in STATUSES.items()
+]
 """What the command says that checks a project; `test_agent_project.py` runs the real one."""
 
 
@@ -64,14 +62,12 @@ def test_settings_are_kept_and_refused_and_checks_are_shown(
 
 
 def command(tab: PageTab, name: str) -> None:
-    """Run a command by its name."""
     tab.look_for(name)
     tab.press_on(".palette [role=option]", name)
     tab.until("document.querySelector('dialog.project')")
 
 
 def write(tab: PageTab, text: str, *, leaves: bool = True) -> None:
-    """Write a value of the setting over the one before."""
     tab.until(f'(document.querySelector("{SETTING}").select(), true)')
     tab.type(text)
     if leaves:

@@ -1,12 +1,16 @@
 /** The clipboard, also where the page came without encryption: there browsers keep theirs from pages. */
 
+import { notify } from '../state.js';
 import { announce } from './announce.js';
+import { changed } from './loop.js';
 
 /** Copy a text, after a click of the person. */
 export async function copyText(text) {
   if (navigator.clipboard) await navigator.clipboard.writeText(text);
   else copySelected(text);
   announce('Copied.');
+  notify('Copied.');
+  changed();
 }
 
 /** Save a text as a file of the browser. */

@@ -56,6 +56,12 @@ export function follow(session, after, changes) {
   restart();
 }
 
+/** Follow a session again after other places, from the last of its events that came here; return whether one is known. */
+export function resume(session) {
+  if (wants.get(me)?.session !== session && seen.has(session)) follow(session, seen.get(session));
+  return seen.has(session);
+}
+
 /** Try to connect again at once. */
 export function retryNow() {
   if (isLeader) wake();

@@ -66,6 +66,15 @@ export function firstLine(text, most = 120) {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+/** Return the first line of a passage and, where the words that were looked for stand further on, what is around them. */
+export function excerpt(text, wanted, most) {
+  const line = firstLine(text, most);
+  const all = text.toLowerCase();
+  const [at] = wanted.toLowerCase().split(/\s+/).map((word) => all.indexOf(word)).filter((one) => one >= 0).sort((a, b) => a - b);
+  if (at === undefined || at < line.length - 1) return line;
+  return `${firstLine(text, most / 2)} … ${text.slice(text.lastIndexOf(' ', at - 15) + 1, at + most / 2).replace(/[\s`]+/g, ' ')}…`;
+}
+
 /** Return the first line of a question that names it, without marks of a heading or comment, as the server does; of a cell to run, that of its code. */
 export function titleLine(question) {
   const named = question.split('\n').map((line) => line.trim().replace(/^#+\s+/, '')).filter((line) => line && !line.startsWith('```'));

@@ -6,6 +6,11 @@ import { h } from '../core/dom.js';
 import { icon } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { seen } from '../core/words.js';
+import { copyText } from '../core/clipboard.js';
+import { later, withModule } from '../later.js';
+import { attempt } from '../session/actions.js';
+import { withDays } from '../text/plain_table.js';
+import { asTsv } from '../text/table.js';
 import { showDialog } from '../state.js';
 
 const ROWS = 100;
@@ -29,7 +34,7 @@ function frameDialog() {
   return dialog(`Table ${seen(view.name)}`, 'wide frame', close,
     h('div', { class: 'row' }, h('h2', {}, seen(view.name)), h('span', { class: 'muted' }, [view.when, size(view.page)].filter(Boolean).join(': ')), button('Close', close, { kind: 'quiet end' })),
     view.problem ? h('p', { class: 'warning', role: 'alert' }, icon('warn'), view.problem) : null,
-    view.page ? [filterForm(view.page), grid(view.page), pager(view.page)] : view.problem ? null : h('span', { class: 'bar' }));
+    view.page ? [filterForm(view.page), grid(view.page), pager(view.page), tools(view.page)] : view.problem ? null : h('span', { class: 'bar' }));
 }
 
 function close() {
@@ -41,19 +46,22 @@ function close() {
 async function ask(wanted) {
   view.request?.abort();
   const request = new AbortController();
-  Object.assign(view, { asked: wanted, request, problem: '' });
+  Object.assign(view, { asked: wanted, request, problem: '', isCopied: false });
   changed();
   const query = { first_row: wanted.row, rows: ROWS, first_column: wanted.column, columns: COLUMNS };
-  if (wanted.order) query.order = JSON.stringify([[wanted.order.column, wanted.order.isDown]]);
-  if (wanted.filter) query.filters = JSON.stringify([[wanted.filter.column, wanted.filter.comparison, wanted.filter.value]]);
   try {
-    const page = await api.get(view.where, query, request.signal);
+    const page = await api.get(view.where, { ...query, ...chosen(wanted) }, request.signal);
     if (view.request === request) show(page);
   } catch (error) {
     if (view.request !== request || error.name === 'AbortError') return;
     view.problem = error.message;
   }
   changed();
+}
+
+/** The order and the filter of rows that are asked for, as the server takes them. */
+function chosen({ order, filter }) {
+  return { order: order ? JSON.stringify([[order.column, order.isDown]]) : '', filters: filter ? JSON.stringify([[filter.column, filter.comparison, filter.value]]) : '' };
 }
 
 /** Show a page; the filter is about a column that is on it. */
@@ -125,6 +133,20 @@ function filterForm(page) {
     needsValue ? h('input', { type: 'search', 'aria-label': 'Value', value: draft.value, oninput: keep('value') }) : null,
     h('button', { type: 'submit', class: 'button small' }, 'Filter'),
     view.asked.filter ? button('All rows', () => ask({ ...view.asked, row: 0, filter: null }), { kind: 'quiet' }) : null);
+}
+
+/** What can be done with the rows: those that are shown are copied, all that fit the filter are saved. */
+function tools(page) {
+  const rows = () => withDays(page.cells.map((cells, at) => [...(page.labels[at] ?? []), ...cells].map((value) => (value === null ? '' : text(value)))));
+  const copy = async () => {
+    await copyText(asTsv([...page.label_names, ...page.columns.map((one) => one.name)], rows()));
+    view.isCopied = true;
+    changed();
+  };
+  const save = (suffix) => () => withModule(later.table, (saving) => attempt(async () => saving.saveRows(await saving.allRows(view.where, chosen(view.asked)), view.name, suffix)));
+  return h('div', { class: 'row' },
+    button(view.isCopied ? 'Copied' : `Copy ${count(page.cells.length)} rows`, copy, { sign: 'copy', kind: 'small' }),
+    button('Save as CSV', save('csv'), { sign: 'save', kind: 'small' }), button('Save as Excel', save('xlsx'), { sign: 'save', kind: 'small' }));
 }
 
 function pager(page) {

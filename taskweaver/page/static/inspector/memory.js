@@ -4,7 +4,6 @@ import * as api from '../core/api.js';
 import { button } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { changed } from '../core/loop.js';
-import { momentAddress } from '../core/route.js';
 import { seen } from '../core/words.js';
 import { attempt } from '../session/actions.js';
 import { notify } from '../state.js';
@@ -88,8 +87,8 @@ function factRow(session, moment, fact) {
   };
   return h('li', { key: fact.fact_id, class: 'fact' },
     h('p', {}, seen(fact.text)),
-    h('p', { class: 'muted caption' }, `${fact.author === 'user' ? 'by you' : `by ${seen(fact.author)}`}, ${fact.day}`, fact.session_id ? [', ', h('a', { href: momentAddress(fact.session_id, 'main') }, fact.session_id === session.id ? 'this session' : 'its session')] : null),
-    moment.isPast ? null : h('div', { class: 'row' }, button('Edit', edit, { kind: 'small' }), button('Forget', () => change(() => api.remove(where, query)), { kind: 'small' })));
+    h('p', { class: 'muted caption' }, fact.state === 'kept' ? null : h('b', {}, fact.until ? `replaced on ${fact.until}; ` : `${fact.state}, `), `${fact.author === 'user' ? 'by you' : `by ${seen(fact.author)}`}, ${fact.day}`, fact.session_id ? [', ', h('a', { href: `#/s/${encodeURIComponent(fact.session_id)}` }, fact.session_id === session.id ? 'this session' : 'its session')] : null, fact.said ? `, after "${seen(fact.said)}"` : null),
+    moment.isPast || fact.until ? null : h('div', { class: 'row' }, fact.state === 'kept' ? null : button('Use in all sessions', () => change(() => api.post(where, undefined, query)), { kind: 'small' }), button('Edit', edit, { kind: 'small' }), button('Forget', () => change(() => api.remove(where, query)), { kind: 'small' })));
 }
 
 function editor(where, query, fact) {

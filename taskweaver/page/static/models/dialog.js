@@ -17,7 +17,7 @@ let looking = null;
 
 /** Open the dialog, and look for models until it is closed. */
 export function openModels() {
-  Object.assign(state, { list: null, problem: '', chosen: '', test: null, testing: null, scope: '', provider: '', model: '', key: '', address: '', isBusy: false });
+  Object.assign(state, { list: null, problem: '', chosen: '', test: null, testing: null, scope: '', provider: '', model: '', key: '', address: '', isBusy: false, isCopied: false });
   showDialog(view);
   look();
 }
@@ -76,8 +76,9 @@ async function test(id) {
 }
 
 function cancel() {
+  const { id } = state.testing;
   state.testing = null;
-  api.remove('models/test').catch(() => {});
+  api.remove('models/test', { id }).catch(() => {});
   changed();
 }
 
@@ -85,7 +86,8 @@ async function add(event) {
   event.preventDefault();
   const provider = state.list.providers.find((one) => one.name === state.provider);
   state.isBusy = true;
-  const testing = { id: '', name: state.model || provider.model || provider.label, from: Date.now() };
+  const [name, address] = [state.model.trim() || provider.model, state.address.trim().replace(/\/+$/, '')];
+  const testing = { id: `${provider.name}/${name}${provider.needs_address ? `@${address}` : ''}`, name: name || provider.label, from: Date.now() };
   Object.assign(state, { testing, test: null });
   changed();
   try {
@@ -198,7 +200,7 @@ function addForm(list) {
 
 function localHelp(help) {
   if (!help) return null;
-  const command = h('div', { class: 'command-line' }, h('code', {}, help.command), button('Copy', () => copyText(help.command), { sign: 'copy', kind: 'small' }));
+  const command = h('div', { class: 'command-line' }, h('code', {}, help.command), button(state.isCopied ? 'Copied' : 'Copy', () => copyText(help.command).then(() => { state.isCopied = true; changed(); }), { sign: 'copy', kind: 'small' }));
   return h('section', { class: 'local-help' }, h('h3', {}, 'Get a small local model ', h('span', { class: 'muted' }, `${help.size_gb} GB, needs ${help.memory_gb} GB of memory, no account`)),
     help.has_ollama ? command : h('ol', {}, h('li', {}, '1. Install Ollama from ', h('a', { href: 'https://ollama.com', target: '_blank', rel: 'noopener noreferrer' }, 'ollama.com')), h('li', {}, '2. Run ', command)),
     h('p', { class: 'caption muted' }, 'Run it in a terminal. The model appears above by itself.'));

@@ -8,9 +8,10 @@ import { changed } from '../core/loop.js';
 import { applyTheme, keepPref, pref } from '../core/prefs.js';
 import { seen } from '../core/words.js';
 import { chooseModel, mayChoose } from '../models/chip.js';
+import { focusOn } from '../session/actions.js';
 import { showDialog } from '../state.js';
 
-const state = { settings: null, problem: '', typed: {}, refused: {}, wanted: '' };
+const state = { settings: null, isRead: false, problem: '', typed: {}, refused: {}, wanted: '' };
 
 const UNSET = '-';
 
@@ -31,17 +32,33 @@ const GROUPS = {
 /** Words by which the settings of this browser are found. */
 const LOOK_WORDS = 'look theme system light dark mode colours colors appearance single letters are keys shortcuts';
 
-/** Open the dialog, and read the settings of the project, which are for admins. */
-export async function openSettings() {
-  Object.assign(state, { settings: null, problem: '', typed: {}, refused: {}, wanted: '' });
+/** Open the dialog, and read the settings of the project, which are for admins; the one that is `wanted` has the focus. */
+export async function openSettings(wanted = '') {
+  Object.assign(state, { problem: '', typed: {}, refused: {}, wanted });
   showDialog(settingsDialog);
-  if (!isAble('get', 'settings')) return;
+  await readSettings();
+  if (wanted) focusOn(`.settings-group input, .settings [aria-label="${CSS.escape(wanted)}"]`);
+}
+
+async function readSettings() {
   try {
-    state.settings = (await api.get('settings')).settings;
+    state.settings = (await api.get('settings')).settings; // asked even before the abilities are known
   } catch (error) {
-    if (error.status !== 404) state.problem = error.message;
+    if (![403, 404].includes(error.status)) state.problem = error.message;
   }
   changed();
+}
+
+/** Return the settings as Find lists them, `{text, words, run}`; those of the project once they are read. */
+export function settingItems() {
+  if (!state.isRead && isAble('get', 'settings')) {
+    state.isRead = true;
+    readSettings();
+  }
+  const labels = Object.assign({}, ...Object.values(GROUPS));
+  const own = [['Theme', LOOK_WORDS, 'theme'], ['Single letters are keys', LOOK_WORDS, 'single letters']];
+  const named = (state.settings ?? []).map((one) => [labels[one.name] ?? one.name, `${one.name} ${one.doc}`, one.name]);
+  return [...own, ...named].map(([text, words, wanted]) => ({ text, words, run: () => openSettings(wanted) }));
 }
 
 function settingsDialog() {
@@ -68,7 +85,7 @@ function found(words) {
   const labels = Object.assign({}, ...Object.values(GROUPS));
   const shown = (state.settings ?? []).filter((one) => words.every((word) => `${one.name} ${one.doc} ${labels[one.name] ?? ''}`.toLowerCase().includes(word)));
   const isLook = words.every((word) => LOOK_WORDS.includes(word));
-  return [isLook ? group(['Look', {}]) : null, h('ul', { class: 'settings' }, shown.map((one) => row(one))), isLook || shown.length ? null : h('p', { class: 'muted' }, 'No setting has these words.')];
+  return [isLook ? group(['Look', {}]) : null, h('ul', { class: 'settings' }, shown.map((one) => row(one, labels[one.name]))), isLook || shown.length ? null : h('p', { class: 'muted' }, 'No setting has these words.')];
 }
 
 function group([name, labels]) {

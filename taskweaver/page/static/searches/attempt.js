@@ -8,28 +8,44 @@ import { codeBlock, diffLines } from '../text/highlight.js';
 import { markdown } from '../text/markdown.js';
 import { tabBar } from '../inspector/inspector.js';
 import { chatWith, searches } from './data.js';
-import { attemptNumber } from './layout.js';
+import { attemptNumber, isOpen, statusWords } from './layout.js';
+import { talk } from './talk.js';
 
-const TABS = [['plan', 'Plan'], ['diff', 'Diff'], ['code', 'Code'], ['log', 'Log'], ['learnt', 'Memory']];
-let chosen = 'plan';
+const TABS = [['talk', 'Chat'], ['plan', 'Plan'], ['diff', 'Diff'], ['code', 'Code'], ['log', 'Log'], ['learnt', 'Memory']];
+let chosen = '';
+
+const STEPS = [
+  ['Draft', 'First versions are written; your own program, unchanged, is one of them.'],
+  ['Improve', 'The best ones are changed step by step; failed ones are repaired.'],
+  ['Repeat', 'Good attempts run again, so that luck does not win.'],
+  ['Explain', 'Parts of the best one are taken away, to see what each is worth.'],
+];
+
+function whatWillHappen() {
+  return [h('div', { class: 'pane-head' }, h('h2', {}, 'What will happen')),
+    h('ol', { class: 'steps pad' }, STEPS.map(([name, text], at) => h('li', { class: 'row' }, h('span', { class: 'choice-number', 'aria-hidden': 'true' }, String(at + 1)), h('div', { class: 'grow' }, h('b', {}, name), h('p', { class: 'muted' }, text))))),
+    h('p', { class: 'muted pad' }, 'Each attempt appears here, with its code and its log.')];
+}
 
 /** Return the pane of the attempt that is shown. */
 export function attemptPane(id) {
   const { tree, run } = searches;
   const node = searches.node?.node;
-  if (!id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, h('p', { class: 'muted pad' }, 'Attempts appear here when the search starts.'));
+  if (!id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, whatWillHappen());
   if (!node || node.id !== id) return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' }, loading());
   const isBest = tree?.run.best === id;
-  const again = tree?.nodes.find((one) => one.node === id)?.repeats;
+  const { repeats: again, status } = tree?.nodes.find((one) => one.node === id) ?? {};
+  const isUnfinished = isOpen({ status });
+  chosen ||= isUnfinished ? 'talk' : 'plan';
   const choose = (name) => {
     chosen = name;
     changed();
   };
   return h('aside', { class: 'data-pane attempt', 'aria-label': 'Attempt' },
     h('div', { class: 'pane-head' }, h('h2', {}, `Attempt ${node.step}`), h('span', { class: 'muted shrink' }, again ? `repeats ${attemptNumber(again)}` : seen(node.kind)), isBest ? h('span', { class: 'state done' }, 'best') : null,
-      button('Chat with it', () => chatWith(run, id), { kind: 'primary end', sign: 'chat' })),
+      isUnfinished ? h('span', { class: 'muted end' }, statusWords(status)) : button('Chat with it', () => chatWith(run, id), { kind: 'primary end', sign: 'chat' })),
     tabBar(TABS, chosen, choose),
-    h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0 }, VIEWS[chosen](node)));
+    h('div', { class: 'tab-panel', role: 'tabpanel', id: 'tab-panel', 'aria-labelledby': `tab-${chosen}`, tabindex: 0 }, chosen === 'talk' ? talk(status === 'running') : VIEWS[chosen](node)));
 }
 
 const VIEWS = { plan: planView, diff: diffView, code: codeView, log: logView, learnt: learntView };

@@ -4,6 +4,8 @@ import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { go, momentAddress, searchAddress } from '../core/route.js';
 import { attempt } from '../session/actions.js';
+import { notify } from '../state.js';
+import { leaveTalk, lost as lostTalk, readTalk } from './talk.js';
 
 const LOOK_MS = 2_000;
 
@@ -46,6 +48,14 @@ async function readTree(run) {
 export function leaveSearches() {
   clearTimeout(timer);
   shownPlace = null;
+  searches.nodeKey = '';
+  leaveTalk();
+}
+
+/** Events of the attempt that is shown were lost: it is read again. */
+export function lost(id) {
+  lostTalk(id);
+  searches.nodeKey = '';
 }
 
 /** Return the attempt that is shown: that of the address, else the best one. */
@@ -56,10 +66,13 @@ export function shownNode(place) {
 async function readNode(place) {
   const id = shownNode(place);
   const brief = searches.tree?.nodes.find((one) => one.node === id);
-  const key = `${searches.run}/${id}/${brief?.status}`;
+  // One that runs may be made again under another branch, after its worker died.
+  const key = `${searches.run}/${id}/${brief?.status}/${brief?.status === 'running' ? searches.tree.version : ''}`;
   if (!id || searches.nodeKey === key) return;
   const node = await api.get(`searches/${api.path(searches.run)}/nodes/${api.path(id)}`);
+  if (shownPlace !== place) return;
   Object.assign(searches, { node, nodeKey: key });
+  readTalk(searches.run, node);
 }
 
 /** Start a search of an idea: `{idea, files, steps, seconds, cost}`. Raises Problem. */
@@ -83,10 +96,11 @@ export async function resumeSearch(run, limits) {
   await readSearches({ run, node: '' });
 }
 
-/** Make a session that continues an attempt, and go there. */
+/** Fork an attempt into a branch that continues it, and go there. */
 export function chatWith(run, node) {
   return attempt(async () => {
     const made = await api.post(`searches/${api.path(run)}/nodes/${api.path(node)}/session`);
-    go(momentAddress(made.session_id, 'main'));
+    go(momentAddress(made.session_id, made.branch));
+    if (made.is_copy) notify('The run is at work elsewhere, so this chat is a copy: with the files, without the variables.');
   });
 }

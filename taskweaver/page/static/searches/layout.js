@@ -2,7 +2,7 @@
 
 import { metric, seen } from '../core/words.js';
 
-const FAILED = new Set(['buggy', 'timeout', 'lost', 'cancelled']);
+const FAILED = new Set(['buggy', 'timeout', 'lost']);
 
 /**
  * Return the nodes with places: `x` in columns, `y` in levels, `fill` from 0 to 1 by the metric,
@@ -49,11 +49,16 @@ function fillByMetric(nodes, maximize) {
   }
 }
 
-const STATUS_WORDS = { ok: 'done', buggy: 'failed', timeout: 'failed: out of time', lost: 'failed: its process ended' };
+const STATUS_WORDS = { ok: 'done', buggy: 'failed', timeout: 'failed: out of time', lost: 'failed: its process ended', cancelled: 'not finished' };
 
 /** Return how an attempt ended, or that it runs. */
 export function statusWords(status) {
   return STATUS_WORDS[status] ?? status;
+}
+
+/** Return whether an attempt runs, or was cut off. */
+export function isOpen({ status }) {
+  return ['running', 'cancelled'].includes(status);
 }
 
 /** Return the number of an attempt: `4` for `n0004`. */

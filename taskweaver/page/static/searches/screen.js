@@ -16,7 +16,8 @@ import { treeList } from './list.js';
 import { offerStart, openResume, searchForm, toggleStart } from './start.js';
 import { tree } from './tree.js';
 
-export { leaveSearches, readSearches } from './data.js';
+export { leaveSearches, lost, readSearches } from './data.js';
+export { heard } from './talk.js';
 
 const own = { isList: false, isFit: true };
 let placed = { of: null, result: null };
@@ -119,6 +120,7 @@ function legend(run, nodes) {
   const sign = (kind, text) => h('span', { class: 'row' }, h('svg', { width: 18, height: 18, viewBox: '0 0 18 18', 'aria-hidden': 'true' }, kind), text);
   return h('p', { class: 'legend-line muted' },
     sign(h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 6, style: { '--fill': '1' } }), 'bigger and fuller = better'), nodes.some((node) => node.isFailed) ? sign(h('path', { class: 'failed-mark', d: 'M5 5l8 8m0 -8l-8 8' }), 'failed') : null,
-    nodes.some((node) => node.status === 'running') ? sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running') : null, run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best: attempt ${attemptNumber(run.best)}, ${metric(run.best_value)}`),
+    nodes.some((node) => node.status === 'running') ? sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'running') : null,
+    nodes.some((node) => node.status === 'cancelled') ? sign(h('circle', { class: 'running-mark', cx: 9, cy: 9, r: 6 }), 'not finished') : null, run.best_value === null ? null : sign([h('circle', { class: 'best-ring', cx: 9, cy: 9, r: 8 }), h('circle', { class: 'value-mark', cx: 9, cy: 9, r: 5, style: { '--fill': '1' } })], `best: attempt ${attemptNumber(run.best)}, ${metric(run.best_value)}`),
     placed.result.byId.get(run.best)?.parent ? 'thick line = path to the best' : null);
 }

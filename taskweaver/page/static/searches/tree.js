@@ -3,7 +3,7 @@
 import { h, memo } from '../core/dom.js';
 import { seen } from '../core/words.js';
 import { canvasTree } from './canvas.js';
-import { attemptNumber, nodeLabel } from './layout.js';
+import { attemptNumber, isOpen, nodeLabel } from './layout.js';
 
 const STEP_X = 38;
 const STEP_Y = 58;
@@ -32,14 +32,14 @@ function svgTree(placed, run, chosen, choose) {
 
 function nodeMark(node, run, x, y, isChosen, choose) {
   const radius = 5 + 4 * (node.fill ?? 0);
-  const open = (event) => {
+  const choosing = (event) => {
     if (event.type === 'keydown' && !['Enter', ' '].includes(event.key)) return;
     event.preventDefault();
     choose(node.node);
   };
   const shape = node.isFailed ? h('path', { class: 'failed-mark', d: `M${x - 5} ${y - 5}L${x + 5} ${y + 5}M${x + 5} ${y - 5}L${x - 5} ${y + 5}` })
-    : h('circle', { class: node.status === 'running' ? 'running-mark' : 'value-mark', cx: x, cy: y, r: node.status === 'running' ? 7 : radius, style: { '--fill': String(0.35 + 0.65 * (node.fill ?? 0)) } });
-  return h('g', { key: node.node, class: `node${isChosen ? ' chosen' : ''}`, role: 'button', tabindex: 0, 'aria-label': nodeLabel(node, run.metric), 'aria-pressed': String(isChosen), onclick: open, onkeydown: open, 'data-node': node.node },
+    : h('circle', { class: isOpen(node) ? 'running-mark' : 'value-mark', cx: x, cy: y, r: isOpen(node) ? 7 : radius, style: { '--fill': String(0.35 + 0.65 * (node.fill ?? 0)) } });
+  return h('g', { key: node.node, class: `node${isChosen ? ' chosen' : ''}`, role: 'button', tabindex: 0, 'aria-label': nodeLabel(node, run.metric), 'aria-pressed': String(isChosen), onclick: choosing, onkeydown: choosing, 'data-node': node.node },
     h('title', {}, `${nodeLabel(node, run.metric)}\n${seen(node.plan)}`),
     h('circle', { class: 'target', cx: x, cy: y, r: 14 }),
     h('text', { class: 'tick', x: x + radius + (node.isBest ? 6 : 2), y: y - 4, 'aria-hidden': 'true' }, attemptNumber(node.node)),

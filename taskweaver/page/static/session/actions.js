@@ -89,15 +89,15 @@ export async function makeFork(session, fork) {
   changed();
   try {
     const total = session.path(fork.branch).length;
-    const made = await api.post(`${session.where}/branches`, { source: fork.branch, name: dashed(fork.name), at_round: fork.number < total ? fork.number : null });
+    const made = await api.post(`${session.where}/branches`, { source: fork.branch, title: fork.name.trim(), at_round: fork.number < total ? fork.number : null });
     await session.reload();
     fold(session, made.name, false);
-    if (made.why_restored) notify(`Variables of ${made.name} are read from disk: ${made.why_restored}`);
+    if (made.why_restored) notify(`Variables of ${fork.name} are read from disk: ${made.why_restored}`);
     focusComposer(made.name);
     if (fork.question.trim()) await ask(session, made.name, fork.question.trim());
     ui.fork = null;
     ui.pane = 'chat';
-    announce(`Forked: you are on ${made.name}.`);
+    announce(`Forked: you are on ${fork.name}.`);
     goTo(session, made.name);
     openWay(session);
   } catch (error) {
@@ -106,11 +106,6 @@ export async function makeFork(session, fork) {
   }
   fork.isBusy = false;
   changed();
-}
-
-/** Return the name of a branch as it was typed, with dashes for its spaces: a name has none. */
-export function dashed(text) {
-  return text.trim().replace(/\s+/g, '-');
 }
 
 /** Go to the next branch that asks or runs, after the one that is shown. */

@@ -4,7 +4,7 @@ import * as api from '../core/api.js';
 import { changed } from '../core/loop.js';
 import { go } from '../core/route.js';
 import { fold, notify, openWay, ui } from '../state.js';
-import { attempt, dashed, focusComposer, focusOn, goTo } from './actions.js';
+import { attempt, focusComposer, focusOn, goTo } from './actions.js';
 import { titled } from './paths.js';
 
 /** Rename a session: its name in the bar becomes a field. */
@@ -42,7 +42,7 @@ export function renameBranch(session, branch) {
 /** Give the branch that is renamed the title that was typed, or none; a refused one stays in its field. */
 export async function endBranchRenaming(session, title = '') {
   const branch = session.renamedBranch;
-  const text = dashed(title);
+  const text = title.trim();
   if (!branch) return;
   const isNew = text && text !== titled(session, branch);
   if (isNew && !(await attempt(() => api.change(`${session.where}/branches/${api.path(branch)}`, { title: text })))) return;

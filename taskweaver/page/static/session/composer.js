@@ -1,20 +1,16 @@
 /** The composer of a branch: its draft, its files, and the names that `@` completes. */
 
-import * as api from '../core/api.js';
 import { branchName, button } from '../core/bits.js';
 import { h } from '../core/dom.js';
 import { icon, keyHint } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { draft, keepDraft } from '../core/prefs.js';
-import { bytes, seen } from '../core/words.js';
-import { later, load } from '../later.js';
-import { here, notify, ui } from '../state.js';
-import { RUN, ask, attempt, focusComposer, goTo, openFork, stop } from './actions.js';
+import { later, load, withModule } from '../later.js';
+import { here, ui } from '../state.js';
+import { RUN, ask, goTo, openFork, stop } from './actions.js';
 import { toEnd } from './conversation.js';
 import { takeChoice } from '../start/choices.js';
 import { titled } from './paths.js';
-
-const uploads = new Map(); // of a branch: files on their way, and those that were refused
 
 /** Return the composer for a branch. */
 export function composer(session, branch, slot = 'main') {
@@ -28,7 +24,7 @@ export function composer(session, branch, slot = 'main') {
     ondragleave: (event) => event.currentTarget.classList.remove('drop'),
     ondrop: (event) => { event.preventDefault(); event.currentTarget.classList.remove('drop'); upload(session, branch, [...event.dataTransfer.files]); },
   },
-  chips(session, branch),
+  later.uploads.module?.chips(session, branch),
   later.names.module?.completion(slot, (name, area) => insertName(session, branch, slot, area, name)),
   h('div', { class: 'composer-box' },
     branchButton(session, branch, slot),
@@ -118,55 +114,16 @@ async function submit(session, branch, slot) {
     changed();
     return;
   }
-  const files = uploads.get(`${session.id}/${branch}`);
   keepDraft(session.id, branch, '');
-  uploads.delete(`${session.id}/${branch}`);
   toEnd(slot);
   const isSent = await ask(session, branch, text);
-  if (!isSent && files) uploads.set(`${session.id}/${branch}`, files);
   if (!isSent && !draft(session.id, branch)) keepDraft(session.id, branch, text);
   changed();
 }
 
-/** Send files to the working directory of a branch; return a promise for each. */
+/** Send files to the working directory of a branch; return a promise of their end. */
 export function upload(session, branch, files) {
-  const list = uploads.get(`${session.id}/${branch}`) ?? [];
-  uploads.set(`${session.id}/${branch}`, list);
-  focusComposer(branch);
-  const sending = files.map((file) => {
-    const entry = { name: file.name, size: file.size, state: 'sending', problem: '', at: session.path?.(branch).length ?? 0 };
-    list.push(entry);
-    return sendFile(session, branch, file, entry);
-  });
-  changed();
-  return sending;
-}
-
-async function sendFile(session, branch, file, entry) {
-  try {
-    await api.send('PUT', `${session.where}/files/${encodeURIComponent(file.name)}`, { query: { branch }, bytes: file });
-    entry.state = 'there';
-    session.filesVersion = (session.filesVersion ?? 0) + 1;
-    if (session.cards || session.path) load(later.cards).then((found) => found?.readCards(session, branch, file.name));
-  } catch (error) {
-    entry.state = 'refused';
-    entry.problem = error.message;
-    notify(`${file.name} was not taken: ${error.message}`);
-  }
-  changed();
-}
-
-function chips(session, branch) {
-  const list = uploads.get(`${session.id}/${branch}`) ?? [];
-  const shown = list.filter((entry) => entry.state !== 'there' || entry.at === session.path(branch).length);
-  if (!shown.length) return null;
-  const drop = (entry) => attempt(async () => {
-    list.splice(list.indexOf(entry), 1);
-    if (entry.state === 'there') await api.remove(`${session.where}/files/${encodeURIComponent(entry.name)}`, { branch });
-  });
-  return h('ul', { class: 'chips', 'aria-label': 'Files' }, shown.map((entry) => h('li', { class: `chip ${entry.state}`, title: entry.problem },
-    icon(entry.state === 'refused' ? 'warn' : 'file'), seen(entry.name), h('span', { class: 'muted' }, entry.state === 'sending' ? 'sending' : entry.state === 'refused' ? 'refused' : bytes(entry.size)),
-    button('', () => drop(entry), { kind: 'quiet', sign: 'cross', label: `Remove ${seen(entry.name)}` }))));
+  return withModule(later.uploads, (found) => found.upload(session, branch, files));
 }
 
 /** Drop files anywhere on the session: they go to the branch that is shown. */

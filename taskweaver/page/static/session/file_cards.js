@@ -9,10 +9,12 @@ import { seen } from '../core/words.js';
 import { choices, withoutFile } from '../start/choices.js';
 import { factsOf } from '../start/files.js';
 import { ui } from '../state.js';
+import { shownNumbers } from '../text/plain_table.js';
 import { ask } from './actions.js';
 
 const LOOK_MS = 1000;
 const MOST_CARDS = 3;
+const [WIDTH, HIGH] = [72, 18];
 
 /** Read what is in the files of a branch: of those that were just added, or of all where nothing was asked yet. */
 export async function readCards(session, branch, name = '') {
@@ -48,8 +50,31 @@ function card(file) {
     h('div', { class: 'row added-head' }, icon('data'), h('b', { class: 'shrink' }, seen(file.name)), h('span', { class: 'muted' }, file.is_being_read ? 'is being read' : factsOf(file)), button('Open all', openAll, { kind: 'quiet end' })),
     file.problem ? h('p', { class: 'failed-text row pad' }, icon('cross'), seen(file.problem)) : null,
     file.columns.length ? h('div', { class: 'table-box', tabindex: 0, role: 'group', 'aria-label': `First rows of ${seen(file.name)}` }, h('table', {},
-      h('thead', {}, h('tr', {}, file.columns.map((one) => h('th', { scope: 'col', class: side(one) }, seen(one.name), h('div', { class: 'kind' }, one.kind))))),
+      h('thead', {}, h('tr', {}, file.columns.map((one) => h('th', { scope: 'col', class: side(one) }, seen(one.name), h('div', { class: 'kind' }, one.kind === 'number' && !one.low ? 'empty' : one.kind), bars(one), h('div', { class: 'kind' }, seen(rangeOf(one))))))),
       h('tbody', {}, file.sample.map((cells) => h('tr', {}, file.columns.map((one, at) => h('td', { class: side(one) }, seen(cells[at] ?? ''))))))) ) : null);
+}
+
+/** How the values of a column are spread; its range stands below it. */
+function bars({ bars: heights, kind }) {
+  if (!heights.length) return null;
+  const most = Math.max(...heights);
+  const step = WIDTH / Math.max(heights.length, 4);
+  const top = (height) => HIGH * (1 - height / most);
+  // A bar of a group stands alone, parts of a range touch each other.
+  const gap = /number|day|time/.test(kind) ? 0.5 : 2;
+  return h('svg', { class: 'bars', width: step * heights.length, height: HIGH, 'aria-hidden': 'true' }, heights.map((height, at) => (height ? h('rect', { x: at * step, y: Math.min(top(height), HIGH - 1), width: step - gap, height: Math.max(1, HIGH - top(height)) }) : null)));
+}
+
+function rangeOf({ name, kind, low, high }) {
+  if (!low) return '';
+  if (kind === 'number') return joined(...shownNumbers(name, [low, high]).map((text) => (/\.\d{4}/.test(text) ? String(Number(Number(text).toPrecision(3))) : text.replace(/\.0+$/, ''))));
+  const isDay = (text) => /^\d{4}-\d\d-\d\d/.test(text);
+  const [from, to] = [low, high].map((text) => (isDay(low) && low.slice(0, 4) !== high.slice(0, 4) ? text.slice(0, 4) : isDay(text) ? text.slice(0, 10) : text));
+  return joined(from, to);
+}
+
+function joined(from, to) {
+  return from === to ? from : `${from} to ${to}`;
 }
 
 function side({ kind }) {

@@ -51,7 +51,7 @@ function carried({ preview, problem, number }) {
     line(preview.state !== 'none' || !preview.variables, variablesText(preview), names(preview.carried)),
     line(true, `${count(preview.files, 'file')}, ${bytes(preview.files_bytes)}`),
     line(true, `${count(preview.rounds, 'round')}, ${memoryText(preview)}`),
-    differ ? line(false, `${count(differ, 'file')} ${differ === 1 ? 'was' : 'were'} made or changed after round ${number}. The fork gets ${differ === 1 ? 'it as it is' : 'them as they are'} now.`) : null,
+    differ?.length ? line(false, `${seen(differ.slice(0, MOST_NAMES).join(', '))}${differ.length > MOST_NAMES ? ` and ${differ.length - MOST_NAMES} more` : ''} ${differ.length === 1 ? 'was' : 'were'} made or changed after round ${number}. The fork gets ${differ.length === 1 ? 'it as it is' : 'them as they are'} now.`) : null,
     preview.files && differ === null ? line(false, 'Files are copied as they are now; those of the round are not known.') : null,
     preview.not_carried.map((text) => line(false, seen(text))));
 }

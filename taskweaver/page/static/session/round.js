@@ -42,7 +42,7 @@ export function round(session, entry, context) {
 function built(session, entry, found, context, isRunning) {
   const view = viewOf(found);
   // A plan of a step or two says no more than its cells.
-  const isPlain = view.answer?.isDone && view.plan.filter((step) => step.state !== 'dropped').length < 3;
+  const isPlain = !session.isAttempt && view.answer?.isDone && view.plan.filter((step) => step.state !== 'dropped').length < 3;
   const isHalted = found.state === 'created' && !isRunning;
   return h('article', { class: `round${found.state === 'created' ? '' : ' over'}`, id: context.isSide ? null : `round-${entry.number}`, 'data-number': entry.number, 'aria-label': `Round ${entry.number} of ${titled(session, entry.branch)}` },
     head(session, entry, found, context, isRunning, view),
@@ -50,6 +50,7 @@ function built(session, entry, found, context, isRunning) {
     isPlain ? null : plan(view.plan),
     view.items.map((item) => itemOf(session, found, item, Boolean(view.answer?.isDone))),
     view.answer ? answer(session, found, view.answer, entry, context) : null,
+    facts(session, view.facts, entry, context, found),
     found.warnings.map((text) => h('p', { class: 'warning' }, icon('warn'), seen(text))),
     found.isStopped ? stopped(session, entry, found, context) : null,
     found.error && !found.isStopped ? failure('The round failed', seen(found.error), ...retry(session, entry, found, context)) : null,
@@ -65,7 +66,7 @@ function stopped(session, entry, found, context) {
 }
 
 function retry(session, entry, found, context) {
-  if (context.isPast) return [];
+  if (context.isPast || session.isReadOnly) return [];
   const isModel = /model|endpoint|api key|connect/i.test(found.error) && mayChoose();
   return [button('Ask again', () => ask(session, context.branch, found.question), { kind: 'small' }), isModel ? button('Choose another model', chooseModel, { kind: 'small' }) : null];
 }
@@ -77,7 +78,7 @@ function head(session, entry, found, context, isRunning = false, view = null) {
     h('span', { class: 'rule' }),
     isRunning ? stateTag(session.stateOf(entry.branch) === 'asks' ? 'asks' : 'running') : null,
     found?.isStopped ? stateTag('stopped') : entry.state === 'failed' || found?.state === 'failed' ? stateTag('failed') : null,
-    view?.answer?.isDone ? null : button('Fork here', () => openFork(session, context.branch, entry.number), { kind: 'quiet', sign: 'fork' }));
+    view?.answer?.isDone || session.isReadOnly ? null : button('Fork here', () => openFork(session, context.branch, entry.number), { kind: 'quiet', sign: 'fork' }));
 }
 
 function question(text) {
@@ -99,6 +100,7 @@ function plan(steps) {
 
 function itemOf(session, found, item, isAnswered) {
   if (item.kind === 'cell') return cell(session, found, item, isAnswered);
+  if (item.kind === 'draft') return h('div', { key: item.id, class: 'answer' }, markdown(item.text));
   if (item.kind === 'order') return h('p', { key: item.id, class: 'order muted' }, h('b', {}, `${item.from} to ${item.to}: `), seen(item.text.slice(0, 400)));
   if (item.kind === 'retry') return h('p', { key: item.id, class: 'order muted' }, icon('warn'), 'The model was asked again: ', seen(item.text.slice(0, 300)));
   return failure('A step failed', seen(item.text));
@@ -111,13 +113,21 @@ function answer(session, found, view, entry, context) {
   const text = (isHuge ? view.text.slice(0, 20_000) : view.text).replace(isHint ? NO_MODEL : '', '');
   return h('div', { key: view.id, class: `answer${view.isFailure ? ' no-answer' : ''}` },
     view.reading ? h('p', { class: 'reading' }, markdown(view.reading)) : null,
-    text.trim() ? markdown(text, view.unsupported) : view.isDone && view.result ? extremes(view.result.table, view.reading) : null,
+    view.isDone && view.result && (view.reading || !text.trim()) ? extremes(view.result.table, view.reading) : null,
+    text.trim() ? markdown(text, view.unsupported) : null,
     view.result ? result(session, found, view.result) : null,
     isHuge ? h('p', { class: 'muted' }, `${count(view.whole.length, 'character')}; the beginning is shown. `, button('Save', () => saveText(view.whole, `round-${entry.number}.md`), { kind: 'small', sign: 'save' })) : null,
     view.unsupported.length ? h('p', { class: 'note' }, icon('warn'), `${count(view.unsupported.length, 'number')} (underlined) in no outcome of this session.`) : null,
     isHint && session.hintedIn === found.id ? h('div', { class: 'row' }, button('Choose a model', chooseModel, { kind: 'primary' })) : null,
     view.isDone ? answerTools(session, found, entry, context, view) : null,
     view.isDone ? offers(session, view.offers, entry, context) : null);
+}
+
+/** Facts that were kept or forgotten; the last round asks about them. */
+function facts(session, lines, entry, context, found) {
+  const isOpen = lines.some((one) => one.asks) && found.state === 'finished' && !context.isPast && !context.isSide && entry.number === context.number && !session.isReadOnly;
+  const say = (word) => button(word, () => ask(session, context.branch, word), { kind: 'small' });
+  return lines.length ? h('div', { class: 'facts-note' }, lines.map((one) => h('p', { class: 'muted' }, seen(one.text))), isOpen ? h('div', { class: 'row' }, say('Yes'), say('No')) : null) : null;
 }
 
 /** What can be asked next, below the last round. */

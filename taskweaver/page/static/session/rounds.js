@@ -2,6 +2,11 @@
 
 const NOTE = /^(?:files added|files removed|files changed|note|now on|variables)\b[^\n]*\n/i;
 
+/** What is said of a post when its code begins to run, in attempts of a search its phases. */
+const PHASES = new Set(['running code', 'download', 'coding', 'compile', 'run']);
+
+const MOST_OUTPUT = 1_000_000; // the newest characters; an attempt may print for hours
+
 /** Return a new round that runs. */
 export function newRound(id, branch, query, at) {
   return {
@@ -66,7 +71,7 @@ function applyPost(post, event) {
     },
     post_status_update: () => {
       post.status = msg;
-      if (msg === 'running code') post.runAt ??= Date.parse(event.at);
+      if (PHASES.has(msg)) post.runAt ??= Date.parse(event.at);
     },
     post_send_to_update: () => {
       post.to = extra.role;
@@ -79,7 +84,7 @@ function applyPost(post, event) {
     },
     post_attachment_update: () => applyPart(post, event),
     post_execution_output: () => {
-      post.output += extra.text;
+      post.output = (post.output + extra.text).slice(-MOST_OUTPUT);
     },
     post_confirmation_request: () => {
       post.asks = { id: extra.id, kinds: extra.kinds ?? [], content: msg };

@@ -5,6 +5,8 @@ import { readTable } from '../text/plain_table.js';
 import { contents, last } from './rounds.js';
 
 const RUNNING = 'running';
+/** Signs that JSON writes with a letter. */
+const SIGNS = { n: '\n', t: '\t', r: '' };
 
 /** The number of rows at the end of a reading, with notes on it that may name columns with brackets. */
 const ROWS = /\s*\(\d[\d,]* rows?\b(?:[^()`]|`[^`]*`|\([^()]*\))*\)\s*$/;
@@ -19,6 +21,7 @@ export function viewOf(round) {
     if (isCell && !isOrderedCell(round, at)) items.push(cellOf(round, at));
     else if (isCell) return;
     else if (contents(post, 'invalid_response').length) items.push({ kind: 'retry', id: post.id, text: last(post, 'revise_message') });
+    else if (round.isAttempt && !post.isDone && !post.to && post.message) items.push({ kind: 'draft', id: `${post.id}-draft`, text: textsOf(post.message) });
     else if (isAnswer(post)) answer = answerOf(post);
     else if (isOrder(post)) items.push({ kind: 'order', id: post.id, from: post.from, to: post.to, text: withoutCode(post.message) });
     if (post.error) items.push({ kind: 'error', id: `${post.id}-error`, text: post.error });
@@ -27,7 +30,25 @@ export function viewOf(round) {
   const named = new Set(items.filter((item) => item.kind === 'cell').map((item) => item.intent));
   const isSaid = (item) => item.kind === 'order' && (named.has(firstLine(plainWords(item.text))) || /^Look at `[^`]+`$/.test(item.text.trim()));
   const shown = items.filter((item) => !isSaid(item));
-  return { plan: planOf(round), items: shown, answer: answer?.isDone ? withResult(answer, shown) : answer };
+  return { plan: planOf(round), items: shown, facts: factsOf(round), answer: answer?.isDone ? withResult(answer, shown) : answer };
+}
+
+/** Return a reply that is being written: of a JSON object its texts, and not its keys. */
+function textsOf(reply) {
+  if (!/^\s*(?:```\w*\s*)?\{/.test(reply)) return reply;
+  // Each string is read to its end, whatever follows: a second try from within takes quadratic time.
+  const texts = reply.matchAll(/([:[]\s*)?"([^"\\]*(?:\\.[^"\\]*)*)(?:"\s*([,\]}]?)|\\?$)/gs);
+  const plain = (text) => text.replace(/\\(?:u([\da-f]{4})|(.))/gis, (_, code, sign) => (code ? String.fromCharCode(parseInt(code, 16)) : SIGNS[sign] ?? sign));
+  return [...texts].filter(([, before, , after]) => before || after).map(([, , text]) => plain(text)).filter(Boolean).join('\n\n');
+}
+
+/** Lines on facts that were kept or forgotten; what follows a question names its answers. */
+function factsOf(round) {
+  const parts = round.posts.flatMap((post) => post.parts).filter((part) => part.type === 'function' && part.extra?.memory);
+  return parts.map((part) => {
+    const [text, ways] = String(part.content).split(/ \(yes or no; later: [^()]*\)$/);
+    return { text, asks: ways !== undefined };
+  });
 }
 
 /** Whether a post is an order with a cell that the next post has begun to carry out. */
@@ -82,10 +103,10 @@ function withResult(answer, items) {
   let { reading } = answer;
   if (tables.length === 1) text = text.replace(tables[0][0], '');
   text = text.replace(/^Saved: (`[^`\n]+`(?:, )?)+$/gm, (line) => (figures.some((path) => line.includes(path)) ? '' : line));
-  const source = /\n*^From (?:`[^`\n]+`(?:, | and )?)+\.\s*$/m.exec(text);
-  if (source && reading) {
-    reading += `${/[.!?]$/.test(reading) ? '' : '.'} ${source[0].trim()}`;
-    text = text.replace(source[0], '');
+  // How the file was read belongs to the reading of the question.
+  for (const [line] of reading ? text.matchAll(/\n*^(?:From (?:`[^`\n]+`(?:, | and )?)+\.|(?:Dates|Numbers|Kept as text|Left out): .+)\s*$/gm) : []) {
+    reading += `${/[.!?]$/.test(reading) ? '' : '.'} ${line.trim()}`;
+    text = text.replace(line, '');
   }
   const table = tables.length === 1 ? tables[0][1] : tables.length ? null : readTable(cells.at(-1)?.sections.find((one) => one.name === 'Result')?.text ?? '');
   return { ...answer, text: text.trim(), reading, result: table || figures.length ? { table, figures, title: titleOf(answer.reading, table) } : null };
@@ -177,7 +198,7 @@ function markCorrections(items) {
 function planOf(round) {
   const plans = round.posts.flatMap((post) => contents(post, 'plan')).filter((text) => String(text).trim());
   if (!plans.length) return [];
-  const steps = stepsOf(plans.at(-1));
+  const steps = round.isAttempt ? [plans.at(-1)] : stepsOf(plans.at(-1));
   const current = round.posts.map((post) => last(post, 'current_plan_step')).filter(Boolean).at(-1) ?? '';
   const at = steps.findIndex((step) => sameStep(step, current));
   const isOver = round.state !== 'created';

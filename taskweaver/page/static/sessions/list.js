@@ -7,7 +7,7 @@ import { stateTag } from '../core/icons.js';
 import { changed } from '../core/loop.js';
 import { pref } from '../core/prefs.js';
 import { momentAddress } from '../core/route.js';
-import { count, firstLine, money, seen, when } from '../core/words.js';
+import { count, excerpt, money, seen, when } from '../core/words.js';
 import { attempt } from '../session/actions.js';
 
 const PAGE = 100;
@@ -156,6 +156,6 @@ async function find() {
 function passages() {
   if (!state.found.length) return empty('No conversation has these words.');
   return h('ul', { class: 'session-list' }, state.found.map((one, at) => h('li', { key: at, class: 'passage' },
-    h('a', { href: momentAddress(one.session_id, one.branch || 'main', one.number) }, seen(one.title) || 'New session'), h('span', { class: 'muted' }, one.branch === 'main' ? '' : seen(one.branch_title), one.number ? ` round ${one.number}` : ''),
-    h('p', {}, seen(firstLine(one.text, 240))))));
+    h('a', { href: momentAddress(one.session_id, one.branch || 'main', one.number) }, seen(one.title) || 'New session'), h('span', { class: 'muted' }, one.branch_title === 'main' ? '' : seen(one.branch_title), one.number ? ` round ${one.number}` : ''),
+    h('p', {}, seen(excerpt(one.text, state.query, 240))))));
 }

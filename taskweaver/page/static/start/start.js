@@ -31,7 +31,7 @@ async function begin(question, files = []) {
     const where = `sessions/${api.path(made.session_id)}`;
     focusComposer('main');
     if (question) await ask({ where }, 'main', question);
-    await Promise.all(upload({ id: made.session_id, where }, 'main', files));
+    if (files.length) await upload({ id: made.session_id, where }, 'main', files);
     go(momentAddress(made.session_id, 'main'));
   });
   isBeginning = false;

@@ -82,10 +82,12 @@ export function shownNumbers(name, cells) {
   return cells.map((cell, at) => (values[at] === null ? cell : shown(values[at])));
 }
 
-/** Return a table as CSV; a value is as it was printed, whole numbers without `.0`. */
-export function asCsv({ head, rows }) {
-  const quoted = (cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
-  return `${[head, ...rows].map((row) => row.map((cell) => quoted(isNumber(cell) ? cell.replace(/\.0+$/, '') : isMissing(cell) ? '' : cell)).join(',')).join('\n')}\n`;
+const MIDNIGHT = /(?<=^\d{4}-\d\d-\d\d)T00:00:00$/;
+
+/** Return rows of texts whose columns of days alone are without their midnights. */
+export function withDays(rows) {
+  const isDay = (rows[0] ?? []).map((_, at) => rows.every((row) => !row[at] || MIDNIGHT.test(row[at])));
+  return rows.map((row) => row.map((cell, at) => (isDay[at] ? cell.replace(MIDNIGHT, '') : cell)));
 }
 
 /** Return the rows in the order of a column; missing values stay last. */

@@ -24,7 +24,7 @@ export function table({ head, rows, note = '' }) {
         h('thead', {}, h('tr', {}, head.map(title))),
         h('tbody', {}, shown.map((row, number) => h('tr', {}, row.map((text, at) => cell(text, at, number))))))),
       note ? h('p', { class: 'muted caption' }, note) : null,
-      h('button', { type: 'button', class: 'button quiet small copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), 'Copy table'),
+      h('button', { type: 'button', class: 'button quiet small copy', onclick: () => copyText(asTsv(head, shown)) }, icon('copy'), note ? 'Copy these rows' : 'Copy table'),
     ];
   });
 }
@@ -41,6 +41,6 @@ function sortSign(order, column) {
 }
 
 /** Return rows as tab-separated values. */
-function asTsv(head, rows) {
+export function asTsv(head, rows) {
   return [head, ...rows].map((row) => row.map((cell) => String(cell ?? '').replace(/[\t\n]/g, ' ')).join('\t')).join('\n');
 }
