@@ -37,7 +37,7 @@ from taskweaver.analyst.readings import (
 from taskweaver.analyst.wording.answers import answer
 from taskweaver.ces.inkernel.namespace import PANDAS_OPTIONS
 from taskweaver.tables.files.profile import FileInfo, PartInfo, TableId, TableProfile, World
-from taskweaver.tables.files.profile_report import read_profiles
+from taskweaver.tables.files.profile_report import merged
 from taskweaver.tables.reading import Table
 from taskweaver.tables.session import READS, profiles, read
 
@@ -84,7 +84,7 @@ class _Tables:
             if id.file == file:
                 READS.keep(file, id.part, replace(table, frame=table.frame.copy()))
         with contextlib.redirect_stdout(io.StringIO()):
-            return read_profiles(repr(profiles(file, find, matches_only=False)))
+            return tuple(merged({}, repr(profiles(file, find, matches_only=False))).values())
 
 
 class Conversation:

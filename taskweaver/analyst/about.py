@@ -19,7 +19,7 @@ from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 from taskweaver.utils.text import counted
 
 _THE = r"(?:the |this |that |these |my |our |your |all (?:the )?)?"
-_DER = r"(?:der |die |das |den |dem |des |diese[rsmn]? |meine[rsmn]? |deine[rsmn]? )?"
+_DER = r"(?:der |die |das |den |dem |des |eine? |diese[rsmn]? |meine[rsmn]? |deine[rsmn]? )?"
 _FILE_NOUNS = (
     r"(?:data ?sets?|data ?files?|files?|data|tables?|spreadsheets?|workbooks?|databases?|csv)"
 )
@@ -75,9 +75,13 @@ _REQUESTS = [
     r" (?:fragen|machen|tun|erfahren)",
     r"wie (?:sieht|sehen) it aus",
 ]
-_REQUEST = rf"{_POLITE}(?:{'|'.join(_REQUESTS)})(?: (?:please|bitte|all about|there))?"
+_ENDING = (
+    r"(?: (?:please|bitte|all about|there|to me|for me|briefly|kurz|with this|with it"
+    r"|in (?:plain|simple|a few|your own|my) (?:words|terms|english|language)))*"
+)
+_REQUEST = rf"{_POLITE}(?:{'|'.join(_REQUESTS)}){_ENDING}"
 _MOST_GROUPS, _MOST_NUMBERS, _MOST_VALUES, _MOST_NAMED, _QUESTIONS = 6, 8, 5, 8, 3
-_FEW, _FEWEST = 60, 3
+FEW, _FEWEST = 60, 3
 _KEY_NAME = re.compile(
     r"(?:^|_|\b)(?:id|key|index|no|nr|code|unnamed.*|lat(?:itude)?|lon(?:gitude)?)$", re.IGNORECASE
 )
@@ -107,7 +111,9 @@ def asks_about(text: str, mentions: Sequence[Mention]) -> bool:
 def in_prose(table: TableProfile) -> str:
     """Return what is in a table: rows, columns by kind, and what is missing or odd."""
     name = f"`{table.id.file}`" + (f", table `{table.id.part}`," if table.id.part else "")
-    size = f"{counted(table.rows, 'row')} and {counted(len(table.columns), 'column')}"
+    size = (
+        f"{counted(table.rows, 'row')} and {counted(len(table.columns) + table.hidden, 'column')}"
+    )
     lead = f"{name} has {size}{_one_row_for_each(table)}."
     lines = [
         _line("Times", [c for c in table.columns if c.kind == "time"], _span, _MOST_NUMBERS),
@@ -153,22 +159,21 @@ def _candidates(table: TableProfile) -> Iterator[tuple[str, str]]:
         (column for column in _groups(table) if column.distinct > 1),
         key=lambda column: abs(column.distinct - 5),
     )
-    measures = [c for c in _of(table, "number", "integer") if _is_measure(c, table)]
-    measures.sort(key=lambda column: (not _TELLING.search(column.name), -column.distinct))
+    found = measures(table)
     times = [c for c in table.columns if c.kind == "time" and c.distinct > 1]
-    for measure, group in product(measures, groups):
+    for measure, group in product(found, groups):
         yield "mean", f"What is the mean {_word(measure)} per {_word(group)}?"
-    for measure, time in product(measures, times):
+    for measure, time in product(found, times):
         yield "trend", f"Plot the {_how(measure)} {_word(measure)} per {_unit(time)}"
-    for measure, group in product(measures[1:], groups[1:] or groups):
+    for measure, group in product(found[1:], groups[1:] or groups):
         yield "top", f"Which {_word(group)} has the highest {_how(measure)} {_word(measure)}?"
     for group in groups:
         yield "rows", f"How many rows are there per {_word(group)}?"
-    for first, second in pairwise(measures):
+    for first, second in pairwise(found):
         yield "relation", f"What is the correlation of {_word(first)} and {_word(second)}?"
-    for measure in measures:
+    for measure in found:
         yield "histogram", f"Plot a histogram of {_word(measure)}"
-    yield from (("one", f"What is the mean {_word(measure)}?") for measure in measures)
+    yield from (("one", f"What is the mean {_word(measure)}?") for measure in found)
     yield "sample", "Show the first 5 rows"
     yield "missing", "How many values are missing per column?"
     yield "columns", "List the columns"
@@ -181,6 +186,12 @@ def _how(column: ColumnProfile) -> str:
 def _unit(column: ColumnProfile) -> str:
     """Return the period that gives a line some points and not too many."""
     return "year" if column.low[:3] != column.high[:3] else "month"
+
+
+def measures(table: TableProfile) -> list[ColumnProfile]:
+    """Return the columns whose mean says something, the most telling first."""
+    found = [c for c in _of(table, "number", "integer") if _is_measure(c, table)]
+    return sorted(found, key=lambda column: (not _TELLING.search(column.name), -column.distinct))
 
 
 def _is_measure(column: ColumnProfile, table: TableProfile) -> bool:
@@ -209,9 +220,7 @@ def _groups(table: TableProfile) -> list[ColumnProfile]:
     return [
         column
         for column in _of(table, "text", "flag")
-        if column.values is not None
-        and 1 < column.distinct <= _FEW
-        and column.distinct < table.rows
+        if column.values is not None and 1 < column.distinct <= FEW and column.distinct < table.rows
     ]
 
 

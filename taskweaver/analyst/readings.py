@@ -362,7 +362,13 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class FileListing:
-    """List of the files, with rows and columns where they are known."""
+    """List of the files, with rows and columns where they are known.
+
+    Attributes:
+        files: Names of those whose numbers can be answered.
+    """
+
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,7 +395,13 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class Help:
-    """Request for help, or a greeting."""
+    """Request for help, or a message that asks nothing of the data.
+
+    Attributes:
+        topic: ``help``, ``hello``, ``thanks``, ``stop`` or ``who``.
+    """
+
+    topic: str = "help"
 
 
 Reading = (
@@ -450,12 +462,16 @@ class NotUnderstood:
         words: Words that were not understood, as written.
         reason: A sentence about the reason, where there is a better one than the words, for
             example a column that holds text; else empty.
-        nearest: Nearest request that has a reading, in words; None for none.
+        nearest: Request that is offered instead; None for none.
+        is_part: Whether the offer is made of what was understood.
+        files: Files that were tried, where the request may be about others; none elsewhere.
     """
 
     words: tuple[str, ...]
     reason: str = ""
     nearest: Suggestion | None = None
+    is_part: bool = False
+    files: tuple[str, ...] = ()
 
 
 Outcome = Understood | NeedsLook | Unclear | NotUnderstood

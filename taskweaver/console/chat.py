@@ -25,6 +25,8 @@ from taskweaver.utils.text import counted
 PageMaker = Callable[[Sequence[Round], Folder, str, str], str]
 """Makes a page of rounds: their working directory, the title and the branch follow."""
 
+OpenSession = Callable[[TaskWeaverApp, Callable[[str], None]], Session]
+"""Opens an earlier session, and may tell the user something about that."""
 _MOST_SHOWN = 10
 """Rounds of an earlier session that are shown again."""
 _MOST_OUTLINED, _MOST_QUESTIONS, _MOST_COLUMNS = 5, 3, 6
@@ -45,13 +47,13 @@ class Chat:
         self,
         app: TaskWeaverApp,
         surface: Surface,
-        resume: str | None = None,
+        opened: OpenSession | None = None,
         page_maker: PageMaker | None = None,
     ) -> None:
-        """Start a session, or continue one: by its id, or the ``latest``.
+        """Continue the session that `opened` opens, or start one.
 
         Raises:
-            TaskWeaverError: If the session does not exist, or cannot be started.
+            TaskWeaverError: If the session cannot be started.
         """
         self.app = app
         self.surface = surface
@@ -59,10 +61,8 @@ class Chat:
         self.waiting: list[AddedFile] = []
         self.has_asked = False
         self.first_questions: tuple[Suggestion, ...] = ()
-        if resume is None:
-            self.session: Session = self._new_session()
-        else:
-            self.session = app.resume_session(None if resume == "latest" else resume)
+        self.session = opened(app, self.note) if opened else self._new_session()
+        if opened:
             self._prepare(self.session)
             self._show_earlier()
             self.show_notice()

@@ -1,12 +1,14 @@
 """Conversion of a round's events to blocks: selection, order, and the time each is complete.
 
 Nothing is shown twice: a run's report repeats its code, output and files, so of the report
-only the value is shown; a plan that did not change is left out; a post's error is held back until
-it is clear whether the round fails with it, since the failure then shows it.
+only the value is shown, and an answer leaves out the value above it; a plan of one step, or one
+that did not change, is left out; a post's error is held back until it is clear whether the round
+fails with it, since the failure then shows it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +31,16 @@ from taskweaver.console.terminal.blocks import (
     TracebackBlock,
     ValueBlock,
 )
+from taskweaver.console.terminal.plain import VALUE_LINES
 from taskweaver.console.terminal.surface import PREVIEW_CHARS, Surface
-from taskweaver.console.terminal.text import openable_path, overwritten, safe, section, without_code
+from taskweaver.console.terminal.text import (
+    openable_path,
+    overwritten,
+    safe,
+    section,
+    without_code,
+    without_fence,
+)
 from taskweaver.llm.types import Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.event_emitter import (
@@ -50,6 +60,9 @@ _PREVIEWS: dict[AttachmentType, Callable[[str], Block]] = {
     AttachmentType.thought: ThoughtBlock,
     AttachmentType.reply_content: CodeBlock,
 }
+_PROFILE = re.compile(r"Profile of \d+ tables, .*End of profile: (\d+) lines", re.DOTALL)
+"""What `profile_tables` returns: text for the model, which nobody reads in a chat."""
+
 _REMARKS = {
     AttachmentType.text,
     AttachmentType.function,
@@ -105,7 +118,7 @@ class RoundView:
         self._own_branch = self._branch = ""
         self._draft = _Draft("")
         self._run = _Run()
-        self._plan = self._code = ""
+        self._plan = self._code = self._value = ""
         self._pending_error = ""
         self._has_failed = False
         self._has_given_up = False
@@ -189,7 +202,8 @@ class RoundView:
     def _message_block(self, text: str) -> Block:
         draft = self._draft
         if draft.receiver == USER:
-            return AnswerBlock(safe(text).strip(), draft.gave_up)
+            answer = safe(text).strip()
+            return AnswerBlock(without_fence(answer, self._value) or answer, draft.gave_up)
         order = without_code(safe(text).strip(), self._code)
         return OrderBlock(draft.sender, draft.receiver, order)
 
@@ -229,7 +243,7 @@ class RoundView:
     def _finish_attachment(self, kind: AttachmentType, text: str) -> None:
         draft = self._draft
         match kind:
-            case AttachmentType.plan if text.strip() and text != self._plan:
+            case AttachmentType.plan if "\n" in text.strip() and text != self._plan:
                 self._plan = text
                 self._surface.show(PlanBlock(text.strip()))
             case AttachmentType.thought if text.strip():
@@ -264,8 +278,12 @@ class RoundView:
                 is_of_cells = self._draft.is_report  # else of branches, whose cells were shown
                 self._draft.is_report = True
                 value = section(text, "Result")
-                if is_of_cells and value.strip():
+                if profiled := _PROFILE.fullmatch(value.strip()):
+                    self._surface.show(NoteBlock(f"read a profile of {profiled[1]} lines"))
+                elif is_of_cells and value.strip():
                     self._surface.show(ValueBlock(value))
+                    is_whole = len(value.splitlines()) <= VALUE_LINES
+                    self._value = value if is_whole else ""
             case AttachmentType.code_error:
                 lines = text.strip().splitlines()
                 cut = ["..."] if len(lines) > TRACEBACK_LINES else []

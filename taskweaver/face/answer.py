@@ -10,12 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.cell_tables import CellTable
+from taskweaver.ces.common import CellTable
 from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
 from taskweaver.memory.cells import ExecutedCell, executed_cells
 from taskweaver.memory.round import Round
 from taskweaver.memory.suggestions import Suggestion
+from taskweaver.role.forms.memory_calls import kept
 from taskweaver.session.export_cells import parts_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.markup.characters import without_steering
@@ -306,6 +307,11 @@ class TaskAnswer:
     def notes(self) -> tuple[str, ...]:
         """Sentences on how the question was read, which stand in the text too."""
         return self.round.answer.suggestions.notes
+
+    @property
+    def memory(self) -> tuple[str, ...]:
+        """Lines on facts that were kept or forgotten, and questions for a yes or no about them."""
+        return tuple(one.line for post in self.round.post_list for one in kept(post))
 
     @cached_property
     def cells(self) -> tuple[ExecutedCell, ...]:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.face.answer import TaskAnswer, build_answer
@@ -17,6 +16,7 @@ from taskweaver.face.errors import RoundFailed
 from taskweaver.face.stream import RoundEvents
 from taskweaver.memory.branched.types import MergeReport
 from taskweaver.module.event_emitter import RoundEventType, SessionEventHandler, TaskWeaverEvent
+from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.errors import FileNotAdded, SessionBusy
 from taskweaver.session.session import Session
 from taskweaver.session.storage.compare import BranchDifference
@@ -208,6 +208,11 @@ class TaskSession:
         with self._turn() as core:
             return core.merge(_name(other))
 
+    @property
+    def memory(self) -> BranchLongMemory:
+        """The facts of all sessions: `all`, `find`, `add`, `keep`, `replace` and `remove`."""
+        return self.core.at(self.branch).long_memory
+
     def undo(self) -> None:
         """Go back by one round, onto a new branch that ends before it; nothing is deleted.
 
@@ -233,12 +238,7 @@ class TaskSession:
     def __enter__(self) -> TaskSession:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

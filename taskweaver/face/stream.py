@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 
 from taskweaver.module.event_emitter import SessionEventHandler, TaskWeaverEvent
 from taskweaver.utils.system.forks import bind_to_process
@@ -169,12 +168,7 @@ class RoundEvents:
     async def __aenter__(self) -> RoundEvents:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     def __del__(self) -> None:

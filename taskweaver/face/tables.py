@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from taskweaver.ces.cell_tables import CellTable
+from taskweaver.ces.common import CellTable
 
 T = TypeVar("T")
 

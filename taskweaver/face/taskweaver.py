@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from taskweaver.app.app import TaskWeaverApp
@@ -20,7 +20,7 @@ from taskweaver.utils.system.forks import bind_to_process
 
 
 class TaskWeaver:
-    """A project, opened for questions; use it as a context manager, or call `close`.
+    """A project, opened for questions; use it with `with` or `async with`, or call `close`.
 
     One that is not closed is closed when it is no longer used, or the program ends.
 
@@ -113,13 +113,14 @@ class TaskWeaver:
     def __enter__(self) -> TaskWeaver:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> TaskWeaver:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)  # kernels take a moment to end
 
     def __repr__(self) -> str:
         state = self.model if self._finalizer.alive else "closed"

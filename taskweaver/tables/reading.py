@@ -58,11 +58,13 @@ class Table:
 
     Attributes:
         report: Lines on the decisions.
+        first: First rows as they are written, for a file of separated text.
     """
 
     frame: Frame
     plan: ReadPlan
     report: tuple[str, ...]
+    first: tuple[tuple[str, ...], ...] = ()
 
 
 def load(name: str | os.PathLike[str], sheet: str | int | None = None) -> Table:
@@ -176,7 +178,7 @@ def _load(path: Path, name: str, sheet: str | int | None) -> Table:
     decided.unclear = list(dict.fromkeys([*raw.unclear, *decided.unclear]))
     decided.lost += raw.lost
     plan = replace(raw.plan, steps=(*raw.plan.steps, *decided.steps))
-    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)))
+    return Table(raw.frame, plan, tuple(_lines(path.name, raw, decided)), raw.first)
 
 
 def undecided(path: Path, name: str, sheet: str | int | None) -> Raw:

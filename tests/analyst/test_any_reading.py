@@ -18,6 +18,7 @@ from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile
 _ALLOWED_NAMES = {"pd", "plt", "len", "print", "min", "read_table", "result", "group", "values",
                   "float", "str", "object", "names", "closing", "sqlite3",
                   "connection"}  # fmt: skip
+_MODULES = {"pandas", "matplotlib.pyplot", "sqlite3"}
 _FORBIDDEN = {"eval", "query", "system", "pipe", "to_pickle", "read_pickle", "to_csv"}
 
 
@@ -51,11 +52,7 @@ def test_any_reading_is_code_that_touches_only_its_tables(reading: Reading) -> N
             assert node.attr not in _FORBIDDEN
             assert not node.attr.startswith("_")
         elif isinstance(node, ast.Import):
-            assert {alias.name for alias in node.names} <= {
-                "pandas",
-                "matplotlib.pyplot",
-                "sqlite3",
-            }
+            assert {alias.name for alias in node.names} <= _MODULES
         elif isinstance(node, ast.Assign):
             (target,) = node.targets
             is_column = isinstance(target, ast.Subscript) and ast.unparse(target.value) == "result"

@@ -53,6 +53,8 @@ AMOUNT, COUNT = Column("amount"), Column("count")
 REVENUE = Arithmetic("*", AMOUNT, COUNT)
 NORTH = Comparison(Column("region"), "==", "North")
 SOUTH = Comparison(Column("region"), "==", "South")
+AMOUNTS, COUNTS = SALES["amount"], SALES["count"]
+DAYS, PRODUCTS = SALES["day"], SALES["product"]
 IS_NORTH, IS_SOUTH = SALES["region"] == "North", SALES["region"] == "South"
 BY_REGION = (GroupKey("region"),)
 PER_MONTH = (GroupKey("day", unit="month"),)
@@ -68,31 +70,25 @@ def summary(function: Any = "count", of: Expression | None = None, **options: An
     [
         (Comparison(Column("region"), "!=", "North"), SALES["region"] != "North"),
         (Not(OneOf("region", ("North", "East"))), ~SALES["region"].isin(["North", "East"])),
-        (And((NORTH, Comparison(COUNT, ">", 2))), IS_NORTH & (SALES["count"] > 2)),
+        (And((NORTH, Comparison(COUNT, ">", 2))), IS_NORTH & (COUNTS > 2)),
         (
             And((Or((NORTH, SOUTH)), Not(Comparison(COUNT, ">=", 5)))),
-            (IS_NORTH | IS_SOUTH) & (SALES["count"] < 5),
+            (IS_NORTH | IS_SOUTH) & (COUNTS < 5),
         ),
         (Not(Or((NORTH, SOUTH))), ~(IS_NORTH | IS_SOUTH)),
-        (Not(Comparison(AMOUNT, ">", 20)), SALES["amount"] <= 20),
-        (
-            Comparison(AMOUNT, ">", Arithmetic("*", COUNT, Constant(9))),
-            SALES["amount"] > SALES["count"] * 9,
-        ),
-        (Contains("product", "COFF"), SALES["product"] == "coffee"),
-        (Missing("amount"), SALES["amount"].isna()),
+        (Not(Comparison(AMOUNT, ">", 20)), AMOUNTS <= 20),
+        (Comparison(AMOUNT, ">", Arithmetic("*", COUNT, Constant(9))), AMOUNTS > COUNTS * 9),
+        (Contains("product", "COFF"), PRODUCTS == "coffee"),
+        (Missing("amount"), AMOUNTS.isna()),
         (Missing(), SALES.isna().any(axis=1)),
         (Not(Missing()), SALES.notna().all(axis=1)),
-        (During("day", "2024-01-01", "2025-01-01"), SALES["day"].dt.year == 2024),
-        (
-            During("day", "2023-02-01", "2024-01-07"),
-            SALES["day"].between("2023-02-01", "2024-01-06"),
-        ),
-        (During("day", "", "2024-01-07"), SALES["day"] < "2024-01-07"),
-        (OnCalendar("day", "weekday", (5, 6)), SALES["day"].dt.day_of_week >= 5),
-        (OnCalendar("day", "quarter", (1, 3)), SALES["day"].dt.quarter.isin([1, 3])),
-        (Latest("day", 3, "month"), SALES["day"] > pd.Timestamp("2024-06-09")),
-        (Latest("day", 1, "quarter"), SALES["day"] > pd.Timestamp("2024-06-09")),
+        (During("day", "2024-01-01", "2025-01-01"), DAYS.dt.year == 2024),
+        (During("day", "2023-02-01", "2024-01-07"), DAYS.between("2023-02-01", "2024-01-06")),
+        (During("day", "", "2024-01-07"), DAYS < "2024-01-07"),
+        (OnCalendar("day", "weekday", (5, 6)), DAYS.dt.day_of_week >= 5),
+        (OnCalendar("day", "quarter", (1, 3)), DAYS.dt.quarter.isin([1, 3])),
+        (Latest("day", 3, "month"), pd.Timestamp("2024-06-09") < DAYS),
+        (Latest("day", 1, "quarter"), pd.Timestamp("2024-06-09") < DAYS),
         (And((SOUTH, Latest("year", 2, "year"))), IS_SOUTH & (SALES["year"] >= 2022)),
     ],
 )
@@ -112,34 +108,31 @@ def test_a_condition_chooses_the_rows_that_pandas_chooses(
         (summary("count", AMOUNT), 7),
         (summary("nunique", Column("product")), 3),
         (summary("sum", AMOUNT), 195.0),
-        (summary("mean", AMOUNT), SALES["amount"].mean()),
-        (summary("median", AMOUNT), SALES["amount"].median()),
+        (summary("mean", AMOUNT), AMOUNTS.mean()),
+        (summary("median", AMOUNT), AMOUNTS.median()),
         (summary("min", AMOUNT), 5.0),
         (summary("max", Column("day")), pd.Timestamp("2024-09-09")),
-        (summary("std", AMOUNT), SALES["amount"].std()),
-        (summary("var", AMOUNT), SALES["amount"].var()),
+        (summary("std", AMOUNT), AMOUNTS.std()),
+        (summary("var", AMOUNT), AMOUNTS.var()),
         (summary("range", AMOUNT), 55.0),
-        (summary("iqr", AMOUNT), SALES["amount"].quantile(0.75) - SALES["amount"].quantile(0.25)),
-        (summary("percentile", AMOUNT, quantile=0.9), SALES["amount"].quantile(0.9)),
+        (summary("iqr", AMOUNT), AMOUNTS.quantile(0.75) - AMOUNTS.quantile(0.25)),
+        (summary("percentile", AMOUNT, quantile=0.9), AMOUNTS.quantile(0.9)),
         (summary("mode", AMOUNT), "30.0"),
         (summary("mode", Column("region")), "North"),
         (summary("nth", AMOUNT, n=3), 30.0),
         (summary("nth", AMOUNT, n=-2), 10.0),
         (summary("missing", AMOUNT), 1),
         (summary("missing"), 2),
-        (summary("correlation", AMOUNT, other=COUNT), SALES["amount"].corr(SALES["count"])),
-        (summary("sum", REVENUE), (SALES["amount"] * SALES["count"]).sum()),
+        (summary("correlation", AMOUNT, other=COUNT), AMOUNTS.corr(COUNTS)),
+        (summary("sum", REVENUE), (AMOUNTS * COUNTS).sum()),
         (
             summary("mean", Arithmetic("-", AMOUNT, Arithmetic("-", COUNT, Constant(1)))),
-            (SALES["amount"] - (SALES["count"] - 1)).mean(),
+            (AMOUNTS - (COUNTS - 1)).mean(),
         ),
         (summary(then=Share(NORTH)), 37.5),
         (summary("sum", COUNT, then=Share(NORTH)), 100 * 12 / 36),
         (summary("mean", AMOUNT, then=Contrast(NORTH, SOUTH)), 70 / 3 - 20),
-        (
-            summary("sum", COUNT, then=Contrast(NORTH, SOUTH, is_relative=True)),
-            100 * (12 - 7) / 7,
-        ),
+        (summary("sum", COUNT, then=Contrast(NORTH, SOUTH, is_relative=True)), 100 * (12 - 7) / 7),
         (summary("range", AMOUNT, then=Contrast(NORTH, SOUTH)), 20.0),
     ],
 )
@@ -150,7 +143,7 @@ def test_a_measure_is_the_value_of_pandas(reading: Summary, value: Any) -> None:
 
 
 REGIONS = SALES.groupby("region")
-MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
+MONTHS = SALES.groupby(DAYS.dt.to_period("M"))
 
 
 @pytest.mark.parametrize(
@@ -170,11 +163,11 @@ MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
         ),
         (
             summary("sum", COUNT, keys=(GroupKey("day", part="month"),)),
-            SALES.groupby(SALES["day"].dt.month)["count"].sum(),
+            SALES.groupby(DAYS.dt.month)["count"].sum(),
         ),
         (
             summary("sum", COUNT, keys=(GroupKey("day", part="weekday"),)),
-            SALES.groupby(SALES["day"].dt.day_name())["count"].sum()[
+            SALES.groupby(DAYS.dt.day_name())["count"].sum()[
                 ["Monday", "Friday", "Saturday", "Sunday"]
             ],
         ),
@@ -184,7 +177,7 @@ MONTHS = SALES.groupby(SALES["day"].dt.to_period("M"))
                 "sum", COUNT, keys=BY_REGION, then=Share(Comparison(Column("product"), "==", "tea"))
             ),
             100
-            * SALES["count"].where(SALES["product"] == "tea").groupby(SALES["region"]).sum()
+            * COUNTS.where(PRODUCTS == "tea").groupby(SALES["region"]).sum()
             / REGIONS["count"].sum(),
         ),
         (
@@ -265,11 +258,11 @@ def test_views_of_a_table() -> None:
     assert view("missing")["missing"].tolist() == [1, 0, 1, 0, 0, 0, 0]
     assert view("missing", "amount") == 1
     assert view("values", "product")["rows"].to_dict() == {"tea": 4, "coffee": 2, "cocoa": 2}
-    assert view("span", "day").iloc[0].tolist() == [SALES["day"].min(), SALES["day"].max()]
-    assert view("describe", "amount").loc["mean"].item() == SALES["amount"].mean()
+    assert view("span", "day").iloc[0].tolist() == [DAYS.min(), DAYS.max()]
+    assert view("describe", "amount").loc["mean"].item() == AMOUNTS.mean()
     assert view("columns").index.tolist() == SALES.columns.tolist()
     assert len(view("sample")) == 5
-    assert view("correlations").loc["amount", "count"] == SALES["amount"].corr(SALES["count"])
+    assert view("correlations").loc["amount", "count"] == AMOUNTS.corr(COUNTS)
     outlying = pd.DataFrame({"amount": [1.0, 2, 3, 2, 1, 2, 99]})
     found = run(TableView(SOURCE, "outliers", ("amount",)), {"sales.csv": outlying})
     assert found.value["amount"].tolist() == [99]
@@ -277,18 +270,9 @@ def test_views_of_a_table() -> None:
 
 def test_variables_are_named_after_files_and_never_shadow_a_name() -> None:
     files = [
-        "class.csv",
-        "closing.csv",
-        "list.csv",
-        "result.csv",
-        "pd.csv",
-        "2024 sales.csv",
-        "Ünï côde.csv",
-        "--.csv",
-        "a/x.csv",
-        "b/x.csv",
-        "x.tsv",
-    ]
+        "class.csv", "closing.csv", "list.csv", "result.csv", "pd.csv", "2024 sales.csv",
+        "Ünï côde.csv", "--.csv", "a/x.csv", "b/x.csv", "x.tsv",
+    ]  # fmt: skip
     ids = [TableId(file) for file in files] + [TableId("budget.xlsx", "Plan")]
     names = variable_names(ids)
     assert len(set(names.values())) == len(ids)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from taskweaver.analyst.model.refusals import files_answer
 from taskweaver.tables.files.file_list import (
     ListedFile,
     TableOverview,
     file_list,
     listed_files,
     listed_tables,
+    unlisted,
 )
 from taskweaver.tables.files.profile import FileInfo, PartInfo
 from taskweaver.utils.markup.quoting import quoted_section
@@ -86,3 +88,11 @@ def test_no_name_or_cell_of_a_file_begins_a_line(end: str) -> None:
         FileInfo("a.csv", (PartInfo(text, (text,), 1),)),
         FileInfo("b.csv"),
     )
+
+
+def test_files_beyond_the_list_are_counted_in_the_answer() -> None:
+    text = file_list([ListedFile(f"f{number}.csv", 10) for number in range(5000)])
+    answer = files_answer("how many files are there", listed_files(text), unlisted(text))
+    assert answer.startswith("There are 5,000 files: `f0.csv`, ")
+    assert answer.endswith(" and 4,970 more.")
+    assert "There are 4,970 more." in files_answer("list", listed_files(text), unlisted(text))

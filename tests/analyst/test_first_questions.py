@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bench.questions.in_process import Conversation, _Tables
+from bench.questions.in_process import Conversation
 from taskweaver.analyst.model.refusals import CONNECT
 from taskweaver.analyst.model.replies import as_planner
 from taskweaver.llm.types import ChatMessage
 
+About = Callable[..., Conversation]
 ROWS = "make,fuel,price,weight,sold\n" + "\n".join(
     f"{make},{fuel},{price},{price / 7:.1f},2024-{month:02}-03"
     for make, fuel, price, month in [
@@ -34,11 +36,8 @@ erzähl mir etwas über die Daten | was sind das für Daten? | Gib mir einen Üb
 
 
 @pytest.fixture
-def talk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Conversation:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cars.csv").write_text(ROWS, "utf-8")
-    tables = _Tables()
-    return Conversation((tables.listed("cars.csv"),), tables)
+def talk(about: About) -> Conversation:
+    return about({"cars.csv": ROWS})
 
 
 @pytest.mark.parametrize("text", WHAT_IS_IN_IT.strip().replace("\n", " | ").split(" | "))
@@ -50,13 +49,8 @@ def test_what_is_in_a_file_is_told_in_prose(talk: Conversation, text: str) -> No
     assert "1. What is the mean price per make?" in answer
 
 
-def test_an_empty_column_is_not_one_that_is_always_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "t.csv").write_text("a,none,same,some\n1,,x,y\n2,,x,\n", "utf-8")
-    tables = _Tables()
-    said = Conversation((tables.listed("t.csv"),), tables).say("overview").text
+def test_an_empty_column_is_not_one_that_is_always_the_same(about: About) -> None:
+    said = about({"t.csv": "a,none,same,some\n1,,x,y\n2,,x,\n"}).say("overview").text
     assert "- Empty: `none`\n- Always the same: `same`\n" in said
     assert "- Missing: `some` 1\n" in said
 
@@ -78,14 +72,8 @@ def test_a_question_for_something_else_is_not_one_for_the_file(
         ("what is in boats.csv and cars.csv?", "boats.csv"),
     ],
 )  # fmt: skip
-def test_a_file_is_described_by_the_words_of_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, file: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("boats.csv", "cars.csv", "in.csv"):
-        (tmp_path / name).write_text(ROWS, "utf-8")
-    tables = _Tables()
-    talk = Conversation(tuple(map(tables.listed, ("boats.csv", "cars.csv", "in.csv"))), tables)
+def test_a_file_is_described_by_the_words_of_its_name(about: About, text: str, file: str) -> None:
+    talk = about(dict.fromkeys(("boats.csv", "cars.csv", "in.csv"), ROWS))
     talk.say("mean price in in.csv")  # no other file is meant instead
     said = talk.say(text).text
     assert said.startswith(f"`{file}` has 6 rows")
@@ -93,17 +81,9 @@ def test_a_file_is_described_by_the_words_of_its_name(
     assert f"read_table({file!r})" in talk.say("1").code
 
 
-def test_other_words_are_tried_before_all_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cars.csv").write_text(ROWS, "utf-8")
-    for number in range(3):
-        (tmp_path / f"other{number}.csv").write_text("a,b\n1,2\n3,4\n", "utf-8")
-    tables = _Tables()
-    talk = Conversation(
-        tuple(tables.listed(path.name) for path in sorted(tmp_path.iterdir())), tables
-    )
+def test_other_words_are_tried_before_all_files(about: About) -> None:
+    others = {f"other{number}.csv": "a,b\n1,2\n3,4\n" for number in range(3)}
+    talk = about({"cars.csv": ROWS, **others})
     assert talk.say("which makes are there?").text.startswith("Distinct values of `make`")
     assert {id.file for id in talk._tables} == {"cars.csv"}
 
@@ -131,7 +111,7 @@ def test_an_offer_is_taken_beside_an_open_question(talk: Conversation) -> None:
     assert "Mean of `weight` per `make`" in talk.say("yes").text
 
 
-@pytest.mark.parametrize("text", ["das", "it", "no", "no 4"])
+@pytest.mark.parametrize("text", ["das", "it", "no 4"])
 def test_an_offer_is_not_taken(talk: Conversation, text: str) -> None:
     talk.say("what is in it?")
     assert talk.say(text).is_question
@@ -156,14 +136,8 @@ def test_a_wording_is_read_as_the_request_it_means(
 
 
 @pytest.mark.parametrize("text", ["list everything", "show me all", "show all rows"])
-def test_no_word_of_our_own_is_read_as_a_column(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "cars.csv").write_text(ROWS.replace("price", "value"), "utf-8")
-    tables = _Tables()
-    said = Conversation((tables.listed("cars.csv"),), tables).say(text)
-    assert said.is_question
+def test_no_word_of_our_own_is_read_as_a_column(about: About, text: str) -> None:
+    assert about({"cars.csv": ROWS.replace("price", "value")}).say(text).is_question
 
 
 @pytest.mark.parametrize(
@@ -196,14 +170,9 @@ def test_a_result_is_saved(talk: Conversation, text: str, file: str) -> None:
     assert "Median" in talk.say("and the median?").text
 
 
-def test_all_rows_are_saved_also_where_few_are_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_all_rows_are_saved_also_where_few_are_shown(about: About) -> None:
     lines = ["a,b", *(f"{number},{number / 3:.2f}" for number in range(50))]
-    (tmp_path / "many.csv").write_text("\n".join(lines), "utf-8")
-    tables = _Tables()
-    talk = Conversation((tables.listed("many.csv"),), tables)
+    talk = about({"many.csv": "\n".join(lines)})
     for request, saved in {"rows where a is more than 9": 40, "a vs b": 50}.items():
         talk.say(request)
         assert not talk.say("save it as csv").is_question
@@ -221,12 +190,8 @@ def test_nothing_is_saved_before_there_is_a_result(talk: Conversation) -> None:
     assert "no result yet" in talk.say("save it as csv").text
 
 
-def test_a_result_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("cars.csv", "result.csv"):
-        (tmp_path / name).write_text(ROWS, "utf-8")
-    tables = _Tables()
-    talk = Conversation(tuple(map(tables.listed, ("cars.csv", "result.csv"))), tables)
+def test_a_result_replaces_no_file(about: About) -> None:
+    talk = about(dict.fromkeys(("cars.csv", "result.csv"), ROWS))
     talk.say("mean price per make in cars.csv")
     assert "There is a file Cars.csv already" in talk.say("save it as Cars.csv").text
     assert "saved as `result_2.csv`" in talk.say("save it as csv").text
@@ -302,23 +267,12 @@ PEOPLE = (
         ("durchschnittsalter pro city", "Mean of `age` per `city`"),
     ],
 )  # fmt: skip
-def test_questions_in_other_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.csv").write_text(PEOPLE, "utf-8")
-    tables = _Tables()
-    answer = Conversation((tables.listed("people.csv"),), tables).say(text).text
-    assert answer.startswith(said) or said in answer.partition("\n")[0]
+def test_questions_in_other_words(about: About, text: str, said: str) -> None:
+    assert said in about({"people.csv": PEOPLE}).say(text).text.partition("\n")[0]
 
 
-def test_a_refusal_offers_a_question_that_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "people.csv").write_text(PEOPLE, "utf-8")
-    tables = _Tables()
-    talk = Conversation((tables.listed("people.csv"),), tables)
+def test_a_refusal_offers_a_question_that_works(about: About) -> None:
+    talk = about({"people.csv": PEOPLE})
     for text in ("sing a song", "delete everything", "7", "x " * 250):
         assert talk.say(text).is_question
         assert "per" in talk.say("yes").text.partition("\n")[0]

@@ -56,13 +56,11 @@ def test_a_file_is_found_in_every_spelling(text: str, words: str, file: str) -> 
 @pytest.mark.parametrize(
     ("text", "file"),
     [
-        ("mean in penguin.csv", "penguins.csv"),
-        ("mean in gapmindr.csv", "gapminder.csv"),
-        ("mean in penguins.xlsx", "penguins.csv"),
-        ("how many penguins are there", "penguins.csv"),
+        ("mean in penguin.csv", "penguins.csv"), ("mean in gapmindr.csv", "gapminder.csv"),
+        ("mean in penguins.xlsx", "penguins.csv"), ("how many penguins are there", "penguins.csv"),
         ("the heaviest penguin", "penguins.csv"),
     ],
-)
+)  # fmt: skip
 def test_words_that_may_be_another_thing_are_not_certain(text: str, file: str) -> None:
     (mention,) = find_files(text, FILES)
     assert mention.file == file

@@ -1,4 +1,7 @@
-"""Readings in words: one meaning each, and nothing of a name or value that has an effect."""
+"""Readings in words: one meaning each, and nothing of a name or value that has an effect.
+
+The words of readings that requests have are those of `language/test_read_requests.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +15,25 @@ from taskweaver.analyst.readings import (
     Condition,
     Constant,
     Contains,
-    Contrast,
-    Cumulative,
     During,
     GroupKey,
-    Latest,
     Measure,
     Missing,
     Not,
     OnCalendar,
     OneOf,
     Or,
-    PeriodChange,
     Rank,
     Reading,
     Rows,
-    Share,
     Sql,
     Summary,
     TableSource,
-    TableView,
 )
 from taskweaver.analyst.wording.requests import in_words
 from taskweaver.tables.files.profile import TableId
 
 SALES = TableSource((TableId("sales.csv"),))
-JOIN = TableSource((TableId("sales.csv"), TableId("shops.csv")), (("shop",),))
 MEAN, ROWS = Measure("mean", Column("amount")), Measure("count")
 NORTH = Comparison(Column("region"), "==", "North")
 SOUTH = Comparison(Column("region"), "==", "South")
@@ -46,63 +42,16 @@ SOUTH = Comparison(Column("region"), "==", "South")
 @pytest.mark.parametrize(
     ("reading", "words"),
     [
-        (Summary(JOIN, (MEAN,)), "mean of `amount` in `sales.csv` and `shops.csv`"),
-        (
-            Summary(SALES, (Measure("min", Column("a")), Measure("max", Column("a")))),
-            "minimum and maximum of `a`",
-        ),
-        (
-            Summary(SALES, (Measure("percentile", Column("a"), quantile=0.9),)),
-            "90th percentile of `a`",
-        ),
         (Summary(SALES, (Measure("nth", Column("a"), n=-2),)), "second smallest value of `a`"),
-        (
-            Summary(SALES, (Measure("correlation", Column("a"), other=Column("b")),)),
-            "correlation of `a` and `b`",
-        ),
         (
             Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(ascending=True)),
             "mean of `amount` per `region`, smallest first",
         ),
         (
-            Summary(SALES, (MEAN,), (GroupKey("region"),), rank=Rank(nth=2)),
-            "`region` with the second largest mean of `amount`",
-        ),
-        (
-            Summary(SALES, (MEAN,), (GroupKey("region"),), names_winner=True, where=NORTH),
-            "`region` with the largest mean of `amount` where `region` is North",
-        ),
-        (
-            Summary(SALES, (ROWS,), then=Share(NORTH), where=Missing("day")),
-            "among rows where `day` is missing, share of rows in percent where `region` is North",
-        ),
-        (
-            Summary(SALES, (MEAN,), then=Contrast(NORTH, SOUTH)),
-            "difference of the mean of `amount` between `region` is North and `region` is South",
-        ),
-        (
-            Summary(
-                SALES, (MEAN,), (GroupKey("day", unit="year"),), then=PeriodChange(is_relative=True)
-            ),
-            "relative change in percent of the mean of `amount` per year of `day`",
-        ),
-        (
-            Summary(SALES, (MEAN,), (GroupKey("day", unit="year"),), then=Cumulative()),
-            "cumulative mean of `amount` per year of `day`",
-        ),
-        (
             Rows(SALES, ("price",), NORTH, by=Column("day"), chart="line"),
             "line chart of `price` over `day` where `region` is North",
         ),
-        (
-            Rows(SALES, ("a", "b"), chart="scatter"),
-            "scatter plot of `b` against `a`",
-        ),
         (Rows(SALES, ("day",), by=Column("a"), rank=Rank(count=3)), "`day` of top 3 rows by `a`"),
-        (Rows(SALES, by=Column("a"), rank=Rank(count=1)), "row with the largest `a`"),
-        (Rows(SALES, rank=Rank(count=3), from_end=True), "last 3 rows"),
-        (TableView(SALES, "values", ("region",)), "distinct values of `region`"),
-        (TableView(SALES, "shape"), "number of rows and columns of `sales.csv`"),
         (Sql("shop.db", "select 1"), "result of the SQL query on `shop.db`"),
     ],
 )
@@ -113,8 +62,6 @@ def test_a_reading_in_words(reading: Reading, words: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "words"),
     [
-        (OneOf("region", ("North", "South")), "`region` is North or South"),
-        (Not(OneOf("region", ("North", "South"))), "`region` is neither North nor South"),
         (
             And((OneOf("region", ("North", "South")), Comparison(Column("a"), ">", 5))),
             "(`region` is North or South) and `a` is more than 5",
@@ -127,22 +74,14 @@ def test_a_reading_in_words(reading: Reading, words: str) -> None:
             And((Or((NORTH, SOUTH)), Not(Missing("a")))),
             "(`region` is North or `region` is South) and `a` is not missing",
         ),
-        (Not(And((NORTH, SOUTH))), "not (`region` is North and `region` is South)"),
         (
             Comparison(Arithmetic("*", Column("a"), Constant(2.0)), "<=", 0.5),
             "`a` * 2 is at most 0.5",
         ),
-        (Not(Comparison(Column("a"), ">", 5)), "`a` is at most 5"),
         (Contains("name", "new york"), '`name` contains "new york"'),
-        (During("day", "2014-01-01", "2015-01-01"), "`day` is in 2014"),
         (During("day", "2014-03-01", "2014-04-01"), "`day` is in March 2014"),
-        (During("day", "2014-07-01", "2014-10-01"), "`day` is in Q3 2014"),
         (During("day", "2014-07-01", "2014-07-02"), "`day` is on 2014-07-01"),
-        (During("day", "2014-03-01"), "`day` is 2014-03-01 or later"),
-        (During("day", "", "2014-03-01"), "`day` is before 2014-03-01"),
         (OnCalendar("day", "month", (6, 7, 8)), "`day` is in June, July or August"),
-        (OnCalendar("day", "weekday", (5, 6)), "`day` is on a Saturday or Sunday"),
-        (Latest("day", 3, "month"), "`day` is in the last 3 months"),
         (Comparison(Column("zip"), "==", "00501"), '`zip` is "00501"'),
         (Comparison(Column("word"), "==", "and"), '`word` is "and"'),
     ],

@@ -45,10 +45,8 @@ def model(messages: Sequence[ChatMessage]) -> str:
         return planner("CodeInterpreter", "compute it", "InProcess")
     if "offer" in said:
         answer = json.loads(planner("User", "Ask one of these."))
-        answer["response"]["suggestions"] = [
-            "compute the rest",
-            {"text": "stop", "shows": "number"},
-        ]
+        offers = ["compute the rest", {"text": "stop", "shows": "number"}]
+        answer["response"]["suggestions"] = offers
         return json.dumps(answer)
     if "give up" in said:
         return planner("User", "It cannot be done.", "TaskFailure")
@@ -67,13 +65,13 @@ def chat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Chat]:
         yield Chat(app, PlainSurface())
 
 
-def add_sales(chat: Chat) -> None:
-    (chat.app.app_dir / "data" / "sales.csv").write_text("a\n1\n")
-
-
 @pytest.fixture
 def line(chat: Chat) -> CommandLine:
     return CommandLine(chat)
+
+
+def add_sales(chat: Chat) -> None:
+    (chat.app.app_dir / "data" / "sales.csv").write_text("a\n1\n")
 
 
 def test_a_message_is_answered_and_shown_with_its_effort(
@@ -98,14 +96,6 @@ def test_code_runs_and_its_output_value_and_files_are_shown(
         assert expected in said
     assert said.count("40 + 2") == 1
     assert (chat.session.execution_cwd / "made.txt").exists()
-
-
-def test_a_file_the_code_has_is_not_replaced_by_naming_it(chat: Chat) -> None:
-    chat.ask("look at mine.csv")
-    copy = chat.session.execution_cwd / "mine.csv"
-    copy.write_text("changed")
-    chat.ask("look at mine.csv again")
-    assert copy.read_text() == "changed"
 
 
 def test_a_file_that_vanished_is_told_in_a_line_and_the_session_goes_on(
@@ -174,7 +164,7 @@ def test_conversations_are_saved_and_pages_written_where_there_are_pages(
     assert "You said: hello" in (line.chat.session.execution_cwd / "said").read_text("utf-8")
 
 
-def test_reset_starts_a_new_session(line: CommandLine) -> None:
+def test_reset_starts_a_new_session_and_commands_and_files_are_completed(line: CommandLine) -> None:
     before = line.chat.session.session_id
     line.handle("/load mine.csv")
     line.handle("/reset")
@@ -182,12 +172,8 @@ def test_reset_starts_a_new_session(line: CommandLine) -> None:
     assert line.chat.waiting == []
     line.handle("hello")
     assert len(line.chat.session.memory.conversation.rounds) == 1
-
-
-def test_commands_and_data_files_can_be_completed(line: CommandLine) -> None:
     add_sales(line.chat)
-    words = line.words()
-    assert {"/help", "/exit", "sales.csv"} <= set(words)
+    assert {"/help", "/exit", "sales.csv"} <= set(line.words())
     assert len(BY_NAME) == sum(len(command.names) for command in COMMANDS)
 
 

@@ -74,11 +74,6 @@ def test_a_long_prompt_is_shown_page_by_page(line: CommandLine, capsys: Output) 
     assert f"has {pages} pages" in shown(line, capsys, f"/prompts 1 {pages + 1}")
 
 
-def test_what_cannot_be_shown_is_said(line: CommandLine, capsys: Output) -> None:
-    assert "Like this" in shown(line, capsys, "/prompts x")
-    assert "There is no call 7; there are: none yet." in shown(line, capsys, "/prompts 7")
-
-
 def test_a_fact_is_kept_listed_found_corrected_and_forgotten(
     line: CommandLine, capsys: Output
 ) -> None:
@@ -101,13 +96,20 @@ def test_a_fact_is_kept_listed_found_corrected_and_forgotten(
     assert "revenue" not in shown(line, capsys, "/memory")
 
 
-def test_a_conclusion_waits_until_it_is_kept(line: CommandLine, capsys: Output) -> None:
-    memory = line.chat.session.long_memory
-    assert memory.remember("the file lacks March").startswith("kept in this session as s")
-    (fact,) = memory.all()
-    assert f"waits for /memory keep {fact.id}" in shown(line, capsys, "/memory")
-    assert "kept as p" in shown(line, capsys, f"/memory keep {fact.id}")
-    assert "waits" not in shown(line, capsys, "/memory")
+def test_a_proposed_fact_is_listed_with_its_way_and_accepted(
+    line: CommandLine, capsys: Output
+) -> None:
+    line.chat.session.long_memory.remember("the file lacks March")
+    (fact,) = line.chat.session.long_memory.all()
+    shown(line, capsys, "/reset")  # it is listed in all sessions
+    assert f"proposed: /memory keep {fact.id}, or /forget {fact.id}" in shown(
+        line, capsys, "/memory"
+    )
+    assert f"kept as {fact.id}" in shown(line, capsys, f"/memory keep {fact.id}")
+    listed = shown(line, capsys, "/memory")
+    assert "model, accepted by the user, " in listed
+    assert "proposed" not in listed
+    assert "kept for the project already" in shown(line, capsys, f"/memory keep {fact.id}")
 
 
 def test_words_that_mean_several_facts_forget_none(line: CommandLine, capsys: Output) -> None:
@@ -118,6 +120,8 @@ def test_words_that_mean_several_facts_forget_none(line: CommandLine, capsys: Ou
 
 
 ODD = {
+    "/prompts x": "Like this",
+    "/prompts 7": "There is no call 7; there are: none yet.",
     "/remember": "/remember TEXT",
     "/forget": "/forget ID",
     "/forget p999999999999999999": "no fact",
@@ -134,19 +138,13 @@ def test_odd_commands_are_answered(line: CommandLine, capsys: Output) -> None:
         assert expected in shown(line, capsys, command)
 
 
-def test_the_memory_of_a_project_is_private_and_made_by_its_first_fact(
-    line: CommandLine, capsys: Output
-) -> None:
-    path = line.chat.session.workspace.parent.parent / "memory.sqlite"
-    assert not path.exists()
-    shown(line, capsys, "/remember revenue is net of tax")
-    assert path.stat().st_mode & 0o077 == 0
-
-
-def test_a_link_in_place_of_the_memory_is_refused(
+def test_the_memory_of_a_project_is_private_made_by_its_first_fact_and_no_link(
     line: CommandLine, capsys: Output, tmp_path: Path
 ) -> None:
     path = line.chat.session.workspace.parent.parent / "memory.sqlite"
     path.symlink_to(tmp_path / "elsewhere")
     assert "cannot be opened" in shown(line, capsys, "/remember revenue is net of tax")
     assert not (tmp_path / "elsewhere").exists()
+    path.unlink()
+    shown(line, capsys, "/remember revenue is net of tax")
+    assert path.stat().st_mode & 0o077 == 0

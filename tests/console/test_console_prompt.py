@@ -14,7 +14,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from taskweaver.console.loop import INTERRUPTED, LEAVING, Opening, talk
-from taskweaver.console.terminal.blocks import FailureBlock, NoteBlock
+from taskweaver.console.terminal.blocks import Block, FailureBlock, NoteBlock
 from taskweaver.console.terminal.prompt import LineCompleter, PlainReader, PromptReader, can_prompt
 from taskweaver.console.terminal.surface import PlainSurface
 from taskweaver.errors import TaskWeaverError
@@ -130,23 +130,23 @@ class Echo:
         self.is_closed = True
 
 
-class Pages:
-    """Standard output of the loop, as blocks."""
+class Notes(PlainSurface):
+    """A surface that keeps the texts of its notes."""
 
     def __init__(self) -> None:
-        self.surface = PlainSurface()
+        super().__init__()
         self.notes: list[str] = []
-        self.surface.show = lambda block: self.notes.append(  # type: ignore[method-assign]
-            block.text if isinstance(block, NoteBlock | FailureBlock) else ""
-        )
+
+    def show(self, block: Block) -> None:
+        self.notes.append(block.text if isinstance(block, NoteBlock | FailureBlock) else "")
 
 
 def conversation(*lines: str | type[BaseException]) -> tuple[Echo, list[str]]:
-    echo, pages = Echo(), Pages()
+    echo, surface = Echo(), Notes()
     opening = Opening(lambda: echo)
-    talk(Script(*lines), opening, pages.surface)
+    talk(Script(*lines), opening, surface)
     opening.close()
-    return echo, pages.notes
+    return echo, surface.notes
 
 
 def test_lines_are_answered_until_the_listener_ends() -> None:
@@ -155,16 +155,11 @@ def test_lines_are_answered_until_the_listener_ends() -> None:
     assert echo.is_closed
 
 
-def test_ctrl_c_warns_once_and_leaves_when_repeated() -> None:
+def test_ctrl_c_warns_once_and_leaves_when_repeated_but_an_answer_is_only_interrupted() -> None:
     echo, notes = conversation(KeyboardInterrupt, "one", KeyboardInterrupt, KeyboardInterrupt, "x")
-    assert echo.heard == ["one"]
-    assert notes == [LEAVING, LEAVING]
-
-
-def test_an_interrupted_answer_does_not_end_the_conversation() -> None:
+    assert (echo.heard, notes) == (["one"], [LEAVING, LEAVING])
     echo, notes = conversation("interrupt", "and on")
-    assert echo.heard == ["interrupt", "and on"]
-    assert notes == [INTERRUPTED]
+    assert (echo.heard, notes) == (["interrupt", "and on"], [INTERRUPTED])
 
 
 def test_a_project_that_does_not_open_ends_the_conversation_with_its_error() -> None:
@@ -173,6 +168,6 @@ def test_a_project_that_does_not_open_ends_the_conversation_with_its_error() -> 
 
     opening = Opening(fail)
     with pytest.raises(TaskWeaverError, match="broken"):
-        talk(Script("one"), opening, Pages().surface)
+        talk(Script("one"), opening, Notes())
     assert opening.words() == []
     opening.close()

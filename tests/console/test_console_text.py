@@ -84,18 +84,14 @@ def test_values_are_drawn_as_tables_and_foreign_markup_is_text() -> None:
     assert "bank (http://evil.test/x)" in drawn(AnswerBlock("[bank](http://evil.test/x)"))
 
 
-@pytest.mark.parametrize(
-    "text", ["{'a': [1]}", "[{'a': 1}, {'b': 1}]", "[{'a': 1", "{1, 2}", "plain", "[{**x}]"]
-)
-def test_what_is_no_table_stays_text(text: str) -> None:
-    assert as_rows(text) is None
+def test_what_is_no_table_stays_text() -> None:
+    for text in ("{'a': [1]}", "[{'a': 1}, {'b': 1}]", "[{'a': 1", "{1, 2}", "plain", "[{**x}]"):
+        assert as_rows(text) is None
 
 
 def test_signs_follow_the_encoding_and_durations_read_well() -> None:
-    assert glyphs_for("utf-8").good == "✓"
-    assert glyphs_for("cp1252") is ASCII
-    for seconds, text in ((0.042, "0.04 s"), (12.34, "12.3 s"), (125, "2 min 05 s")):
-        assert format_seconds(seconds) == text
+    assert (glyphs_for("utf-8").good, glyphs_for("cp1252")) == ("✓", ASCII)
+    assert list(map(format_seconds, (0.042, 12.34, 125))) == ["0.04 s", "12.3 s", "2 min 05 s"]
 
 
 def test_sections_of_a_report_are_found_whatever_their_fence() -> None:
@@ -127,20 +123,14 @@ def test_a_path_is_shown_the_shortest_way(tmp_path: Path) -> None:
 
 
 HOSTILE = (
-    "\x1b]0;owned\x07title",
-    "\x1b]52;c;ZXZpbA==\x07clip",
-    "\x1b]8;;http://evil.test\x1b\\bank\x1b]8;;\x1b\\",
-    "\x9d52;c;ZXZpbA==\x9cc1",
-    "\x9b2Jclear \x9b31mred",
-    "\x1bP+q544e\x1b\\dcs \x1b_apc\x1b\\ \x1b^pm\x1b\\ \x1bc reset",
-    "\x1b\x1b[0m[2J nested \x1b",
-    "bidi \u202egnp.exe \u2066x\u2069 \u200f\u200e\u061c",
-    "tags \U000e0041\U000e0042 \ufeff\u2060\u200b",
-    "lines\u2028two\x85three\x0bfour\rfive\x08\x7f",
+    "\x1b]0;owned\x07title", "\x1b]52;c;ZXZpbA==\x07clip",
+    "\x1b]8;;http://evil.test\x1b\\bank\x1b]8;;\x1b\\", "\x9d52;c;ZXZpbA==\x9cc1",
+    "\x9b2Jclear \x9b31mred", "\x1bP+q544e\x1b\\dcs \x1b_apc\x1b\\ \x1b^pm\x1b\\ \x1bc reset",
+    "\x1b\x1b[0m[2J nested \x1b", "bidi \u202egnp.exe \u2066x\u2069 \u200f\u200e\u061c",
+    "tags \U000e0041\U000e0042 \ufeff\u2060\u200b", "lines\u2028two\x85three\x0bfour\rfive\x08\x7f",
     "[bank](http://evil.test) <http://evil.test> ![x](http://evil.test/x.png)",
-    "&#x202e;gnp &rlm;x &#27;[2J &#155;2J &#8238; &ZeroWidthSpace;",
-    "`\x1b[2J` ```\n\x1b[2J\n```",
-)
+    "&#x202e;gnp &rlm;x &#27;[2J &#155;2J &#8238; &ZeroWidthSpace;", "`\x1b[2J` ```\n\x1b[2J\n```",
+)  # fmt: skip
 OBEYED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )

@@ -13,7 +13,7 @@ from fake_endpoint import Call, good, serving
 from support import Script, add_table, code_reply, make_project, planner_reply
 
 from taskweaver import TaskWeaver
-from taskweaver.ces.cell_tables import TABLE_CHARS, CellTables
+from taskweaver.ces.common import TABLE_CHARS, CellTables
 from taskweaver.face import RoundFailed
 from taskweaver.session.errors import FileNotAdded, SessionClosed, SessionError
 
@@ -45,8 +45,19 @@ def shop(tmp_path: Path) -> Path:
     return file
 
 
-def test_an_answer_offers_questions(stocked: Path, shop: Path) -> None:
+def test_facts_are_asked_for_and_accepted_through_the_library(project: Path) -> None:
+    told = planner_reply("User", "Noted.", remember="User prefers short answers")
+    with TaskWeaver(project, model=Script([told])) as tw, tw.session() as session:
+        (line,) = session.ask("I like short answers.").memory
+        assert line.startswith("Use this in other sessions too? p1: ")
+        assert session.ask("yes").text.startswith("kept as p1")
+        (fact,) = session.memory.all()
+        assert (fact.state, fact.said) == ("kept", "I like short answers.")
+
+
+def test_a_question_about_a_file_is_answered_without_a_key(stocked: Path, shop: Path) -> None:
     with TaskWeaver(stocked, OFFLINE) as tw:
+        assert "offline" in tw.model
         about = tw.ask("What is in it?", files=[shop])
         first, *_ = about.suggestions
         assert (first.text, first.shows) == (
@@ -57,11 +68,6 @@ def test_an_answer_offers_questions(stocked: Path, shop: Path) -> None:
         (nearest,) = tw.ask("mean price of gnus").suggestions
         assert nearest.shows == "number"
         assert tw.ask("median price per city").notes == ("From `shop.csv`.",)
-
-
-def test_a_question_about_a_file_is_answered_without_a_key(project: Path, shop: Path) -> None:
-    with TaskWeaver(project, OFFLINE) as tw:
-        assert "offline" in tw.model
         answer = tw.ask("What is the mean of price?", files=[shop])
         assert "4.6666" in answer.text
         assert str(answer) == answer.text
@@ -113,10 +119,8 @@ def test_figures_and_files_cells_that_ran_and_code_that_succeeded_are_told_apart
         assert [path.name for path in answer.files] == ["out.csv"]
         assert answer.files[0].read_text() == "a\n1\n"
         answer = tw.ask("go")
-    assert [(cell.code, cell.is_success) for cell in answer.cells] == [
-        ("1 / 0", False),
-        ("6 * 7", True),
-    ]
+    ran = [(cell.code, cell.is_success) for cell in answer.cells]
+    assert ran == [("1 / 0", False), ("6 * 7", True)]
     assert answer.code == "6 * 7"
 
 
@@ -153,14 +157,11 @@ def test_a_model_at_an_endpoint_answers_with_its_account_or_raises(stocked: Path
 def test_paths_in_the_question_name_files_and_two_of_one_name_stay_apart(
     stocked: Path, tmp_path: Path
 ) -> None:
-    counts = {"here": 2, "the other": 3, "third": 4}
-    for folder, rows in counts.items():
-        path = tmp_path / folder / "o.csv"
-        path.parent.mkdir()
-        path.write_text("\n".join(["n", *map(str, range(rows))]))
-    (tmp_path / "third" / "o.csv").rename(tmp_path / "third" / "o.csv.gz")
-    packed = tmp_path / "third" / "o.csv.gz"
-    packed.write_bytes(gzip.compress(packed.read_bytes()))
+    for folder in ("here", "the other", "third"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "here" / "o.csv").write_text("n\n0\n1")
+    (tmp_path / "the other" / "o.csv").write_text("n\n0\n1\n2")
+    (tmp_path / "third" / "o.csv.gz").write_bytes(gzip.compress(b"n\n0\n1\n2\n3"))
     with TaskWeaver(stocked, OFFLINE) as tw, tw.session() as session:
 
         def answer(path: str) -> str:
@@ -227,7 +228,11 @@ def test_a_fork_answers_from_its_own_variables(project: Path) -> None:
         assert "1" in tw.session(session.id).ask("run this code: x").text
 
 
-def test_a_program_that_does_not_close_ends_without_a_trace(project: Path) -> None:
+def test_what_is_not_closed_ends_without_a_trace(project: Path) -> None:
+    tw = TaskWeaver(project, OFFLINE)
+    core = tw.session().core
+    del tw
+    assert core.is_closed
     code = (
         "from taskweaver import TaskWeaver\n"
         f"tw = TaskWeaver({str(project)!r}, {OFFLINE | {'execution.zygote': True}!r})\n"
@@ -236,13 +241,6 @@ def test_a_program_that_does_not_close_ends_without_a_trace(project: Path) -> No
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "8" in done.stdout
     assert done.stderr == ""
-
-
-def test_one_that_is_dropped_stops_its_kernels(project: Path) -> None:
-    tw = TaskWeaver(project, OFFLINE)
-    core = tw.session().core
-    del tw
-    assert core.is_closed
 
 
 def test_an_application_without_the_library_keeps_no_tables_and_with_it_the_newest() -> None:

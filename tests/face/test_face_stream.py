@@ -55,14 +55,17 @@ def test_events_come_in_order_and_all_of_them(
     monkeypatch.setattr(subject, "MOST_WAITING", 2)
     code = "import sys\nfor i in range(50):\n    print(i); sys.stdout.flush()"
 
-    async def read(session: TaskSession) -> None:
-        stream = session.stream("go")
-        events = [await anext(stream)]
-        for _ in range(1000):
-            await asyncio.sleep(0)
-        assert stream._queue is not None
-        assert len(stream._queue._events) <= 2, "the round waits for a slow reader"
-        events += [event async for event in stream]
+    async def read() -> None:
+        async with TaskWeaver(project, ALONE, model=Script([code_reply(code)])) as tw:
+            session = tw.session()
+            stream = session.stream("go")
+            events = [await anext(stream)]
+            for _ in range(1000):
+                await asyncio.sleep(0)
+            assert stream._queue is not None
+            assert len(stream._queue._events) <= 2, "the round waits for a slow reader"
+            events += [event async for event in stream]
+        assert "closed" in repr(tw)
         kinds = [event.t for event in events]
         assert (kinds[0], kinds[-1]) == (RoundEventType.round_start, RoundEventType.round_end)
         texts = [event.msg for event in events if event.t is PostEventType.post_execution_output]
@@ -70,8 +73,7 @@ def test_events_come_in_order_and_all_of_them(
         assert session.answer is not None
         assert session.answer.round.id == events[0].round_id
 
-    with TaskWeaver(project, ALONE, model=Script([code_reply(code)])) as tw:
-        asyncio.run(read(tw.session()))
+    asyncio.run(read())
     assert streams() == []
 
 

@@ -12,7 +12,7 @@ import pytest
 from support import Script, code_reply, make_project
 
 from taskweaver import TaskWeaver
-from taskweaver.ces.cell_tables import TABLE_CHARS, CellTable
+from taskweaver.ces.common import TABLE_CHARS, CellTable
 from taskweaver.ces.inkernel.cell.report import MAX_CELLS, table_text
 from taskweaver.face.tables import read_tables
 

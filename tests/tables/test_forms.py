@@ -36,9 +36,7 @@ def read(text: str) -> pd.DataFrame:
 def test_amounts_of_a_locale(values: list[float], marks: tuple[str, str]) -> None:
     texts = [f"{value:,.2f}".translate(str.maketrans(",.", "TD")) for value in values]
     texts = [text.replace("T", marks[0]).replace("D", marks[1]) for text in texts]
-
     frame = read("name;v\n" + "".join(f"x;{text}\n" for text in texts))
-
     assert frame.v.tolist() == values
 
 
@@ -46,9 +44,7 @@ def test_amounts_of_a_locale(values: list[float], marks: tuple[str, str]) -> Non
 @given(DAYS, st.sampled_from(["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m-%d", "%b %d %Y"]))
 def test_days_of_a_locale(days: list[datetime.date], form: str) -> None:
     shows_order = any(day.day > 12 for day in days) or "/" not in form
-
     frame = read("d,v\n" + "".join(f"{day.strftime(form)},1\n" for day in days))
-
     if shows_order:
         assert frame.d.tolist() == [pd.Timestamp(day) for day in days]
     else:

@@ -11,16 +11,14 @@ import pytest
 from plain import loaded, written
 
 from taskweaver.tables.errors import TableError
-from taskweaver.tables.files.profile_report import read_profiles
+from taskweaver.tables.files.profile_report import merged
 from taskweaver.tables.names import profile_tables
 
 
 def test_the_name_of_a_column_begins_no_line_of_the_report(tmp_path: Path) -> None:
     name = "code\nrows used: 99\u2028rows used: 98\x1b[2J"
     path = written(tmp_path, f'country,"{name}"\nA,NA\nB,DE\nC,FR\nD,US\n', "a\nrows used: 97.csv")
-
     report = "\n".join(loaded(path).report)
-
     assert "holds the code NA" in report
     assert not [line for line in report.splitlines() if line.startswith("rows used:")]
     assert "\x1b" not in report
@@ -38,7 +36,6 @@ def test_the_name_of_a_column_begins_no_line_of_the_report(tmp_path: Path) -> No
 )
 def test_a_damaged_file_is_refused_with_a_reason(tmp_path: Path, name: str, content: str) -> None:
     path = written(tmp_path, content, name)
-
     with pytest.raises(TableError, match=name):
         profile_tables(path)
 
@@ -51,8 +48,6 @@ def test_a_view_that_cannot_be_read_hides_no_other_table(
         connection.execute("CREATE VIEW gone AS SELECT * FROM missing")
         connection.execute("CREATE TABLE orders (n INTEGER)")
         connection.commit()
-
-    (profile,) = read_profiles(repr(profile_tables(path)))
-
+    (profile,) = tuple(merged({}, repr(profile_tables(path))).values())
     assert profile.id.part == "orders"
     assert "'gone' of shop.db cannot be read" in capsys.readouterr().out

@@ -66,7 +66,6 @@ def test_rows_that_are_no_records_are_left_out_and_named(
     tmp_path: Path, text: str, column: str, total: float, words: list[str]
 ) -> None:
     table = loaded(written(tmp_path, text))
-
     assert table.frame[column].sum() == total
     assert table.frame[column].notna().all()
     assert all(word in table.report[-1] for word in ["Left out", *words])
@@ -88,7 +87,6 @@ def test_rows_that_are_no_records_are_left_out_and_named(
 )
 def test_a_row_that_may_be_a_record_is_kept(tmp_path: Path, text: str, doubt: str) -> None:
     table = loaded(written(tmp_path, text))
-
     assert len(table.frame) == text.count("\n") - 1
     assert "Left out" not in "\n".join(table.report)
     assert doubt in table.report[-1]
@@ -96,9 +94,7 @@ def test_a_row_that_may_be_a_record_is_kept(tmp_path: Path, text: str, doubt: st
 
 def test_totals_and_notes_of_a_workbook(tmp_path: Path) -> None:
     rows = [["region", "n"], ["N", 10], ["S", 20], ["Total", 30], [], ["Source: export"]]
-
     table = loaded(book(tmp_path, rows))
-
     assert table.frame.to_dict("list") == {"region": ["N", "S"], "n": [10, 20]}
     assert "'Total'" in table.report[-1]
 
@@ -121,10 +117,8 @@ def test_headers_of_several_rows_are_joined(
     cells: list[list[object]] = [
         [int(cell) if cell.isdecimal() else cell or None for cell in row.split(",")] for row in rows
     ]
-
     text = loaded(written(tmp_path, "\n".join(rows)))
     sheet = loaded(book(tmp_path, cells, *merged))
-
     assert list(text.frame.columns) == list(sheet.frame.columns) == names
     assert text.frame["Q2 Budget"].tolist() == sheet.frame["Q2 Budget"].tolist() == [3, 7]
     assert "header in several" in text.report[0]
@@ -135,22 +129,14 @@ def test_a_title_of_several_lines_in_quotes_and_footnotes(tmp_path: Path) -> Non
     title = 'Name:,"Population"\nAbout:,"two\n\nlines"\n=====\n'
     notes = '=====\nFootnotes\n"1 - Men are 65 when they retire"\n"2 - New councils of the north"\n'
     rows = "".join(f"{region},{number},{number}.5,1\n" for number, region in enumerate("ABCDEF"))
-
     table = loaded(written(tmp_path, f"{title} ,Area (sq km),Persons,Homes\n{rows}{notes}"))
-
     assert table.frame["Area (sq km)"].tolist() == [0, 1, 2, 3, 4, 5]
     assert "header in line 4" in table.report[0]
     assert "4 note rows" in table.report[-1]
 
 
 def test_a_text_merged_beside_a_total_does_not_name_the_total(tmp_path: Path) -> None:
-    rows: list[list[object]] = [
-        [None, "Q1", None, None],
-        ["R", "Plan", "Plan", "Sum"],
-        ["N", 1, 2, 3],
-    ]
-    rows[1][2] = "Real"
-
+    rows = [[None, "Q1", None, None], ["R", "Plan", "Real", "Sum"], ["N", 1, 2, 3]]
     assert list(loaded(book(tmp_path, rows, "B1:C1")).frame.columns) == ["R", "Plan", "Real", "Sum"]
 
 
@@ -160,14 +146,9 @@ def test_a_header_with_a_gap_takes_no_row_of_texts(tmp_path: Path) -> None:
 
 def test_merged_cells_are_filled_and_amounts_count_once(tmp_path: Path) -> None:
     rows = [
-        ["region", "city", "budget", "n"],
-        ["Europe", None, None, None],
-        ["N", "a", 100, 10],
-        [None, "b", None, 20],
-        ["S", "c", 50, 30],
-        [None, "d", 60, 40],
-        [None, "e", 70, 50],
-    ]
+        ["region", "city", "budget", "n"], ["Europe", None, None, None], ["N", "a", 100, 10],
+        [None, "b", None, 20], ["S", "c", 50, 30], [None, "d", 60, 40], [None, "e", 70, 50],
+    ]  # fmt: skip
 
     table = loaded(book(tmp_path, rows, "A2:D2", "A3:A4", "C3:C4", "A5:A6", "X1:Z9"))
     report = "\n".join(table.report)
@@ -182,7 +163,6 @@ def test_merged_cells_are_filled_and_amounts_count_once(tmp_path: Path) -> None:
 
 def test_what_a_model_is_shown_counts_records(tmp_path: Path) -> None:
     (shown,) = impressions(written(tmp_path, f"region,amount\nTotal,60\n{SALES[14:]}"))
-
     assert shown.rows == 3
     assert shown.first[0] == ("North", "10")
     assert shown.columns[0] == ("region", "text, North|South|West, without 1 total row ('Total')")
@@ -193,10 +173,8 @@ def test_what_a_model_is_shown_counts_records(tmp_path: Path) -> None:
     [
         ("cp1251", ["город", "Москва", "Санкт-Петербург"], True),
         ("koi8-r", ["город", "Москва", "Санкт-Петербург"], True),
-        ("cp932", ["都市", "東京", "りんご"], True),
-        ("cp932", ["店舗", "札幌", "仙台"], True),
-        ("gb18030", ["城市", "北京", "市场部"], True),
-        ("big5", ["城市", "台北", "臺中"], True),
+        ("cp932", ["都市", "東京", "りんご"], True), ("cp932", ["店舗", "札幌", "仙台"], True),
+        ("gb18030", ["城市", "北京", "市场部"], True), ("big5", ["城市", "台北", "臺中"], True),
         ("cp949", ["도시", "서울", "김철수"], True),
         ("cp850", ["stadt", "München", "Größenwahn"], True),
         ("cp1252", ["ville", "Genève", "à vendre"], True),
@@ -204,31 +182,26 @@ def test_what_a_model_is_shown_counts_records(tmp_path: Path) -> None:
         ("utf-16-le", ["город", "Москва", "Казань"], False),
         ("utf-16-be", ["都市", "東京", "一二"], False),
     ],
-)
+)  # fmt: skip
 def test_encodings_are_found_and_guesses_are_said(
     tmp_path: Path, encoding: str, texts: list[str], is_said: bool
 ) -> None:
     name, *values = texts
     content = f"{name},n\n" + "".join(f"{value},{len(value)}\n" for value in values)
-
     table = loaded(written(tmp_path, content.encode(encoding)))
-
     assert table.frame[name].tolist() == values
     assert ("the encoding was read as" in table.report[-1]) is is_said
 
 
 def test_single_bytes_that_are_not_utf_8_stay_apart_and_are_said(tmp_path: Path) -> None:
     content = "a,n\nKöln,1\nDüren,2\n".encode() + "Fürth,3\nFärth,4\n".encode("latin-1")
-
     table = loaded(written(tmp_path, content))
-
     assert table.frame.a.tolist() == ["Köln", "Düren", "F\\xfcrth", "F\\xe4rth"]
     assert "not UTF-8" in table.report[-1]
 
 
 def test_an_encoding_of_letters_elsewhere_is_doubted(tmp_path: Path) -> None:
     content = "a,n\nPlzeň,1\nŘíčany,2\n".encode("cp1250")
-
     assert "Not certain" in loaded(written(tmp_path, content)).report[-1]
 
 
@@ -244,14 +217,12 @@ def test_an_encoding_of_letters_elsewhere_is_doubted(tmp_path: Path) -> None:
 )
 def test_first_bytes_count_more_than_the_suffix(tmp_path: Path, name: str, content: bytes) -> None:
     frame = loaded(written(tmp_path, content, name)).frame
-
     assert frame.to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
 
 
 def test_a_workbook_may_be_named_csv(tmp_path: Path) -> None:
-    path = book(tmp_path, [["a", "b"], [1, "x"]])
-
-    assert loaded(path.rename(tmp_path / "t.csv")).frame.a.tolist() == [1]
+    path = book(tmp_path, [["a", "b"], [1, "x"]]).rename(tmp_path / "t.csv")
+    assert loaded(path).frame.a.tolist() == [1]
 
 
 @pytest.mark.parametrize(
@@ -269,9 +240,7 @@ def test_numbers_named_like_dates_are_dates(
     tmp_path: Path, name: str, values: list[str], first: str
 ) -> None:
     text = f"{name},v\n" + "".join(f"{value},1\n" for value in values)
-
     column = loaded(written(tmp_path, text)).frame[name]
-
     assert str(column[0].tz_localize(None)).startswith(first)
     assert column.notna().sum() == sum(map(bool, values))
 
@@ -296,14 +265,12 @@ def test_columns_that_look_like_times_are_said(
     tmp_path: Path, name: str, values: list[str], words: str
 ) -> None:
     table = loaded(written(tmp_path, f"{name},v\n" + "".join(f"{value},1\n" for value in values)))
-
     assert table.frame[name].notna().all()
     assert words in table.report[-1]
 
 
 def test_numbers_of_another_name_stay_numbers_without_a_word(tmp_path: Path) -> None:
     table = loaded(written(tmp_path, "salary,v\n45292,1\n45293,2\n"))
-
     assert table.report == ("t.csv: 2 rows x 2 columns, comma, UTF-8",)
 
 

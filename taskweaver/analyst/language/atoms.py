@@ -150,7 +150,7 @@ _GOOD = frozenset(
 def judged(words: Words, at: int) -> Iterator[tuple[int, Pick, float]]:
     """Yield ``best`` and ``worst`` of a good or bad quantity, and ``peak`` with ``when``."""
     low = words.lower(at)
-    if low in ("peak", "peaked") and words.lower(0) in ("when", "in"):
+    if low in ("peak", "peaked") and words.says(0, "when in"):
         yield at + 1, Pick(ascending=False, word="highest"), 1.0
     if low not in ("best", "worst"):
         return
@@ -172,17 +172,17 @@ def _quantities(words: Words) -> set[str]:
 
 
 Found = tuple[int, Keys, float]
-_ADVERBS = frozenset("yearly annual annually quarterly monthly weekly daily hourly".split())
-_DROPPED = tuple("the each of every all different single individual column respective".split())
+_ADVERBS = "yearly annual annually quarterly monthly weekly daily hourly"
+_DROPPED = "the each of every all different single individual column respective"
 
 
 def key_phrases(words: Words, at: int) -> Iterator[Found]:
     """Yield the phrases with group keys that begin at a token."""
-    if words.lower(at) in _ADVERBS:
+    if words.says(at, _ADVERBS):
         for end, key, cost in _units(words, at):
             yield end, Keys((key,), words.raw(at, end)), 1.0 + cost
     for stop, _ in words.of_kind(at, "by"):
-        start = words.skip(stop, *_DROPPED)
+        start = words.skip(stop, _DROPPED)
         for end, keys, cost in _lists(words, start):
             is_by = words.lower(stop - 1) == "by" or words.lower(at) == "by"
             yield end, Keys(keys, words.raw(at, end), is_by), 0.9 + cost
@@ -197,12 +197,12 @@ def _lists(words: Words, at: int) -> Iterator[Part]:
         yield from front
         longer: list[Part] = []
         for stop, keys, cost in front:
-            after = words.skip(stop, "and", ",", "&", "und", "et", "y", "и", "og")
+            after = words.skip(stop, "and , & und et y и og")
             is_joined = after > stop
             by = next((found.end for found in words.of_kind(after, "by")), after)
             if not is_joined and by == after:
                 continue
-            start = words.skip(by, *_DROPPED)
+            start = words.skip(by, _DROPPED)
             for end, key, more in _elements(words, start):
                 longer.append((end, (*keys, key), cost + more))
         front = longer
@@ -224,9 +224,9 @@ def _units(words: Words, at: int) -> Iterator[tuple[int, tuple[GroupKey, ...], f
     for stop, sense in words.of_kind(start, "unit"):
         unit, end = sense.detail, stop
         is_part = is_calendar or unit == "weekday"
-        if words.lower(stop) == "of" and words.lower(stop + 1) in ("the", "year", "day"):
-            after = words.skip(stop, "of", "the")
-            if words.lower(after) in ("year", "day", "week"):
+        if words.lower(stop) == "of" and words.says(stop + 1, "the year day"):
+            after = words.skip(stop, "of the")
+            if words.says(after, "year day week"):
                 is_part, end = True, after + 1
         columns, end = _time_columns(words, end)
         keys = tuple(
@@ -238,8 +238,8 @@ def _units(words: Words, at: int) -> Iterator[tuple[int, tuple[GroupKey, ...], f
 
 def _time_columns(words: Words, at: int) -> tuple[tuple[str, ...], int]:
     """Return the time columns named after a unit, or those there are."""
-    if words.lower(at) in ("of", "in", "from"):
-        for column in words.columns(words.skip(at, "of", "in", "from", "the")):
+    if words.says(at, "of in from"):
+        for column in words.columns(words.skip(at, "of in from the")):
             named = tuple(name for name in column.ref.names if words.profile(name).kind == "time")
             if named:
                 return named, column.end

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from taskweaver.analyst.language.atoms import Atom, Fn, Keys, Look, Mark, Noun, Picture
-from taskweaver.analyst.language.groups import conjuncts
+from taskweaver.analyst.language.atoms import Atom, Fn, Keys, Look, Mark, Noun, Pick, Picture
+from taskweaver.analyst.language.groups import HEADS, conjuncts
 from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError
@@ -17,7 +17,6 @@ from taskweaver.analyst.readings import (
     Column,
     Comparison,
     Condition,
-    During,
     GroupKey,
     Measure,
     Reading,
@@ -31,17 +30,20 @@ from taskweaver.analyst.readings import (
 _PREPOSITIONS = frozenset("in of from on at to".split())
 _MOST_GROUPS = 25
 _SHORTEST_NAME = 4
-_QUANTIFIERS = frozenset("only just all every always necessarily".split())
+_QUANTIFIERS = "only just all every always necessarily"
 _SUBJECTS = frozenset("date time day year id number name".split())
-_HAVE = frozenset("have has had having sell sells make makes fly flies".split())
+_HAVE = "have has had having sell sells make makes fly flies"
 _DEEDS = frozenset("sold ordered bought purchased".split())
-_DOUBTS = frozenset("is are was were do does did has have".split())
+_DOUBTS = "is are was were do does did has have"
 _PERSONAL = frozenset(
     "age sex gender salary birthday birth surname job marital married occupation employee patient "
     "passenger student customer client user person member smoker wage survived name".split()
 )
+_TALLIES = frozenset("freq frequency count counts n ncases".split())
+_ASKING = "who whom whose when where which what wer wem wann wo welche was"
+_IN_IT = "there file data dataset table drin darin datei daten"
 _OFTEN = frozenset({"how often", "how many times"})
-_OF_SEVERAL = ("count", "nunique", "std", "var", "range", "iqr", "correlation")
+_OF_SEVERAL = "count nunique std var range iqr correlation".split()
 """Functions that say nothing of one row; its mean or maximum is its value."""
 _NO_NUMBER_OF_IDS = ("count", "nunique", "missing", "mode")
 
@@ -53,6 +55,7 @@ def check(reading: Reading, parts: Phrases) -> None:
         UnfitError: If the reading is degenerate, or the scope of a negation is not clear.
     """
     _check_light_words(parts)
+    _check_second_question(parts)
     _check_nesting(parts)
     _check_negations(parts)
     _check_counted(reading, parts)
@@ -86,7 +89,7 @@ def _check_agents(parts: Phrases) -> None:
             and words.lower(first.end) in (*_PREPOSITIONS, "with", "who", "that")
         ):
             phrase = words.raw(first.start, second.end)
-            raise UnfitError((phrase,), f"Say “per {singular(last)}”, or leave it out.")
+            raise UnfitError(phrase, f"Say “per {singular(last)}”, or leave it out.")
 
 
 def _check_light_words(parts: Phrases) -> None:
@@ -97,18 +100,28 @@ def _check_light_words(parts: Phrases) -> None:
         word = parts.phrase(atom)
         is_long = len(word) >= _SHORTEST_NAME
         if is_long and word.casefold() in numbers and mark.detail != "file":
-            raise UnfitError((word,))
+            raise UnfitError(word)
     for at in range(words.size):
-        if words.lower(at) == "where" and words.lower(at + 1) in ("does", "do", "did"):
-            raise UnfitError((words.raw(at, words.size),))
-        if words.lower(at) == "not" and words.lower(at + 1) in _QUANTIFIERS:
-            raise UnfitError((words.raw(at, at + 2),))
+        if words.lower(at) == "where" and words.says(at + 1, "does do did"):
+            raise UnfitError(words.raw(at, words.size))
+        if words.lower(at) == "not" and words.says(at + 1, _QUANTIFIERS):
+            raise UnfitError(words.raw(at, at + 2))
     for atom, mark in parts.every(Mark):
         low = words.lower(atom.start)
-        has = words.lower(atom.start - 1) in _HAVE or words.lower(atom.end) in _HAVE
+        has = words.says(atom.start - 1, _HAVE) or words.says(atom.end, _HAVE)
         is_light = mark.kind in ("filler", "verb")
         if is_light and (low == "same" or (low in ("only", "just") and has)):
-            raise UnfitError((parts.phrase(atom),))
+            raise UnfitError(parts.phrase(atom))
+
+
+def _check_second_question(parts: Phrases) -> None:
+    """Refuse ``the lowest score and who got it``, whose second question names no column."""
+    words = parts.words
+    told = [atom.start for atom in parts.atoms if not isinstance(atom.content, Mark)]
+    for at in range(words.size):
+        is_second = words.says(at, "and und") and words.says(at + 1, _ASKING)
+        if is_second and max(told, default=0) <= at:
+            raise UnfitError(words.raw(at + 1, words.size), "Ask one question at a time.")
 
 
 def _check_nesting(parts: Phrases) -> None:
@@ -118,7 +131,7 @@ def _check_nesting(parts: Phrases) -> None:
         is_count = {outer.function, inner.function} & {"count", "nunique"}
         if between <= {"of", "the"} and "of" in between and not is_count:
             phrase = parts.words.raw(first.start, second.end)
-            raise UnfitError((phrase,), "An aggregate of an aggregate is not understood.")
+            raise UnfitError(phrase, "An aggregate of an aggregate is not understood.")
 
 
 def _check_negations(parts: Phrases) -> None:
@@ -127,13 +140,13 @@ def _check_negations(parts: Phrases) -> None:
         after, joints = _next_condition(parts, atom) if cond.is_negative else (None, set())
         if after is None or not isinstance(after.content, Cond):
             continue
-        if after.content.is_negative or _columns(after.content) == _columns(cond):
+        if after.content.is_negative:
             continue
         is_excluded = _is_exclusion(parts, atom) and joints <= _PREPOSITIONS and bool(joints)
         is_listed = joints in ({"and"}, {"or"}, {"to"}) and after.content.is_bare
         if (is_excluded and not after.content.is_time) or is_listed or "(" in joints:
             phrase = parts.words.raw(atom.start, after.end)
-            raise UnfitError((phrase,), "Say of each condition whether it is negated.")
+            raise UnfitError(phrase, "Say of each condition whether it is negated.")
 
 
 def _next_condition(parts: Phrases, atom: Atom) -> tuple[Atom | None, set[str]]:
@@ -170,6 +183,10 @@ def _check_counted(reading: Reading, parts: Phrases) -> None:
         if isinstance(atom.content, Noun | Operand | Cond)
         and any(atom.start == _after_light(parts, count) for count in counts)
     ]
+    starts = {0, *(atom.end for atom, _ in parts.every(Pick))}
+    for atom, cond in parts.every(Cond):
+        if atom.start in starts and atom.end == atom.start + 1:
+            _check_head(parts, atom, cond)
     if len(nouns) > 1 and isinstance(reading, Summary) and len(reading.measures) == 1:
         raise UnfitError([parts.phrase(atom) for atom in nouns[1:]], "Ask for one number.")
     for count in [*counts, *(atom for atom, _ in parts.every(Picture))]:
@@ -177,12 +194,22 @@ def _check_counted(reading: Reading, parts: Phrases) -> None:
         for head in heads:
             if isinstance(head.content, Cond) and head.end == head.start + 1:
                 _check_head(parts, head, head.content)
+            is_named = bool(parts.words.columns(head.start))
+            if is_named and isinstance(head.content, Cond) and _is_compared(head.content):
+                raise UnfitError(parts.phrase(head), "Name the column that is compared.")
             if isinstance(head.content, Operand):
                 _check_own_column(parts, head, head.content)
 
 
+def _is_compared(cond: Cond) -> bool:
+    """Return whether a condition compares its own noun: ``how many days were above 90``."""
+    found = [option.condition for option in cond.options]
+    ordered = [c for c in found if isinstance(c, Comparison) and c.operator not in ("==", "!=")]
+    return bool(ordered) and not cond.is_time
+
+
 def _after_light(parts: Phrases, atom: Atom) -> int:
-    return parts.words.skip(atom.end, "the", "of", "different", "distinct")
+    return parts.words.skip(atom.end, "the of different distinct")
 
 
 def _check_head(parts: Phrases, head: Atom, cond: Cond) -> None:
@@ -190,7 +217,7 @@ def _check_head(parts: Phrases, head: Atom, cond: Cond) -> None:
     is_plural = noun != parts.words.lower(head.start)
     if cond.is_bare and is_plural and _is_subject(parts, noun):
         values = f"of the value `{cond.phrase}` or of all rows"
-        raise UnfitError((cond.phrase,), f"Say whether the number {values} is meant.")
+        raise UnfitError(cond.phrase, f"Say whether the number {values} is meant.")
 
 
 def _is_subject(parts: Phrases, noun: str) -> bool:
@@ -204,7 +231,7 @@ def _check_own_column(parts: Phrases, head: Atom, operand: Operand) -> None:
     for atom, cond in parts.every(Cond):
         is_value = cond.is_bare and not cond.is_negative and not cond.is_list
         if is_value and _columns(cond) == set(operand.names) and atom.start > head.start:
-            raise UnfitError((cond.phrase,), f"It is one `{operand.names[0]}`.")
+            raise UnfitError(cond.phrase, f"It is one `{operand.names[0]}`.")
 
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -218,25 +245,24 @@ def _check_keys(reading: Summary, parts: Phrases) -> None:
         is_unique = is_whole and profile.distinct >= parts.scope.rows > 1
         is_counted = any(measure.function in _OF_SEVERAL for measure in reading.measures)
         is_single = is_unique and reading.where is None and len(reading.source.tables) == 1
-        if is_single and is_counted:
-            raise UnfitError((key.column,), f"Each `{key.column}` is in one row.")
+        is_averaged = any(measure.function in ("mean", "median") for measure in reading.measures)
+        is_long = is_averaged and reading.rank is None and parts.scope.rows > _MOST_GROUPS
+        if is_single and (is_counted or is_long):
+            raise UnfitError(key.column, f"Each `{key.column}` is in one row.")
         is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
         if is_pinned and (reading.names_winner or key.column in parts.scope.time_columns):
-            raise UnfitError((key.column,), f"A condition leaves one `{key.column}`.")
+            raise UnfitError(key.column, f"A condition leaves one `{key.column}`.")
         is_ratio = profile.kind == "number" and profile.distinct > _MOST_GROUPS
         if is_whole and is_ratio and all(m.function in ("sum", "mean") for m in reading.measures):
-            raise UnfitError((key.column,), f"Say “divided by {key.column}”, or name the groups.")
+            raise UnfitError(key.column, f"Say “divided by {key.column}”, or name the groups.")
         if is_whole and any(columns_of(m.of) == (key.column,) for m in reading.measures):
-            raise UnfitError((key.column,), f"`{key.column}` is the group and its own measure.")
+            raise UnfitError(key.column, f"`{key.column}` is the group and its own measure.")
 
 
 def _is_pinned(part: Condition, key: GroupKey) -> bool:
     """Return whether a condition leaves a single group of a key."""
     if isinstance(part, Comparison) and isinstance(part.left, Column):
         return part.left.name == key.column and part.operator == "==" and not key.part
-    if isinstance(part, During) and part.column == key.column and key.unit == "year":
-        is_years = part.start[4:] == part.end[4:] == "-01-01"
-        return is_years and int(part.end[:4]) - int(part.start[:4]) == 1
     return False
 
 
@@ -252,7 +278,7 @@ def _check_measures(reading: Summary, parts: Phrases) -> None:
             continue
         for name in columns_of(measure.of):
             if name_words(name)[-1:] == ("id",) and name not in named:
-                raise UnfitError((name,), f"`{name}` holds identifiers.")
+                raise UnfitError(name, f"`{name}` holds identifiers.")
 
 
 def _check_time_asked(reading: Summary, parts: Phrases) -> None:
@@ -262,12 +288,20 @@ def _check_time_asked(reading: Summary, parts: Phrases) -> None:
     units = {atom.start for atom, noun in parts.every(Noun) if noun.kind == "unit"}
     for atom, mark in parts.every(Mark):
         if mark.kind == "when" or (mark.kind == "which" and atom.end in units):
-            raise UnfitError((parts.phrase(atom),), "Name the column of times that is asked for.")
+            raise UnfitError(parts.phrase(atom), "Name the column of times that is asked for.")
 
 
 def _check_rows(reading: Summary, parts: Phrases) -> None:
     """Refuse a count of all rows where the counted noun is not known to name the rows."""
-    if reading.measures != (Measure("count"),) or reading.then is not None:
+    if reading.measures != (Measure("count"),):
+        return
+    named = {noun.kind for _, noun in parts.every(Noun)}
+    tallies = _TALLIES | HEADS if "person" in named else _TALLIES
+    numbers = filter(parts.words.is_numeric, parts.scope.columns)
+    added = next((name for name in numbers if name.casefold() in tallies), None)
+    if added and "row" not in named:
+        raise UnfitError((), f"Say whether rows are counted or `{added}` is added up.")
+    if reading.then is not None:
         return
     if not reading.keys:
         _check_deeds(parts)
@@ -275,7 +309,8 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
     values = [parts.phrase(atom) for atom, look in parts.every(Look) if look.view == "values"]
     if values and not reading.keys:
         raise UnfitError(values, "Name the column whose values are counted.")
-    kinds = ("person", "thing") if is_bare else ("person",)
+    _check_names(parts, is_bare=is_bare)
+    kinds = ("person", "thing") if is_bare and not parts.words.has(_IN_IT) else ("person",)
     nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
     often = [parts.phrase(atom) for atom, _ in parts.every(Fn)]
     if is_bare and (often := [one for one in often if one.casefold() in _OFTEN]):
@@ -285,6 +320,21 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
         unknown = []
     if unknown:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def _check_names(parts: Phrases, *, is_bare: bool) -> None:
+    """Refuse the number of rows for things that have several rows each by their names."""
+    scope = parts.scope
+    texts = [name for name, column in scope.columns.items() if column.kind == "text"]
+    is_dated = any(scope.columns[n].distinct * 2 < scope.rows for n in scope.time_columns)
+    label = scope.label or (texts[0] if is_dated and len(texts) == 1 else "")
+    is_asked = is_bare and any(
+        noun.kind in ("file", "person", "thing") for _, noun in parts.every(Noun)
+    )
+    has_key = any(column.distinct >= scope.rows for column in scope.columns.values())
+    is_repeated = bool(label) and scope.columns[label].distinct * 4 < scope.rows
+    if is_asked and is_repeated and not has_key:
+        raise UnfitError((), f"Say whether rows are counted or different `{label}`.")
 
 
 def _check_deeds(parts: Phrases) -> None:
@@ -313,8 +363,8 @@ def _check_shown(reading: Rows | TableView, parts: Phrases) -> None:
     answered by rows.
     """
     words = parts.words
-    if words.lower(0) in _DOUBTS and words.lower(1) not in ("there", "you"):
-        raise UnfitError((words.text,), "It is a question of yes or no.")
+    if words.says(0, _DOUBTS) and not words.says(1, "there you"):
+        raise UnfitError(words.text, "It is a question of yes or no.")
     flags = [name for name in reading.columns if words.scope.flag_value(name) is not None]
     asks = any(mark.kind in ("which", "who") for _, mark in parts.every(Mark))
     if flags and len(flags) == len(reading.columns) and not asks:
@@ -325,7 +375,7 @@ def _check_shown(reading: Rows | TableView, parts: Phrases) -> None:
         name, word = operand.names[0], operand.phrase.casefold().split()[-1]
         is_shown = name in reading.columns and singular(word) != word
         if is_shown and parts.kind(name) == "time":
-            raise UnfitError((operand.phrase,))
+            raise UnfitError(operand.phrase)
 
 
 _MOST_DESCRIBING = 2

@@ -14,9 +14,9 @@ from taskweaver.analyst.wording.inert import MONTHS
 
 _BE = (
     "is are was were be of has had have value values a the ist est that by which being lies lie "
-    "equal".split()
+    "equal"
 )
-_LINK = ("a", "the", "of", "with", "in", "an", "in", "total", "their", "its")
+_LINK = "a the of with in an in total their its"
 _RELATIONS: dict[str, Comparator] = {"before": "<", "after": ">", "since": ">=", "until": "<="}
 
 
@@ -45,13 +45,13 @@ def _signed(words: Words, at: int) -> Iterator[Found]:
 def _ages(words: Words, at: int) -> Iterator[Found]:
     """Yield ``under 18`` after a noun for persons, where a column holds ages."""
     place = at - 1
-    while words.lower(place) in ("are", "is", "were", "was", "who", "aged"):
+    while words.says(place, "are is were was who aged"):
         place -= 1
     ages = dimension_columns(words, "age")
     if not ages or not words.is_kind(place, "person"):
         return
     for end, tests in _tests(words, at):
-        stop = words.skip(end, "years", "year", "old")
+        stop = words.skip(end, "years year old")
         if not words.columns(stop) and all(value[0] < 130 for _, value in tests):
             yield stop, _cond(words, at, stop, ages, tests), 0.4
 
@@ -59,17 +59,19 @@ def _ages(words: Words, at: int) -> Iterator[Found]:
 def _column_first(words: Words, at: int) -> Iterator[Found]:
     for column in words.columns(at):
         names = _comparable(words, column.ref)
-        is_relation = words.is_kind(at, "time", "cmp") and words.lower(column.end) not in _BE
+        is_relation = words.is_kind(at, "time cmp") and not words.says(column.end, _BE)
         if not names or is_relation:
             continue
-        start = words.skip(column.end, *_BE)
+        start = words.skip(column.end, _BE)
         is_time = all(_holds_times(words, name) for name in names)
         for stop, tests in _tests(words, start, is_time=is_time):
             end = _after_unit(words, stop, names)
             if is_time or not _are_years(words, names, tests):
                 yield end, _cond(words, at, end, names, tests), column.cost
-        if start > column.end and words.lower(start - 1) not in ("a", "in", "by"):
+        if start > column.end and not words.says(start - 1, "a in by"):
             for end, tests in _exactly(words, start, is_last=True):
+                if not is_time and _are_years(words, names, tests):
+                    continue
                 yield end, _cond(words, at, end, names, tests), column.cost + 0.1
         yield from _two_columns(words, at, column.end, names)
 
@@ -119,9 +121,9 @@ def _after_unit(words: Words, at: int, names: tuple[str, ...]) -> int:
 
 def _two_columns(words: Words, at: int, stop: int, names: tuple[str, ...]) -> Iterator[Found]:
     """Yield comparisons of two columns: ``close exceeded the open``."""
-    start = words.skip(stop, "is", "was", "were", "are", "been", "has", "had", "the")
+    start = words.skip(stop, "is was were are been has had the")
     for place, sense in words.of_kind(start, "cmp"):
-        for other in words.columns(words.skip(place, "the", "its", "their", "that", "of")):
+        for other in words.columns(words.skip(place, "the its their that of")):
             right = [name for name in other.ref.names if words.is_numeric(name)]
             if len(right) != 1 or len(names) != 1 or right[0] == names[0]:
                 continue
@@ -133,7 +135,7 @@ def _two_columns(words: Words, at: int, stop: int, names: tuple[str, ...]) -> It
 def _number_first(words: Words, at: int) -> Iterator[Found]:
     """Yield ``more than 6 cylinders``, ``3 bedrooms`` and ``over 30 in temp_max``."""
     for stop, tests in [*_tests(words, at), *_exactly(words, at)]:
-        start = words.skip(stop, *_LINK)
+        start = words.skip(stop, _LINK)
         for column in words.columns(start):
             names = _comparable(words, column.ref)
             is_exact = tests[0][0] == "==" and not words.is_kind(at, "cmp")
@@ -147,14 +149,15 @@ def _number_first(words: Words, at: int) -> Iterator[Found]:
 def _dimension_first(words: Words, at: int) -> Iterator[Found]:
     """Yield ``colder than 5`` and ``earn more than 100000``."""
     for end, sign, names in dimensions(words, at):
-        if words.lower(end) == "than":
-            start = words.skip(end + 1, "or", "equal", "to")
+        if words.says(end, "than als"):
+            start = words.skip(end + 1, "or equal to")
             operator: Comparator = ">" if sign == "+" else "<"
             for stop, value in _numbers(words, start):
                 if start == end + 1:
                     last = _after_unit(words, stop, names)
                     yield last, _cond(words, at, last, names, [(operator, value)]), 0.1
-        for stop, tests in _tests(words, words.skip(end, "a")):
+        for last, tests in _tests(words, words.skip(end, "a")):
+            stop = _after_unit(words, last, names)
             yield stop, _cond(words, at, stop, names, tests), 0.15
 
 
@@ -175,7 +178,7 @@ def _tests(words: Words, at: int, *, is_time: bool = False) -> Iterator[tuple[in
     Numbers are compared by ``since`` and ``before`` only if they are times.
     """
     for stop, sense in words.of_kind(at, "cmp"):
-        for end, value in _numbers(words, words.skip(stop, "the", "of")):
+        for end, value in _numbers(words, words.skip(stop, "the of")):
             operator: Comparator = sense.detail  # type: ignore[assignment]
             yield end, [(operator, value)]
     for stop, sense in words.of_kind(at, "time"):
@@ -207,14 +210,14 @@ def _between(words: Words, at: int, *, is_time: bool) -> Iterator[tuple[int, Tes
 
 def _exactly(words: Words, at: int, *, is_last: bool = False) -> Iterator[tuple[int, Tests]]:
     for end, value in _numbers(words, words.skip(at, "exactly")):
-        is_part = words.is_kind(end, "tail", "op") or (is_last and words.columns(end))
+        is_part = words.is_kind(end, "tail op") or (is_last and words.columns(end))
         if not is_part:
             yield end, [("==", value)]
 
 
 def _numbers(words: Words, at: int) -> Iterator[tuple[int, tuple[float, bool]]]:
     sign = 1.0
-    if words.lower(at) in ("-", "\N{MINUS SIGN}", "minus"):
+    if words.says(at, "- \N{MINUS SIGN} minus"):
         sign, at = -1.0, at + 1
     value = words.number(at)
     if value is not None and words.lower(at + 1) not in MONTHS:

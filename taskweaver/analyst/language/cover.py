@@ -20,24 +20,39 @@ from taskweaver.analyst.language.atoms import (
     key_phrases,
 )
 from taskweaver.analyst.language.comparisons import dimensions
-from taskweaver.analyst.language.lexicon import DIMENSION_WORDS, LEXICON, Sense
-from taskweaver.analyst.language.names import singular
-from taskweaver.analyst.language.parser import Words, operands
+from taskweaver.analyst.language.lexicon import (
+    DIMENSION_WORDS,
+    LEXICON,
+    Sense,
+    is_comparative,
+    is_superlative,
+)
+from taskweaver.analyst.language.names import meanings, singular
+from taskweaver.analyst.language.parser import INHABITANTS, Words, operands
 from taskweaver.analyst.language.row_conditions import Conditions
+from taskweaver.analyst.language.values import flags
 
 _BEAM = 28
 _FILLER, _UNUSED = 0.05, 4.0
-_QUARTILES = {"firstquartile": 0.25, "thirdquartile": 0.75}
+_FUNCTIONS = {
+    "firstquartile": Fn("percentile", 0.25),
+    "thirdquartile": Fn("percentile", 0.75),
+    "leastmode": Fn("mode", is_least=True),
+    "earliest": Fn("min", is_time=True),
+    "latest": Fn("max", is_time=True),
+}
+"""Words for functions that are no name of one."""
 _MARKS = frozenset(
-    "which who when sort dir each over against files refused everything percolumn shift between "
-    "instead combined link".split()
+    "which who when sort dir each more others much over against files refused everything percolumn"
+    " shift between instead combined link".split()
 )
-_VERBS = frozenset(
-    "is are was were have has had do does did came come work works live lives".split()
+_VERBS = "is are was were have has had do does did came come work works live lives"
+_DEEDS = frozenset(
+    "make build cover visit work use read check stand question play plays played".split()
 )
-_DEEDS = frozenset("make build cover visit work use read check stand question".split())
 """Words of a request that are also names of columns, as the make of a car."""
-_OBJECTS = frozenset("a an the me us it this that these my one sure".split())
+_DURATIONS = frozenset("time times duration durations lap laps zeit zeiten".split())
+_OBJECTS = "a an the me us it this that these my one sure"
 
 
 def covers(words: Words) -> list[tuple[float, tuple[Atom, ...]]]:
@@ -98,14 +113,9 @@ def _functions(words: Words, at: int) -> Iterator[Found]:
             quantile = _quantile(words, words.skip(end, "of"))
             if quantile is not None:
                 yield words.skip(end, "of") + 1, Fn("percentile", quantile), 1.0
-        elif sense.detail in _QUARTILES:
-            yield end, Fn("percentile", _QUARTILES[sense.detail]), 1.0
-        elif sense.detail == "leastmode":
-            yield end, Fn("mode", is_least=True), 1.0
-        elif sense.detail in ("earliest", "latest"):
-            yield end, Fn("min" if sense.detail == "earliest" else "max", is_time=True), 1.0
         else:
-            yield end, Fn(sense.detail), 1.0  # type: ignore[arg-type]
+            plain = Fn(sense.detail)  # type: ignore[arg-type]
+            yield end, _FUNCTIONS.get(sense.detail, plain), 1.0
     yield from _percentiles(words, at)
 
 
@@ -114,11 +124,11 @@ def _percentiles(words: Words, at: int) -> Iterator[Found]:
     quantile = _quantile(words, at)
     if quantile is None:
         return
-    place = words.skip(at + 1, "%", "percent")
+    place = words.skip(at + 1, "% percent")
     for end, sense in words.of_kind(place, "fn"):
         if sense.detail == "percentile":
             yield end, Fn("percentile", quantile), 0.9
-    joined = words.skip(place, "and", ",", "&")
+    joined = words.skip(place, "and , &")
     if joined > place and _quantile(words, joined) is not None:
         yield at + 1, Fn("percentile", quantile), 1.0
 
@@ -145,26 +155,40 @@ def _picks(words: Words, at: int) -> Iterator[Found]:
         end = stop if after is None else stop + 1
         yield end, Pick(ascending, count or after, nth, (), words.lower(stop - 1)), 1.0
         for last, sign, columns in dimensions(words, stop):
-            if words.lower(stop - 1) in ("most", "least"):
+            if words.says(stop - 1, "most least"):
                 lower = ascending != (sign == "-")
                 yield last, Pick(lower, count, nth, columns, words.raw(stop - 1, last)), 1.0
-    if words.lower(start).endswith("est"):
+    if is_superlative(words.lower(start)):
         for last, sign, columns in dimensions(words, start):
             yield last, Pick(sign == "-", count, nth, columns, words.lower(start)), 1.0
-    if words.lower(start) in DIMENSION_WORDS and words.lower(start).endswith("est"):
-        signs = {sign for _, sign in DIMENSION_WORDS[words.lower(start)]}
-        is_age = any(name == "age" for name, _ in DIMENSION_WORDS[words.lower(start)])
-        if len(signs) == 1 and not is_age and not any(True for _ in dimensions(words, start)):
-            yield start + 1, Pick(signs == {"-"}, count, nth, (), words.lower(start)), 1.1
+    yield from _undimensioned(words, start, count, nth)
     if count is None and not nth:
         yield from _tops(words, at)
+
+
+def _undimensioned(words: Words, at: int, count: int | None, nth: int) -> Iterator[Found]:
+    """Yield a superlative where no column has its dimension by name: the fastest time."""
+    low = words.lower(at)
+    stated = DIMENSION_WORDS.get(low, ()) if is_superlative(low) else ()
+    signs, names = {sign for _, sign in stated}, {name for name, _ in stated}
+    if len(signs) != 1 or "age" in names or any(True for _ in dimensions(words, at)):
+        return
+    is_speed = "speed" in names
+    if not is_speed or _names_duration(words):
+        ascending = (signs == {"-"}) != is_speed  # the fastest time is the shortest
+        yield at + 1, Pick(ascending, count, nth, (), low), 1.1
+
+
+def _names_duration(words: Words) -> bool:
+    """Return whether a request names a duration: ``the fastest time``."""
+    return not _DURATIONS.isdisjoint(map(words.lower, range(words.size)))
 
 
 def _tops(words: Words, at: int) -> Iterator[Found]:
     for stop, sense in words.of_kind(at, "rank"):
         number = _count(words, stop)
         end = stop if number is None else stop + 1
-        if sense.detail in ("top", "bottom") and (number or words.lower(at) in ("top", "bottom")):
+        if sense.detail in ("top", "bottom") and (number or words.says(at, "top bottom")):
             following = words.lower(end)
             is_one = not number and bool(following) and singular(following) == following
             count = None if is_one else number or 5
@@ -173,7 +197,7 @@ def _tops(words: Words, at: int) -> Iterator[Found]:
             view: Look = Look("head" if sense.detail == "first" else "tail", number or 0)
             for last, _ in words.of_kind(end, "row"):
                 yield last, view, 0.8
-            if words.lower(at) in ("head", "tail"):
+            if words.says(at, "head tail"):
                 yield end, view, 1.0
             for last, noun, _ in _nouns(words, end):
                 if isinstance(noun, Noun) and noun.kind == "file" and number:
@@ -191,18 +215,20 @@ def _count(words: Words, at: int) -> int | None:
 def _dimension(words: Words, at: int) -> Iterator[Found]:
     for end, sign, columns in dimensions(words, at):
         low = words.lower(at)
-        if low.endswith("est"):
+        if is_superlative(low):
             continue
-        is_comparative = low.endswith("er") or words.lower(at - 1) in ("more", "less")
-        yield end, Dimension(columns, sign == "-", is_comparative, words.lower(at)), 1.0
+        is_more = is_comparative(low) or words.says(at - 1, "more less")
+        yield end, Dimension(columns, sign == "-", is_more, words.lower(at)), 1.0
 
 
 def _steps(words: Words, at: int) -> Iterator[Found]:
     is_how_much = words.lower(at) == "how" and words.lower(at + 1) == "much"
     after = words.lower(at + 2)
-    if is_how_much and after.endswith("er") and after in DIMENSION_WORDS:
+    if is_how_much and is_comparative(after):
         yield at + 2, AggregateStep("diff"), 1.0
-    for end, sense in words.of_kind(at, "share", "diff", "cumulative"):
+    if words.says(at, "rate rates quote") and any(True for _ in flags(words, at - 1)):
+        yield at + 1, AggregateStep("share"), 1.0
+    for end, sense in words.of_kind(at, "share diff cumulative"):
         yield end, AggregateStep(sense.kind, sense.detail), 1.0  # type: ignore[arg-type]
     for end, sense in words.of_kind(at, "change"):
         yield end, AggregateStep("change", sense.detail + _direction(words, at)), 1.0
@@ -222,19 +248,19 @@ def _looks(words: Words, at: int) -> Iterator[Found]:
     count = _count(words, at)
     if count is None:
         return
-    start = words.skip(at + 1, "random", "sample", "example")
+    start = words.skip(at + 1, "random sample example")
     for end, _ in words.of_kind(start, "row"):
         if start > at + 1:
             yield end, Look("sample", count), 0.8
-        elif words.lower(at - 1) in ("show", "me", "give", "display", "print", "see", "list"):
+        elif words.says(at - 1, "show me give display print see list"):
             yield end, Look("head", count), 0.9
 
 
 def _direction(words: Words, at: int) -> str:
     low = words.lower(at)
-    if low in ("drop", "drops", "decrease", "fall", "decline"):
+    if low in "drop drops decrease fall decline".split():
         return " down"
-    return " up" if low in ("increase", "rise", "gain", "gains", "jump") else ""
+    return " up" if low in "increase rise gain gains jump".split() else ""
 
 
 def _nouns(words: Words, at: int) -> Iterator[Found]:
@@ -242,10 +268,14 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
     if not low:
         return
     is_elsewhere = singular(low) in words.scope.other_nouns - words.scope.nouns
-    for end, sense in words.of_kind(at, "row", "person", "thing"):
-        is_column = sense.kind != "row" and any(found.end == end for found in words.columns(at))
-        is_taken = is_column or is_elsewhere or words.values(at)
-        if not is_taken and _fits_file(words, sense.kind):
+    for end, sense in words.of_kind(at, "row person thing"):
+        is_column = sense.kind != "row" and any(
+            found.end == end and found.ref.distance < 3 + (low in INHABITANTS)
+            for found in words.columns(at)
+        )
+        is_value = words.values(at) and not words.is_noun(at)
+        is_taken = is_column or is_elsewhere or is_value
+        if not is_taken and _fits_file(words, sense.kind, low):
             yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
     is_file = singular(low) in words.scope.nouns or low in words.scope.nouns
     if is_file and not _is_other(words, at):
@@ -266,16 +296,18 @@ def _is_group_count(words: Words, at: int) -> bool:
 def _is_relative(words: Words, at: int) -> bool:
     """Return whether ``who`` or ``which`` goes on with the noun before it."""
     low = words.lower(at - 1)
-    is_noun = words.is_kind(at - 1, "row", "person", "thing") or singular(low) in words.scope.nouns
+    is_noun = words.is_kind(at - 1, "row person thing") or singular(low) in words.scope.nouns
     return at > 0 and (
         is_noun
-        or low in ("those", "ones", "in", "on", "for")
+        or low in "those ones in on for".split()
         or bool(words.columns(at - 1) or words.values(at - 1))
     )
 
 
-def _fits_file(words: Words, kind: str) -> bool:
+def _fits_file(words: Words, kind: str, noun: str) -> bool:
     """Return whether a noun can stand for the rows of a file that is named after its rows."""
+    if words.scope.nouns & meanings(noun):
+        return True
     named = {
         sense.kind: name
         for name in words.scope.nouns
@@ -300,7 +332,7 @@ def _is_initials(words: Words, at: int) -> bool:
 
 
 def _marks(words: Words, at: int) -> Iterator[Found]:
-    if words.lower(at) == "than":
+    if words.says(at, "than als"):
         yield at + 1, Mark("than"), 0.7
     if _is_group_count(words, at):
         yield at + 1, Mark("count", str(_count(words, at))), 0.8
@@ -310,11 +342,11 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
         elif sense.kind == "filler" and not (
             end == at + 1 and (_is_word_of_data(words, at) or _is_initials(words, at))
         ):
-            is_verb = words.lower(at) in _VERBS and end == at + 1
+            is_verb = words.says(at, _VERBS) and end == at + 1
             yield end, Mark("verb" if is_verb else "filler", words.lower(at)), _FILLER
         elif sense.kind == "number":
             yield end, Mark("filler", "number"), _FILLER
-        elif sense.kind == "by" and words.lower(at) in ("by", "nach"):
+        elif sense.kind == "by" and words.says(at, "by nach"):
             yield end, Mark("by"), 0.7
         elif sense.kind == "and" and words.lower(at) != "than":
             yield end, Mark("filler", "and"), 0.1
@@ -323,7 +355,9 @@ def _marks(words: Words, at: int) -> Iterator[Found]:
 def _is_word_of_data(words: Words, at: int) -> bool:
     low = words.lower(at)
     if low in _DEEDS and low in {name.casefold() for name in words.scope.columns}:
-        return words.lower(at + 1) not in _OBJECTS if at else words.lower(at + 1) == "of"
+        return not words.says(at + 1, _OBJECTS) if at else words.lower(at + 1) == "of"
+    if low == "die" and words.lower(at + 1) in ("", "?"):  # no article ends a request
+        return True
     others = words.scope.other_nouns - words.scope.nouns
     is_deed = any(low == noun + ending for noun in others for ending in ("ed", "d"))
     return words.is_value(at) or words.may_be_value(at) or is_deed
@@ -335,7 +369,7 @@ def _marks_of(words: Words, at: int, end: int, sense: Sense) -> Iterator[Found]:
         return
     kind = sense.detail if sense.kind == "dir" else sense.kind
     yield end, Mark(kind, sense.detail), 0.6
-    is_when = kind == "when" and at > 0 and words.columns(words.skip(at + 1, "the", "its"))
+    is_when = kind == "when" and at > 0 and words.columns(words.skip(at + 1, "the its"))
     is_relative = kind in ("which", "who") and end == at + 1 and _is_relative(words, at)
     if is_when or is_relative:
         yield end, Mark("filler", words.lower(at)), _FILLER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Pick
@@ -26,8 +27,16 @@ from taskweaver.analyst.readings import (
 
 NUMERIC = ("number", "integer")
 _ORDERED = (*NUMERIC, "time")
-_ANSWERS = frozenset(("yes", "no", "y", "n", "true", "false", "ja", "nein", "oui", "non"))
-_LABELS = frozenset(("id", "key", "code", "number", "no", "nr"))
+_ANSWERS = frozenset("yes no y n true false ja nein oui non".split())
+_LABELS = frozenset("id key code number no nr".split())
+HEADS = frozenset("size people persons guests visitors pop population".split())
+"""Names of columns that count people."""
+GROUPS = frozenset(
+    "location site station store shop school group cluster team region zone district county brood "
+    "subject patient person customer house family class batch lot block plot field tree animal "
+    "player season level stage category type cylinder cyl gear carb".split()
+)
+"""Nouns of columns whose integers are names."""
 _ANY: tuple[str, ...] = ()
 _KINDS: dict[Function, tuple[str, ...]] = {
     "count": _ANY, "nunique": _ANY, "mode": _ANY, "missing": _ANY, "min": _ORDERED,
@@ -62,7 +71,7 @@ def _check_pairs(functions: Sequence[Fn], operands: Sequence[Operand]) -> None:
     """Refuse distinct values of two columns: those of each, or their pairs."""
     if len(operands) > 1 and any(fn.function == "nunique" for fn in functions):
         phrase = " and ".join(operand.phrase for operand in operands)
-        raise UnfitError((phrase,), "Say whether the pairs are counted, or each column.")
+        raise UnfitError(phrase, "Say whether the pairs are counted, or each column.")
 
 
 def _grouped(parts: Phrases) -> list[tuple[list[Fn], list[Operand]]]:
@@ -113,9 +122,9 @@ def _add(
 def _is_joined(parts: Phrases, atom: Atom) -> bool:
     """Return whether a conjunction or a comma comes before a phrase."""
     at = atom.start - 1
-    while parts.words.lower(at) in ("the", "of", "with"):
+    while parts.words.says(at, "the of with"):
         at -= 1
-    return parts.words.lower(at) in ("and", ",", "&", "with", "und", "et", "y", "и", "og", "to")
+    return parts.words.says(at, "and , & with und et y и og to")
 
 
 def _is_label(operand: Operand, others: Sequence[Fn | Operand]) -> bool:
@@ -180,7 +189,7 @@ def _correlation(parts: Phrases, operands: Sequence[Operand]) -> Measure:
     parts.mark("between")
     values = list(dict.fromkeys(parts.column_of(operand, kinds=NUMERIC) for operand in operands))
     if len(values) != 2:
-        raise UnfitError(("correlation",), "A correlation is of two columns of numbers.")
+        raise UnfitError("correlation", "A correlation is of two columns of numbers.")
     return Measure("correlation", values[0], other=values[1])
 
 
@@ -196,29 +205,40 @@ def counted(parts: Phrases, operand: Operand) -> Measure:
     """Return the measure for ``how many`` with a column: distinct values, or a total."""
     value = parts.column_of(operand)
     if not isinstance(value, Column):
-        raise UnfitError((operand.phrase,))
+        raise UnfitError(operand.phrase)
     profile = parts.words.profile(value.name)
     is_flag = parts.scope.flag_value(value.name) is not None
     is_answer = _ANSWERS & {value.casefold() for value in profile.values or ()}
     last = operand.phrase.casefold().split()[-1]
     if is_flag or is_answer or (profile.kind == "time" and operand.distance):
-        raise UnfitError((operand.phrase,))
+        raise UnfitError(operand.phrase)
     if last.endswith("ed") and profile.kind == "text":
-        raise UnfitError((operand.phrase,), f"Say how many different `{value.name}`.")
+        raise UnfitError(operand.phrase, f"Say how many different `{value.name}`.")
     if profile.kind in NUMERIC and not _LABELS & set(name_words(value.name)):
         if value.name in parts.scope.year_columns and operand.distance < 2:
             return Measure("nunique", value)
-        if profile.kind == "integer" and singular(last) != last and is_amount(value.name):
+        names_groups = bool(GROUPS & set(name_words(value.name)[-1:])) and singular(last) != last
+        if names_groups and not is_amount(value.name):
+            return Measure("nunique", value)
+        is_several = singular(last) != last or operand.distance > 2
+        times, is_dated = parts.scope.time_columns, any(one.is_time for _, one in parts.every(Cond))
+        if times and not is_dated and value.name.casefold() in HEADS:
+            raise UnfitError((), f"Say of which `{times[0]}`.")
+        if profile.kind == "integer" and is_several and is_amount(value.name):
             parts.notes.append(f"`{value.name}` holds numbers: I added them up.")
             return Measure("sum", value)
-        raise UnfitError((operand.phrase,), f"`{value.name}` holds numbers; say total or distinct.")
+        raise UnfitError(operand.phrase, f"`{value.name}` holds numbers; say total or distinct.")
     return Measure("nunique", value)
 
 
 def _without_operand(fn: Fn) -> Measure:
     if fn.function in ("count", "missing"):
         return Measure(fn.function)
-    raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+    raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
+
+
+_SEASON = r"\b(?:spring|summer|autumn|fall|winter|frühling|sommer|herbst)\b"
+_SEASONS = re.compile(rf"{_SEASON}.*\b(?:and|und)\b.*{_SEASON}", re.IGNORECASE)
 
 
 def compared(
@@ -228,13 +248,19 @@ def compared(
 
     Means of ``male and female penguins`` are two; counts and totals of them are one.
     """
-    is_each = parts.mark("each") is not None
+    is_each = parts.mark("each") is not None or any(cond.is_compared for cond in conds)
+    counts = {atom.end for atom, fn in parts.every(Fn) if fn.function == "count"}
+    is_each = is_each or any(  # "how many men and women"
+        atom.start in counts and cond.is_list for atom, cond in parts.every(Cond)
+    )
+    adds_up = all(measure.function in ("count", "sum", "nunique") for measure in found)
+    if not adds_up and (seasons := _SEASONS.search(parts.words.text)):
+        raise UnfitError(seasons[0], "Ask for each season alone.")
     listed = [cond for cond in conds if cond.is_list and not cond.is_negative]
     if not listed:
         if is_each:
-            raise UnfitError(("compare",), "Name the values to compare, joined by “and”.")
+            raise UnfitError("compare", "Name the values to compare, joined by “and”.")
         return ()
-    adds_up = all(measure.function in ("count", "sum", "nunique") for measure in found)
     if adds_up and not is_each:
         return ()
     keys = []

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from taskweaver.analyst.language.names import WORD_TABLES
+from taskweaver.analyst.language.names import WORD_TABLES, numbered
 
 
 class Sense(NamedTuple):
@@ -29,7 +29,7 @@ class Sense(NamedTuple):
 SEASONS = {
     season: tuple(map(int, months.split(","))) for season, months in WORD_TABLES["seasons"].items()
 }
-NUMBER_WORDS = {word: int(value) for word, value in WORD_TABLES["numbers"].items()}
+NUMBER_WORDS = numbered("numbers")
 
 DIMENSIONS = WORD_TABLES["dimensions"]
 DIMENSION_COLUMNS = WORD_TABLES["dimension columns"]
@@ -56,11 +56,25 @@ def _add(entry: str, found: dict[str, tuple[Sense, ...]]) -> None:
         sense = Sense(kind, other if text and other and phrase != text else detail)
         if not text:
             text, sense = phrase, Sense(kind, detail)
-        if sense not in found.get(text, ()):
-            found[text] = (*found.get(text, ()), sense)
+        for form in forms(text):
+            if sense not in found.get(form, ()):
+                found[form] = (*found.get(form, ()), sense)
 
 
-LEXICON = _parsed(files(__package__).joinpath("lexicon.txt").read_text("utf-8"))
+def forms(text: str) -> tuple[str, ...]:
+    """Return the forms of a German adjective that is written with ``~``; else the text."""
+    folded = text.casefold()
+    stem = folded.removesuffix("~")
+    return (folded,) if stem == folded else tuple(stem + ending for ending in _ENDINGS)
+
+
+_ENDINGS = ("", "e", "en", "er", "es", "em")
+LEXICON = _parsed(
+    "\n".join(
+        files(__package__).joinpath(name).read_text("utf-8")
+        for name in ("lexicon.txt", "lexicon_de.txt")
+    )
+)
 LEXICON_WORDS = frozenset(word for phrase in LEXICON for word in phrase.split())
 LONGEST = max(len(phrase.split()) for phrase in LEXICON)
 """Senses of phrases, the words in them, and the number of words of the longest."""
@@ -68,9 +82,20 @@ DIMENSION_WORDS: dict[str, tuple[tuple[str, str], ...]] = {}
 """Adjectives and verbs that state a dimension: its name and ``-`` for its lower end."""
 for _name, _words in DIMENSIONS.items():
     for _word in _words.split():
-        _text, _, _sign = _word.partition(":")
-        if _sign != "0":
+        _stem, _, _sign = _word.partition(":")
+        for _text in forms(_stem) if _sign != "0" else ():
             DIMENSION_WORDS[_text] = (*DIMENSION_WORDS.get(_text, ()), (_name, _sign or "+"))
+_PLAIN = frozenset(("schwer", "teuer"))
+
+
+def is_superlative(word: str) -> bool:
+    """Return whether a word for a dimension is a superlative: ``heaviest``, ``schwerste``."""
+    return word in DIMENSION_WORDS and re.search(r"est$|ste[nrsm]?$", word) is not None
+
+
+def is_comparative(word: str) -> bool:
+    """Return whether a word for a dimension is a comparative: ``heavier``, ``schwerer``."""
+    return word in DIMENSION_WORDS and word.endswith("er") and word not in _PLAIN
 
 
 TokenKind = Literal["word", "number", "date", "symbol", "quoted", "literal", "file"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Fn, Keys, Look, Mark, Noun, Picture
-from taskweaver.analyst.language.groups import NUMERIC, measures
+from taskweaver.analyst.language.groups import NUMERIC, compared, measures
 from taskweaver.analyst.language.names import counts_rows
 from taskweaver.analyst.language.parser import Operand
-from taskweaver.analyst.language.parts import Phrases, UnfitError
+from taskweaver.analyst.language.parts import Phrases, UnfitError, is_of_rows
 from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
     Chart,
@@ -39,8 +39,8 @@ def looked(parts: Phrases) -> Reading | None:
     look = next(look for _, look in parts.all(Look))
     parts.take_all(Look, lambda other: other == look or other.view == "values")
     if parts.has(Fn):
-        raise UnfitError(("count",))
-    parts.mark("which", "percolumn", "when")
+        raise UnfitError("count")
+    parts.mark("which percolumn when")
     return _view(parts, look, _names(parts), parts.where())
 
 
@@ -51,12 +51,14 @@ def _view(parts: Phrases, look: Look, names: tuple[str, ...], where: Condition |
         return Rows(parts.source, names, where, rank=rank, from_end=view == "tail")
     if view == "ncolumns":
         return TableView(parts.source, "shape", names, where)
+    if view == "span" and not names and parts.scope.year_columns == parts.scope.time_columns:
+        names = parts.scope.year_columns
     if view == "values" and not names:
-        raise UnfitError(("values",), "Name the column whose values are listed.")
+        raise UnfitError("values", "Name the column whose values are listed.")
     if view == "columns" and names:
-        raise UnfitError(("columns",))
+        raise UnfitError("columns")
     if view == "correlations" and len(names) == 1:
-        raise UnfitError(("correlations",), "Name two columns, or none.")
+        raise UnfitError("correlations", "Name two columns, or none.")
     return TableView(parts.source, view, names, where, look.count or 5)
 
 
@@ -78,7 +80,7 @@ def _names(parts: Phrases) -> tuple[str, ...]:
     for operand in parts.take_all(Operand):
         value = parts.column_of(operand)
         if not isinstance(value, Column):
-            raise UnfitError((operand.phrase,))
+            raise UnfitError(operand.phrase)
         found.append(value.name)
     return tuple(dict.fromkeys(found))
 
@@ -87,11 +89,11 @@ def _missing(parts: Phrases) -> Reading:
     """Return the number of missing values: of a column, of each, or of all."""
     parts.take_all(Look, lambda look: look.view in ("missing", "values", "columns"))
     if parts.has(Look):
-        raise UnfitError(("missing",))
+        raise UnfitError("missing")
     counts = parts.take_all(Fn, lambda fn: fn.function in ("count", "sum"))
-    if counts and parts.has(Noun, lambda noun: noun.kind != "unit"):
+    if counts and parts.has(Noun, is_of_rows):
         return _incomplete(parts)
-    per_column = parts.mark("percolumn", "everything") is not None
+    per_column = parts.mark("percolumn everything") is not None
     is_which = parts.mark("which") is not None
     where = parts.where()
     names = _names(parts)
@@ -106,11 +108,11 @@ def _missing(parts: Phrases) -> Reading:
 
 def _incomplete(parts: Phrases) -> Reading:
     """Return the number of rows with missing values: of one column, or of any."""
-    parts.take_all(Noun, lambda noun: noun.kind != "unit")
+    parts.take_all(Noun, is_of_rows)
     where = parts.where()
     names = _names(parts)
-    if len(names) > 1 or parts.mark("percolumn", "everything") is not None:
-        raise UnfitError(("missing",), "Name one column.")
+    if len(names) > 1 or parts.mark("percolumn everything") is not None:
+        raise UnfitError("missing", "Name one column.")
     is_missing = Missing(names[0] if names else "")
     return Summary(parts.source, (Measure("count"),), (), conjunction(where, is_missing))
 
@@ -135,12 +137,12 @@ def pictured(parts: Phrases) -> Reading | None:
     if chart == "histogram" and _counts_texts(parts):
         chart = "bar"
     if parts.has(Fn):
-        return _of_groups(parts, chart, where, is_over=over)
+        return _of_groups(parts, chart, conds, where, is_over=over)
     if chart is None:
         chart = _guess(parts, conds, is_over=over, is_against=against)
     if chart in ("bar", "pie"):
-        return _of_groups(parts, chart, where, is_over=over)
-    return _of_rows(parts, chart, where, is_against=against)
+        return _of_groups(parts, chart, conds, where, is_over=over)
+    return _of_rows(parts, chart, conds, where, is_against=against)
 
 
 def _counts_texts(parts: Phrases) -> bool:
@@ -162,27 +164,29 @@ def _guess(parts: Phrases, times: Sequence[Cond], *, is_over: bool, is_against: 
         return "bar"
     if len(numbers) == 1 and not parts.scope.time_columns:
         return "histogram"
-    raise UnfitError(("plot",), "Name the kind of picture: bar, line, scatter, histogram or box.")
+    raise UnfitError("plot", "Name the kind of picture: bar, line, scatter, histogram or box.")
 
 
 def _of_groups(
     parts: Phrases,
     chart: Chart | None,
+    conds: Sequence[Cond],
     where: Condition | None,
     *,
     is_over: bool,
 ) -> Reading:
     if chart in ("histogram", "box", "scatter"):
-        raise UnfitError((chart,), f"A {chart} is drawn from the rows, not from one value each.")
+        raise UnfitError(chart, f"A {chart} is drawn from the rows, not from one value each.")
     keys = parts.keys()
     if is_over:
         keys = (*keys, *_time_key(parts))
     found = measures(parts) if parts.has(Fn) else (_counted(parts),)
+    keys = tuple(dict.fromkeys((*keys, *compared(parts, conds, found))))
     if not keys:
         texts = parts.take(Operand, lambda operand: any(
             parts.kind(name) not in NUMERIC for name in operand.names))  # fmt: skip
         if texts is None:
-            raise UnfitError((chart or "plot",), "Name the groups to draw: “per …”.")
+            raise UnfitError(chart or "plot", "Name the groups to draw: “per …”.")
         value = parts.column_of(texts)
         keys = (GroupKey(value.name),) if isinstance(value, Column) else ()
     is_time = any(key.unit or parts.kind(key.column) == "time" or key.column in
@@ -205,7 +209,7 @@ def _counted(parts: Phrases) -> Measure:
 def _time_key(parts: Phrases) -> tuple[GroupKey, ...]:
     times = parts.scope.time_columns
     if len(times) != 1:
-        raise UnfitError(("over time",), "There is not one column of times.")
+        raise UnfitError("over time", "There is not one column of times.")
     parts.mentioned.add(times[0])
     return (GroupKey(times[0]),)
 
@@ -213,14 +217,16 @@ def _time_key(parts: Phrases) -> tuple[GroupKey, ...]:
 def _of_rows(
     parts: Phrases,
     chart: Chart,
+    conds: Sequence[Cond],
     where: Condition | None,
     *,
     is_against: bool,
 ) -> Reading:
     keys = parts.keys()
-    parts.take_all(Noun, lambda noun: noun.kind != "unit")
+    parts.take_all(Noun, is_of_rows)
     texts = parts.take_all(Operand, lambda operand: not parts.may_be_numbers(operand))
     splits = [key.column for key in keys] + [name for operand in texts for name in operand.names]
+    splits += [key.column for key in compared(parts, conds, (Measure("mean"),)) if not key.unit]
     splits = list(dict.fromkeys(splits))
     names = []
     for operand in parts.take_all(Operand, lambda operand: not operand.is_arithmetic):
@@ -238,7 +244,7 @@ def _of_rows(
         raise UnfitError(splits, f"A {chart} is not split by a column.")
     if len(names) != wanted or len(splits) > 1:
         count = "two columns" if wanted == 2 else "one column"
-        raise UnfitError((chart,), f"A {chart} is drawn from {count} of numbers.")
+        raise UnfitError(chart, f"A {chart} is drawn from {count} of numbers.")
     if chart == "scatter" and is_against and _is_explicit(parts):
         names.reverse()
     return Rows(parts.source, tuple(names), where, chart=chart, split=splits[0] if splits else "")
@@ -262,7 +268,7 @@ def _line(
         times = [key.column for key in _time_key(parts)]
     names = [name for name in names if name not in times]
     if len(names) != 1 or len(splits) > 1 or len(times) != 1:
-        raise UnfitError(("line",), "A line is drawn from one column of numbers over time.")
+        raise UnfitError("line", "A line is drawn from one column of numbers over time.")
     columns = (times[0], names[0])
     return Rows(parts.source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
                 split=splits[0] if splits else "")  # fmt: skip

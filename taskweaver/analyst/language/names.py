@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
+from itertools import takewhile
 
 from taskweaver.analyst.wording.inert import MONTHS, WEEKDAYS
 from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
@@ -14,7 +15,11 @@ UNITS = frozenset(
     "mm cm m km kg g mg lbs lb oz mi ft usd eur gbp sec s ms pct percent m2 km2 sqft sqm c "
     "f".split()
 )
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
+_UPPER, _LOWER = "A-ZÀ-ÖØ-Þ", "a-zß-öø-ÿ"
+_PART = re.compile(
+    rf"[{_UPPER}]+(?=[{_UPPER}][{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[{_UPPER}]+|\d+"
+    rf"|[^\W\d_{_LOWER}{_UPPER}]+"
+)
 _KEPT = frozenset("species series news gas bus class mass status plus less glass always".split())
 WORD_TABLES = {
     head: dict(entry.split("=") for entry in entries.split("|"))
@@ -23,13 +28,13 @@ WORD_TABLES = {
 }
 """Closed sets of words with their meanings, by the name of the set."""
 _IRREGULAR = WORD_TABLES["irregular"]
-_SHORT = WORD_TABLES["short"]
+SHORT = WORD_TABLES["short"]
 _AMOUNTS = frozenset(
-    "n num number count total quantity qty amount population pop attendance volume stock people "
-    "inventory staff revenue turnover".split()
+    "n num number count quantity qty amount population pop attendance volume stock people "
+    "inventory staff revenue turnover profit sale goal vote point".split()
 )
 _DEMONYMS = WORD_TABLES["demonyms"]
-_FORMS = ("n", "an", "ian", "ean", "ese", "ish", "i", "y", "ny", "s", "es")
+_FORMS = "n an ian ean ese ish i y ny s es".split()
 
 
 @lru_cache(maxsize=4096)
@@ -58,20 +63,114 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def is_amount(name: str) -> bool:
+def is_amount(name: str, *, is_certain: bool = False) -> bool:
     """Return whether a column's name states a number of things: ``seats``, ``num_beds``, ``pop``.
 
-    A name in the singular (``flight``, ``day``) is that of one thing.
+    A name in the singular (``flight``, ``day``) is that of one thing; one in the plural is not
+    certain to be an amount.
     """
     raw = [part.casefold() for part in _PART.findall(name)]
     is_plural = bool(raw) and singular(raw[-1]) != raw[-1]
-    return is_plural or bool(_AMOUNTS & set(raw))
+    return (is_plural and not is_certain) or bool(_AMOUNTS & {*raw, *map(singular, raw)})
 
 
 def counts_rows(column: ColumnProfile, rows: int) -> bool:
     """Return whether a column numbers the rows: its integers are consecutive, each there once."""
     is_unique = column.kind == "integer" and column.distinct == rows > 1 and not column.missing
     return is_unique and int(column.high) - int(column.low) + 1 == rows
+
+
+_FAMILIES = tuple(
+    frozenset(line.casefold().split())
+    for language in ("en", "de")
+    for line in files(__package__)
+    .joinpath(f"vocabulary_{language}.txt")
+    .read_text("utf-8")
+    .splitlines()[1:]
+    if line[:1] != "#"
+)
+"""Words that state the same in requests and in names; those of a name in the singular."""
+_GERMAN_ENDINGS = ("", "n", "en", "e", "s", "es", "er", "ern")
+_SHORTEST_SHORT, _LONG = 3, 10
+
+
+@lru_cache(maxsize=4096)
+def meanings(word: str) -> frozenset[str]:
+    """Return the words of names that state the same as a word in lower case, in the singular."""
+    forms = {word, singular(word), *(word.removesuffix(ending) for ending in _GERMAN_ENDINGS)}
+    lines = [line for line in _FAMILIES if word in line] or [f for f in _FAMILIES if forms & f]
+    return frozenset(map(singular, frozenset().union(*lines)))
+
+
+def corrected(word: str) -> tuple[str, ...]:
+    """Return the known words that a word in lower case is with a typing error."""
+    known = frozenset().union(*_FAMILIES)
+    return tuple(sorted(one for one in known if is_misspelled(word, one)))
+
+
+def opposites(word: str) -> frozenset[str]:
+    """Return the words of names that state the opposite of a word in lower case."""
+    return frozenset().union(*(family for family in _FAMILIES if f"-{word}" in family))
+
+
+@lru_cache(maxsize=4096)
+def compound(word: str) -> tuple[str, ...]:
+    """Return the two known words of a German compound: ``körper`` and ``gewicht``."""
+    for at in range(3, len(word) - 2):
+        left, right = word[:at], word[at:]
+        for head in (left, left.removesuffix("s"), left.removesuffix("n")):
+            if len(head) > 2 and meanings(head) and meanings(right):
+                return head, right
+    return ()
+
+
+@lru_cache(maxsize=8192)
+def is_short(part: str, asked: str) -> bool:
+    """Return whether a part of a name is short for a word: its beginning or its consonants."""
+    if SHORT.get(part) == asked:
+        return True
+    if not _SHORTEST_SHORT <= len(part) <= len(asked) - 2 or part[0] != asked[0]:
+        return False
+    rest = iter(asked)
+    are_consonants = not set(part[:-1]) & set("aeiou") and part[-1] == asked[-1]
+    return asked.startswith(part) or (are_consonants and all(one in rest for one in part))
+
+
+def means_value(word: str, value: str) -> bool:
+    """Return whether a word states a value in lower case in another word."""
+    return value in meanings(word) or singular(value) in meanings(word)
+
+
+def shortens(word: str, value: str) -> bool:
+    """Return whether a value in lower case is the beginning of a word: ``prof``."""
+    return 4 <= len(value) <= len(singular(word)) - 2 and word.startswith(value)
+
+
+def is_in_value(word: str, value: str) -> bool:
+    """Return whether a word is one of the words of a value in lower case."""
+    parts = value.split()
+    return len(parts) > 1 and bool({word, singular(word)} & set(parts))
+
+
+def is_typed_for(word: str, value: str) -> bool:
+    """Return whether a word is a value with one typing error, or two in a long one."""
+    limit = 1 if len(value) < _LONG else 2
+    return is_misspelled(word, value) and distance(word, value, limit) <= limit
+
+
+@lru_cache(maxsize=8192)
+def states(part: str, asked: tuple[str, ...]) -> bool:
+    """Return whether a part of a name states some words: ``bodywt`` of ``body weight``."""
+    if len(asked) == 1:
+        word = asked[0]
+        is_begun = len(word) == _SHORTEST_SHORT and part.startswith(word)
+        is_month = part in MONTHS and MONTHS[part] == MONTHS.get(word)
+        is_short_form = is_word_of(word, part) or is_short(part, word)
+        return is_short_form or is_month or is_begun or part in meanings(word)
+    return part in meanings("_".join(asked)) or any(
+        states(part[:at], asked[:1]) and states(part[at:], asked[1:])
+        for at in range(2, len(part) - 1)
+    )
 
 
 _LABELS = (
@@ -107,7 +206,7 @@ def is_word_of(asked: str, word: str) -> bool:
     """Return whether a word of a request is a word of a name, or one is short for the other."""
     if asked == word:
         return True
-    if _SHORT.get(word) == asked or _SHORT.get(asked) == word:
+    if SHORT.get(word) == asked or SHORT.get(asked) == word:
         return True
     if len(word) >= 4 and asked in (word + "ed", word + "d", word + "ing", word[:-1] + "ing"):
         return True
@@ -125,6 +224,18 @@ def is_abbreviated(asked: tuple[str, ...], name: tuple[str, ...]) -> bool:
         left == right or (min(len(left), len(right)) >= 3 and left.startswith(right))
         for left, right in pairs
     )
+
+
+_ENDINGS = frozenset("s ed d r rs er ers or ors al als ing e es t ten te rate tion ment".split())
+
+
+def is_stem(word: str, name: str) -> bool:
+    """Return whether a word is a form of a column's name: ``smokers`` of ``smoker``."""
+    low = name.casefold()
+    pairs = zip(word, low, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    is_long = shared >= max(4, len(low) - 2)
+    return word == low or (is_long and word[shared:] in _ENDINGS | {""})
 
 
 @lru_cache(maxsize=8192)
@@ -165,9 +276,13 @@ def is_form(asked: str, value: str) -> bool:
     return len(stem) >= 3 and any(asked == stem + ending for ending in ("an", "ian", "ish", "ese"))
 
 
-_SEXES = {word: int(place) for word, place in WORD_TABLES["sexes"].items()}
-_SCALES: tuple[Mapping[str, int], ...] = (_SEXES, WEEKDAYS, MONTHS)
-_ORDINALS = {word: int(place) for word, place in WORD_TABLES["ordinals"].items()}
+def numbered(table: str) -> dict[str, int]:
+    """Return a table of words that have numbers."""
+    return {word: int(number) for word, number in WORD_TABLES[table].items()}
+
+
+_SCALES: tuple[Mapping[str, int], ...] = (numbered("sexes"), numbered("lives"), WEEKDAYS, MONTHS)
+_ORDINALS = numbered("ordinals")
 _PLACES = _ORDINALS | {str(number): number for number in range(1, 6)} | {
     f"{number}.0": number for number in range(1, 6)
 } | {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "one": 1, "two": 2, "three": 3}  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 from taskweaver.analyst.language.lexicon import (
@@ -30,8 +31,10 @@ from taskweaver.analyst.readings import (
 )
 from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
 
-WEAK_NOUNS = frozenset("price rate level score index".split())
+_SIZES = frozenset("size amount value score".split())
+WEAK_NOUNS = frozenset("price rate level score index".split()) | _SIZES
 """Nouns that add nothing to the name of a measured quantity."""
+INHABITANTS = frozenset("people menschen inhabitants".split())
 _COLUMN_COST = (0.0, 0.05, 0.6, 0.9)
 _COMMON = frozenset(
     "a an the of is are was were in on at for with from to and or not no i it that this do does "
@@ -64,8 +67,15 @@ class ValuesAt(NamedTuple):
     cost: float
 
 
+@cache
+def _split(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 class Words:
     """Tokens of a request with all their senses.
+
+    Methods that take several words or kinds take them as a text with spaces between them.
 
     Attributes:
         scope: Columns and values it is read against.
@@ -123,13 +133,13 @@ class Words:
             for sense in LEXICON.get(joined, ()):
                 yield SenseAt(end, sense)
 
-    def of_kind(self, at: int, *kinds: str) -> list[SenseAt]:
+    def of_kind(self, at: int, kinds: str) -> list[SenseAt]:
         """Return the senses of some kinds at a token."""
-        return [found for found in self.senses(at) if found.sense.kind in kinds]
+        return [found for found in self.senses(at) if found.sense.kind in _split(kinds)]
 
-    def is_kind(self, at: int, *kinds: str) -> bool:
+    def is_kind(self, at: int, kinds: str) -> bool:
         """Return whether a phrase of one of some kinds begins at a token."""
-        return any(found.sense.kind in kinds for found in self.senses(at))
+        return bool(self.of_kind(at, kinds))
 
     def columns(self, at: int) -> list[ColumnAt]:
         """Return the columns that the phrases beginning at a token may mean."""
@@ -168,7 +178,10 @@ class Words:
         if ref is None or len(ref.names) != 1 or ref.distance > 1:
             return None
         is_elsewhere = any(noun in name_words(name) for name in self.scope.columns)
-        is_measure = self.profile(ref.names[0]).kind == "number"
+        kind, values = self.profile(ref.names[0]).kind, self.profile(ref.names[0]).distinct
+        is_measure = kind == "number" or (
+            kind == "integer" and noun in _SIZES and values < self.scope.rows
+        )
         if is_elsewhere or not is_measure or singular(ref.phrase.casefold()) in LEXICON:
             return None
         return ColumnRef(ref.names, 3, self.phrase(at, end))
@@ -188,7 +201,7 @@ class Words:
         phrase = ref.phrase.casefold().removesuffix("'s")
         word = singular(phrase)
         kinds = {sense.kind for sense in LEXICON.get(phrase, ())}
-        is_thing = bool(kinds & {"thing", "person"})
+        is_thing = bool(kinds & {"thing", "person"}) and phrase not in INHABITANTS
         if ref.distance < 2:
             is_rows = is_thing and word in self.scope.nouns and not is_amount(name)
             return not (is_rows and self.profile(name).kind == "integer")
@@ -216,8 +229,16 @@ class Words:
             matches = self.scope.values(text)
             if not matches and is_one and self.lower(at) != self.tokens[at].text.casefold():
                 matches = self.scope.values(self.lower(at))
-            if matches:
+            if not matches and is_one and self._may_be_guessed(at):
+                matches = self.scope.guessed(self.lower(at))
+                if matches:
+                    yield ValuesAt(end, matches, _COLUMN_COST[-1])
+            elif matches:
                 yield ValuesAt(end, matches, 0.1 if matches[0].is_exact else 0.3)
+
+    def _may_be_guessed(self, at: int) -> bool:
+        is_named = any(found.end == at + 1 and found.ref.distance < 3 for found in self.columns(at))
+        return self.tokens[at].kind == "word" and not is_named
 
     def is_value(self, at: int) -> bool:
         """Return whether a word, but for the commonest ones, is exactly a value."""
@@ -227,15 +248,22 @@ class Words:
     def is_name(self, at: int) -> bool:
         """Return whether a word inside a sentence is a value, written with a capital letter."""
         text = self.tokens[at].text
-        is_inside = at > 0 and self.lower(at - 1) not in (".", "?", "!", ":")
+        is_inside = at > 0 and not self.says(at - 1, ". ? ! :")
         is_capital = text[:1].isupper() and not self.text.isupper()
         may_be = is_inside and is_capital and len(text) > 1
-        found = self.values(at) if may_be else []
+        found = self.values(at) if may_be and not self.is_noun(at) else []
         return any(item.end == at + 1 and item.matches[0].value == text for item in found)
+
+    def is_noun(self, at: int) -> bool:
+        """Return whether a word is a noun for the rows, though it is the name of one of them."""
+        kinds = {found.sense.kind for found in self.senses(at) if found.end == at + 1}
+        columns = {m.column for found in self.values(at) for m in found.matches}
+        of_each = all(self.profile(name).distinct * 2 > self.scope.rows for name in columns)
+        return bool(kinds & {"person", "thing"}) and of_each
 
     def may_be_value(self, at: int) -> bool:
         """Return whether a common word after a preposition may be a value, as ``in it``."""
-        is_after = self.lower(at - 1) in ("in", "of", "from", "for", "at", "by", "to", "is")
+        is_after = self.says(at - 1, "in of from for at by to is")
         return is_after and self._is_exact(at)
 
     def _is_exact(self, at: int) -> bool:
@@ -246,6 +274,8 @@ class Words:
         if self.tokens[at].kind in ("quoted", "literal"):
             return True
         text = self.raw(at, end)
+        if end - at == 1 and self.is_noun(at):
+            return False
         if end - at == 1 and self.is_name(at):
             return True
         if end - at == 1 and len(text) == 1:
@@ -264,9 +294,17 @@ class Words:
         value = NUMBER_WORDS.get(token.lower) if token.kind == "word" else None
         return float(value) if value is not None else None
 
-    def skip(self, at: int, *words: str) -> int:
+    def says(self, at: int, words: str) -> bool:
+        """Return whether a token is one of some words."""
+        return self.lower(at) in _split(words)
+
+    def has(self, words: str) -> bool:
+        """Return whether any token is one of some words."""
+        return any(self.says(at, words) for at in range(self.size))
+
+    def skip(self, at: int, words: str) -> int:
         """Return the place after any of some words."""
-        while self.lower(at) in words:
+        while self.says(at, words):
             at += 1
         return at
 
@@ -346,7 +384,7 @@ def _operator(words: Words, at: int, allowed: str) -> Iterator[tuple[int, Operat
         yield at + 1, "-"
     for end, sense in words.of_kind(at, "op"):
         if sense.detail in allowed:
-            yield words.skip(end, "the", "by"), _OPERATORS[sense.detail]
+            yield words.skip(end, "the by"), _OPERATORS[sense.detail]
 
 
 def _chain(words: Words, at: int, *, is_product: bool) -> list[Part]:
@@ -360,11 +398,12 @@ def _chain(words: Words, at: int, *, is_product: bool) -> list[Part]:
                 right = (
                     _factors(words, start) if is_product else _chain(words, start, is_product=True)
                 )
-                is_compared = words.lower(middle) in ("over", "less")
+                is_compared = words.says(middle, "over less")
+                times = words.scope.time_columns
                 longer += [
                     (end, Arithmetic(operator, left, value), cost + more)
                     for end, value, more in right
-                    if not (is_compared and isinstance(value, Constant))
+                    if not is_compared or not set(columns_of(value)) <= set(times)
                 ]
         found += longer
         front = longer
@@ -380,8 +419,8 @@ def _sums(words: Words, at: int) -> list[Part]:
 def _named_forms(words: Words, at: int) -> Iterator[Found]:
     """Yield ``ratio of a to b``, ``product of a and b`` and ``sum of a and b`` of columns."""
     joints = {"ratio": ("to", "and", "over"), "product": ("and", "with"), "sumof": ("and",)}
-    for stop, sense in words.of_kind(at, "ratio", "product", "sumof"):
-        for middle, left, cost in _factors(words, words.skip(stop, "of", "between")):
+    for stop, sense in words.of_kind(at, "ratio product sumof"):
+        for middle, left, cost in _factors(words, words.skip(stop, "of between")):
             if words.lower(middle) not in joints[sense.kind] or not isinstance(left, Column):
                 continue
             for end, right, more in _factors(words, middle + 1):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from taskweaver.analyst.language.atoms import Atom, Content, Keys, Mark, Noun
-from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.names import meanings, name_words, singular
 from taskweaver.analyst.language.parser import Operand, Words
 from taskweaver.analyst.language.values import Cond, Option, conjunction
 from taskweaver.analyst.readings import (
@@ -17,6 +17,7 @@ from taskweaver.analyst.readings import (
     Expression,
     GroupKey,
     OneOf,
+    Rank,
     Unclear,
     columns_in,
     columns_of,
@@ -33,11 +34,16 @@ class UnfitError(Exception):
         reason: A sentence; empty if the words say it.
     """
 
-    def __init__(self, words: Sequence[str], reason: str = "") -> None:
-        """Keep the words and the reason."""
-        super().__init__(reason or ", ".join(words))
-        self.words = tuple(words)
+    def __init__(self, words: str | Sequence[str], reason: str = "") -> None:
+        """Keep the words, or the only one, and the reason."""
+        self.words = (words,) if isinstance(words, str) else tuple(words)
+        super().__init__(reason or ", ".join(self.words))
         self.reason = reason
+
+
+def is_of_rows(noun: Noun) -> bool:
+    """Return whether a noun stands for rows, and not for a unit of time."""
+    return noun.kind != "unit"
 
 
 class UnclearError(Exception):
@@ -112,10 +118,20 @@ class Phrases:
         """Use a phrase."""
         self.left.remove(atom)
 
-    def mark(self, *kinds: str) -> Mark | None:
-        """Use the marks of some kinds; return the first."""
-        found = self.take_all(Mark, lambda mark: mark.kind in kinds)
+    def has_mark(self, kinds: str) -> bool:
+        """Return whether a mark of one of some kinds is left."""
+        return self.has(Mark, lambda mark: mark.kind in kinds.split())
+
+    def mark(self, kinds: str) -> Mark | None:
+        """Use the marks of some kinds, given as a text; return the first."""
+        found = self.take_all(Mark, lambda mark: mark.kind in kinds.split())
         return found[0] if found else None
+
+    def order(self) -> Rank | None:
+        """Use the marks of an order; return it, or None for none."""
+        found, direction = self.has_mark("sort asc desc"), self.mark("asc desc")
+        self.mark("sort")
+        return Rank(direction is None or direction.kind == "asc") if found else None
 
     def phrase(self, atom: Atom) -> str:
         """Return the words of a phrase as written."""
@@ -137,7 +153,7 @@ class Phrases:
         ]
         if not options:
             name, kind = operand.names[0], "times" if kinds == ("time",) else "numbers"
-            raise UnfitError((operand.phrase,), f"The column `{name}` does not hold {kind}.")
+            raise UnfitError(operand.phrase, f"The column `{name}` does not hold {kind}.")
         chosen = self.scope.choices.get(operand.phrase.casefold())
         options = [option for option in options if option == Column(chosen or "")] or options
         if len(options) > 1:
@@ -192,6 +208,11 @@ class Phrases:
             parts.append(option.condition)
             self.mentioned.update(columns_in(option.condition))
             self.unused += [word for word in cond.unused if word not in self.unused]
+            self.notes += [
+                f"I took “{word}” as {self.scope.guesses[word]}."
+                for word in cond.phrase.casefold().split()
+                if word in self.scope.guesses
+            ]
         _check_contradiction(parts, [cond.phrase for cond in conds])
         return conjunction(*parts)
 
@@ -241,7 +262,7 @@ class Phrases:
         if not is_text or is_flag or operand.distance > 2 or singular(last) == last:
             return False
         conds = [other for other in self.atoms if isinstance(other.content, Cond)]
-        after = self.words.skip(atom.end, "in", "from", "with", "that", "where", "on")
+        after = self.words.skip(atom.end, "in from with that where on")
         return any(cond.end == atom.start or after == cond.start > atom.end for cond in conds)
 
     def _is_side_noun(self, operand: Operand) -> bool:
@@ -277,10 +298,11 @@ class Phrases:
                 self.left.remove(atom)
             elif isinstance(content, Noun):
                 self.left.remove(atom)
-                if content.kind in ("person", "thing"):
+                is_named = bool(meanings(content.word) & self.scope.nouns)
+                if content.kind in ("person", "thing") and not is_named:
                     self.unused.append(content.word)
                 if content.kind == "unit" and not (content.unit == "day" and self.is_daily):
-                    raise UnfitError((content.word,))
+                    raise UnfitError(content.word)
             elif (
                 isinstance(content, Mark) and content.kind == "by" and self._before_condition(atom)
             ) or (isinstance(content, Mark) and content.kind in ("which", "show")):
@@ -297,7 +319,7 @@ def _check_contradiction(parts: Sequence[Condition], phrases: Sequence[str]) -> 
         if name is None:
             continue
         if name in seen and seen[name] != part:
-            raise UnfitError((phrase,), f"There are two different conditions on `{name}`.")
+            raise UnfitError(phrase, f"There are two different conditions on `{name}`.")
         seen[name] = part
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
+from taskweaver.analyst.language.checks import names_rows
 from taskweaver.analyst.language.groups import (
+    GROUPS,
     NUMERIC,
     as_measure,
     counted,
@@ -14,9 +15,9 @@ from taskweaver.analyst.language.groups import (
     is_unique,
     kinds_for,
 )
-from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.names import is_amount, name_words, singular
 from taskweaver.analyst.language.parser import Operand
-from taskweaver.analyst.language.parts import Phrases, UnclearError, UnfitError
+from taskweaver.analyst.language.parts import Phrases, UnclearError, UnfitError, is_of_rows
 from taskweaver.analyst.language.values import Cond
 from taskweaver.analyst.readings import (
     Column,
@@ -33,7 +34,10 @@ from taskweaver.analyst.readings import (
 _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
 
-_COUNTED = ("most", "least", "fewest", "of")
+_BE = "is are was were ist sind war waren"
+_MOST = "most fewest least top meiste wenigste".split()
+_UNITS = [(unit,) for unit in "month day hour week weekday quarter year".split()]
+_COUNTED = "most least fewest of".split()
 """Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
 
 
@@ -52,11 +56,21 @@ def ranked(parts: Phrases) -> Reading | None:
     of_rows = _ranks_rows(parts, picks[0][0])
     is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
-    parts.mark("which", "who")
+    _check_asked(parts)
+    parts.mark("which who")
     key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
         return _without_group(parts, pick, where, is_of_value=is_of_value)
     return _of_groups(parts, pick, key, where)
+
+
+def _check_asked(parts: Phrases) -> None:
+    """Refuse ``which customer`` where nothing names customers or the rows."""
+    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
+    for atom, noun in parts.all(Noun):
+        is_known = parts.scope.label or noun.kind != "person"
+        if atom.start in asked and not is_known and not names_rows(parts, noun.word):
+            raise UnfitError(noun.word, f"No column names a {noun.word}.")
 
 
 def _ranks_rows(parts: Phrases, pick: Atom) -> bool:
@@ -89,7 +103,7 @@ def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
     if key is None and asks_when:
         times = parts.scope.time_columns
         if len(times) != 1:
-            raise UnfitError(("when",), "There is not one column of times.")
+            raise UnfitError("when", "There is not one column of times.")
         return GroupKey(times[0])
     return key
 
@@ -114,7 +128,7 @@ def _named_column(parts: Phrases) -> GroupKey | None:
     for atom, operand in parts.all(Operand):
         names = tuple(Column(name) for name in operand.names if _can_group(parts, name))
         if singular(operand.phrase.casefold()) in parts.scope.other_nouns:
-            raise UnfitError((operand.phrase,))
+            raise UnfitError(operand.phrase)
         if names:
             parts.use(atom)
             value = parts.column_of(Operand(names, operand.phrase, operand.distance))
@@ -129,24 +143,25 @@ def _can_group(parts: Phrases, name: str) -> bool:
         parts.words.profile(name).distinct < parts.scope.rows
     )
     is_year = name in parts.scope.year_columns or _is_unit(name)
-    return kind in ("text", "flag") or (kind == "integer" and (is_id or is_year))
+    is_counted = any(
+        noun.kind != "unit" and parts.words.lower(atom.start - 1) in _COUNTED
+        for atom, noun in parts.all(Noun)
+    )
+    is_group = is_id or is_year or is_counted or bool(GROUPS & set(name_words(name)[-1:]))
+    return kind in ("text", "flag") or (kind == "integer" and is_group)
 
 
 def _unit_keys(parts: Phrases, noun: Noun) -> GroupKey | None:
-    is_calendar = "calendar" in noun.word or any(
-        parts.words.lower(place) == "calendar"
-        for atom, other in parts.all(Noun)
-        for place in range(atom.start - 1, atom.end)
-        if other.kind == "unit"
-    )
-    is_calendar = is_calendar or f"{noun.unit} of the year" in parts.words.text.casefold()
+    low = parts.words.text.casefold()
+    is_calendar = "calendar" in low or f"{noun.unit} of the year" in low
     for name in parts.scope.time_columns:
         if parts.kind(name) != "time":
             return GroupKey(name) if noun.unit == "year" else None
         if noun.unit == "weekday" or is_calendar:
             return GroupKey(name, part=noun.unit)  # type: ignore[arg-type]
         return GroupKey(name, unit=noun.unit)  # type: ignore[arg-type]
-    return None
+    named = [name for name in parts.scope.columns if name_words(name) == (noun.unit,)]
+    return GroupKey(named[0]) if named and parts.kind(named[0]) == "text" else None
 
 
 def _can_rank(parts: Phrases, name: str) -> bool:
@@ -157,7 +172,7 @@ def _can_rank(parts: Phrases, name: str) -> bool:
 
 def _is_unit(name: str) -> bool:
     """Return whether a column holds numbers of a unit of time: months, days."""
-    return name_words(name) in (("month",), ("day",), ("hour",), ("weekday",), ("quarter",))
+    return name_words(name) in _UNITS
 
 
 def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]:
@@ -175,8 +190,10 @@ def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]
     if by:
         return fn, parts.column_of(by, kinds=NUMERIC)
     others = [operand for _, operand in operands if not set(operand.names) & set(pick.columns)]
-    if pick.columns and others:
-        return _by_dimension(parts, pick, fn, others)
+    if pick.columns and others:  # they are values of the row that is found
+        if fn is not None or any(operand.is_arithmetic for operand in others):
+            raise UnfitError(pick.word, f"Say which rows are the {pick.word} ones.")
+        return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
     if operands:
         parts.use(operands[0][0])
         return fn, parts.column_of(operands[0][1], kinds=kinds_for(fn.function) if fn else NUMERIC)
@@ -187,15 +204,6 @@ def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]
         value = parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word or "it"))
         return fn, value
     return fn, None
-
-
-def _by_dimension(
-    parts: Phrases, pick: Pick, fn: Fn | None, others: Sequence[Operand]
-) -> tuple[Fn | None, Expression | None]:
-    """Return the dimension of an adjective; other columns are those of the row that is found."""
-    if fn is not None or any(operand.is_arithmetic for operand in others):
-        raise UnfitError((pick.word,), f"Say which rows are the {pick.word} ones.")
-    return None, parts.column_of(Operand(tuple(map(Column, pick.columns)), pick.word))
 
 
 def _by_operand(parts: Phrases) -> Operand | None:
@@ -235,29 +243,49 @@ def _group_measure(
 ) -> Measure:
     if value is None:
         if fn is not None and fn.function not in ("count", "nunique"):
-            raise UnfitError((fn.function,), f"Name the column of the {fn.function}.")
+            raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
         if is_unique(parts, key.column):
-            raise UnfitError((key.column,))
+            raise UnfitError(key.column)
         return _counted_rows(parts, pick)
     if fn is not None and fn.function == "count" and isinstance(value, Column):
         return counted(parts, Operand((value,), value.name))
     if fn is not None:
         return Measure(fn.function, value, quantile=fn.quantile)
-    is_one_each = not key.unit and not key.part and is_single(parts, key.column, where)
-    if not is_one_each:
-        name = columns_of(value)[0]
-        phrase = f"{pick.word} {name}"
-        choice = parts.scope.choices.get(phrase.casefold())
-        if choice in ("total", "mean", "single value"):
-            functions = {"total": "sum", "mean": "mean"}
-            return Measure(functions.get(choice, "min" if pick.ascending else "max"), value)  # type: ignore[arg-type]
-        raise UnclearError(phrase, ("total", "mean", "single value"))
-    return Measure("min" if pick.ascending else "max", value)
+    return _of_value(parts, pick, value, key, where)
+
+
+def _of_value(
+    parts: Phrases, pick: Pick, value: Expression, key: GroupKey, where: Condition | None
+) -> Measure:
+    """Return the measure of a column that groups are ranked by, or ask for the function."""
+    extreme = Measure("min" if pick.ascending else "max", value)
+    if not key.unit and not key.part and is_single(parts, key.column, where):
+        return extreme
+    name = columns_of(value)[0]
+    phrase = f"{pick.word} {name}"
+    choice = parts.scope.choices.get(phrase.casefold())
+    if choice == "single value":
+        return extreme
+    is_most = pick.word.split()[0].removesuffix("n") in _MOST
+    adds_up = is_amount(name, is_certain=not is_most) and not parts.scope.time_columns
+    if choice == "total" or (choice is None and adds_up):
+        return Measure("sum", value)
+    if choice == "mean" or _is_adjective(parts, pick):
+        return Measure("mean", value)
+    raise UnclearError(phrase, ("total", "mean", "single value"))
+
+
+def _is_adjective(parts: Phrases, pick: Pick) -> bool:
+    """Return whether groups are what an adjective says: ``which species is the heaviest``."""
+    words = parts.words
+    starts = [atom.start - 1 for atom in parts.atoms if atom.content == pick]
+    before = [place - 1 if words.lower(place) == "the" else place for place in starts]
+    return bool(pick.columns) and any(words.says(place, _BE) for place in before)
 
 
 def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
     """Return the count of rows, for ``most penguins``."""
-    rows = parts.take_all(Noun, lambda noun: noun.kind in ("row", "file", "person", "thing"))
+    rows = parts.take_all(Noun, is_of_rows)
     others = [
         (atom, operand)
         for atom, operand in parts.all(Operand)
@@ -269,7 +297,7 @@ def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
     if not rows:
-        raise UnfitError((pick.word or "most",), "Name the column to rank by.")
+        raise UnfitError(pick.word or "most", "Name the column to rank by.")
     return Measure("count")
 
 
@@ -284,19 +312,16 @@ def _without_group(
     parts: Phrases, pick: Pick, where: Condition | None, *, is_of_value: bool
 ) -> Reading:
     is_value = is_of_value and not pick.count
-    rows = parts.take_all(Noun, lambda noun: noun.kind != "unit")
+    rows = parts.take_all(Noun, is_of_rows)
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
     if rows and keys:
-        raise UnfitError((pick.word,), "A rank within groups is not understood.")
+        raise UnfitError(pick.word, "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
     if value is None:
-        raise UnfitError((pick.word or "top",), "Name the column to rank by.")
-    is_other = bool(pick.columns) and not {
-        name for _, operand in parts.all(Operand) for name in operand.names
-    } <= set(columns_of(value))
+        raise UnfitError(pick.word or "top", "Name the column to rank by.")
     of_rows = bool(rows or units or _asks_who(parts)) and fn is None and not is_value
-    of_rows = of_rows or (is_other and parts.has(Operand))
+    of_rows = of_rows or (bool(pick.columns) and parts.has(Operand))
     are_rows = all(unit.unit == "day" for unit in units) and (
         parts.is_daily or not parts.scope.time_columns
     )
@@ -306,8 +331,13 @@ def _without_group(
         return _rows(parts, pick, value, where)
     if pick.count and pick.count > 1 and fn is None and not keys:
         return _rows(parts, pick, value, where)
+    if keys and pick.count:  # "sales by state, top 5"
+        if len(keys) > 1:
+            raise UnfitError(pick.word, "A rank within groups is not understood.")
+        measure = _group_measure(parts, pick, fn, value, keys[0], where)
+        return Summary(parts.source, (measure,), keys, where, rank=pick.rank)
     if fn is not None:
-        raise UnfitError((pick.word,), f"Say of which groups the {fn.function} is compared.")
+        raise UnfitError(pick.word, f"Say of which groups the {fn.function} is compared.")
     return Summary(parts.source, (as_measure(pick, value),), keys, where)
 
 
@@ -344,5 +374,6 @@ def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None
     times = [name for name in parts.scope.time_columns if parts.kind(name) == "time"]
     lead = [label] if label else times if parts.is_daily else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    is_known = bool(lead or columns or (_is_named(parts, value) and not _asks_who(parts)))
+    is_asked = _asks_who(parts) or any(noun.kind == "unit" for _, noun in parts.every(Noun))
+    is_known = bool(lead or columns or (_is_named(parts, value) and not is_asked))
     return Rows(parts.source, tuple(first) if is_known else (), where, value, pick.rank)

@@ -8,8 +8,10 @@ from dataclasses import replace
 from taskweaver.analyst.language.comparisons import comparisons
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Words
-from taskweaver.analyst.language.times import Recurring, times
+from taskweaver.analyst.language.times import Recurring, TimeBound, When, times
 from taskweaver.analyst.language.values import (
+    AND,
+    OR,
     Cond,
     Found,
     Option,
@@ -17,6 +19,7 @@ from taskweaver.analyst.language.values import (
     both,
     explained,
     shares_column,
+    typed,
     value_conditions,
 )
 from taskweaver.analyst.readings import (
@@ -32,10 +35,9 @@ from taskweaver.analyst.readings import (
     Or,
 )
 
-_AND = ("and", ",", "&", "but", "und", "et", "y", "и", "og")
-_LACKING = tuple("without no with having ohne sans sin lacking".split())
-_LEADING = tuple("the in on at from with are is where that had who have".split())
-_OR = ("or", "oder", "ou", "o", "или", "eller")
+_AND = f"{AND} , but"
+_LACKING = "without no with having ohne sans sin lacking kein keine keinen"
+_LEADING = "the in on at from with are is where that had who have"
 
 
 class Conditions:
@@ -71,7 +73,7 @@ class Conditions:
         if at >= self.words.size:
             return
         scope = self.words.scope
-        yield from self._times_of(at, at, scope.time_columns, 0.2)
+        yield from self._times_of(at, at, (*scope.time_columns, *scope.month_columns), 0.2)
         for column in self.words.columns(at):
             named = tuple(
                 name
@@ -80,46 +82,43 @@ class Conditions:
             )
             if len(named) != len(column.ref.names):
                 continue
-            start = self.words.skip(column.end, "is", "was", "are", "were", "=", "==", ":", "falls")
+            start = self.words.skip(column.end, "is was are were = == : falls")
             yield from self._times_of(at, start, named, column.cost)
 
     def _times_of(
         self, at: int, start: int, columns: tuple[str, ...], cost: float
     ) -> Iterator[Found]:
         for end, when in times(self.words, start):
-            options = [
-                Option(name, condition)
-                for name in columns
-                if (
-                    condition := as_condition(
-                        when, name, is_time=self.words.profile(name).kind == "time"
-                    )
-                )
-            ]
+            options = self._time_options(when, columns)
+            if isinstance(when, TimeBound) and when.relation == "from":
+                alone = self._time_options(when.period, columns)
+                options = [replace(one, column="since") for one in options]
+                options += [replace(one, column="in") for one in alone]
             if options:
                 phrase = self.words.raw(at, end)
                 is_list = isinstance(when, Recurring) and len(when.values) > 1
                 yield end, Cond(tuple(options), phrase, is_time=True, is_span=is_list), cost
 
+    def _time_options(self, when: When, columns: tuple[str, ...]) -> list[Option]:
+        kinds = [(name, self.words.profile(name).kind == "time") for name in columns]
+        found = ((name, as_condition(when, name, is_time=is_time)) for name, is_time in kinds)
+        return [Option(name, condition) for name, condition in found if condition]
+
     def _missing(self, at: int) -> Iterator[Found]:
         """Yield conditions on missing values."""
         words = self.words
         for column in words.columns(at):
-            start = words.skip(
-                column.end, "is", "are", "was", "were", "value", "values", "has", "been"
-            )
+            start = words.skip(column.end, "is are was were value values has been")
             for end, sense in words.of_kind(start, "missing"):
                 if start == column.end and sense.detail == "present":
                     continue
                 yield end, self._of_missing(column.ref.names, at, end, sense.detail), column.cost
         for stop, sense in words.of_kind(at, "missing"):
-            start = words.skip(
-                stop, "values", "value", "of", "in", "for", "the", "a", "entries", "data"
-            )
+            start = words.skip(stop, "values value of in for the a entries data")
             for column in words.columns(start):
                 found = self._of_missing(column.ref.names, at, column.end, sense.detail)
                 yield column.end, found, column.cost + 0.1
-            if words.lower(stop) in ("values", "value", "data", "entries", "cells", "fields"):
+            if words.says(stop, "values value data entries cells fields"):
                 yield stop + 1, self._of_missing(("",), at, stop + 1, sense.detail), 0.3
 
     def _of_missing(self, names: tuple[str, ...], at: int, end: int, detail: str) -> Cond:
@@ -130,6 +129,22 @@ class Conditions:
         return Cond(options, self.words.raw(at, end))
 
     # -- negation and alternatives ----------------------------------------------------------------
+
+    def _negation(self, found: Cond, phrase: str, unused: tuple[str, ...]) -> Cond:
+        options = tuple(Option(one.column, self._not(one)) for one in found.options)
+        return replace(found, options=options, phrase=phrase, is_negative=True, is_list=False,
+                       unused=(*found.unused, *unused))  # fmt: skip
+
+    def _not(self, option: Option) -> Condition:
+        """Return the negation of a condition; of a column of yes and no, the other value."""
+        name, words = option.column, self.words
+        yes = words.scope.flag_value(name) if name else None
+        no = words.scope.no_value(name) if name else None
+        if not isinstance(yes, str) or no is None:
+            return _not(option.condition)
+        is_yes = option.condition == Comparison(Column(name), "==", typed(yes, words, name))
+        other = Comparison(Column(name), "==", typed(no, words, name))
+        return other if is_yes else _not(option.condition)
 
     def _negated(self, at: int) -> Iterator[Found]:
         words = self.words
@@ -144,7 +159,7 @@ class Conditions:
                 for end, found, more in listed:
                     if found.is_negative:
                         continue
-                    yield end, _negation(found, words.raw(at, end), unused), cost + more
+                    yield end, self._negation(found, words.raw(at, end), unused), cost + more
             yield from self._none_of(at, stop)
 
     def _after_negation(self, at: int) -> Iterator[tuple[int, float, tuple[str, ...]]]:
@@ -154,9 +169,9 @@ class Conditions:
         unused: tuple[str, ...] = ()
         for _ in range(5):
             yield place, cost, unused
-            is_light = words.is_kind(place, "filler", "row", "person", "thing", "by", "link")
+            is_light = words.is_kind(place, "filler row person thing by link")
             is_both = words.lower(place) == "both"
-            if is_both or (is_light and words.lower(place) not in (".", "?", ";", ":")):
+            if is_both or (is_light and not words.says(place, ". ? ; :")):
                 place, cost = place + 1, cost + 0.02
             elif place < words.size and not unused and _is_unknown(words, place):
                 unused, place, cost = (words.tokens[place].text,), place + 1, cost + 1.0
@@ -167,27 +182,32 @@ class Conditions:
 
     def _neither(self, at: int, stop: int) -> Iterator[Found]:
         words = self.words
-        start = words.skip(stop, "in", "on", "from", "at", "the", "is", "are")
+        start = words.skip(stop, "in on from at the is are")
         for middle, first, cost in self._simple(start):
-            if not words.is_kind(middle, "nor", "or"):
+            if not words.is_kind(middle, "nor or"):
                 continue
-            after = words.skip(middle + 1, "in", "on", "from", "at", "the")
+            after = words.skip(middle + 1, "in on from at the")
             for end, second, more in self._simple(after):
                 joined = _join(first, second, words.raw(at, end), Or)
                 if joined is not None:
-                    yield end, _negation(joined, words.raw(at, end), ()), cost + more
+                    yield end, self._negation(joined, words.raw(at, end), ()), cost + more
 
     def _none_of(self, at: int, stop: int) -> Iterator[Found]:
         """Yield ``without any precipitation``: zero in a numeric column, missing in others."""
         words = self.words
-        if words.lower(at) not in _LACKING:
+        if not words.says(stop - 1, _LACKING):
             return
-        start = words.skip(stop, "any", "a")
+        start = words.skip(stop, "any a")
         for column in words.columns(start):
             if len(column.ref.names) != 1 or words.is_kind(column.end, "cmp"):
                 continue
             name = column.ref.names[0]
-            if words.is_numeric(name) and _holds_zero(words, name):
+            is_missing = words.profile(name).missing > 0
+            is_zero = words.is_numeric(name) and _holds_zero(words, name)
+            if is_missing and not is_zero:
+                missing = Cond((Option(name, Missing(name)),), words.raw(at, column.end))
+                yield column.end, missing, column.cost + 0.2
+            elif is_zero and not is_missing:
                 zero = Comparison(Column(name), "==", 0)
                 condition = Cond((Option(name, zero),), words.raw(at, column.end), is_negative=True)
                 yield column.end, condition, column.cost + 0.2
@@ -205,7 +225,7 @@ class Conditions:
                 if second.is_time:
                     continue
                 joined = _join(first, second, "", And)
-                if joined is not None and not self.words.is_kind(middle, "filler", "and", "or"):
+                if joined is not None and not self.words.is_kind(middle, "filler and or"):
                     found.append((end, joined, cost + more))
             for end, second, more in self._beside(middle):
                 kind = self._joint(at, middle, first, second, is_plain=is_plain)
@@ -216,9 +236,9 @@ class Conditions:
 
     def _beside(self, middle: int) -> list[Found]:
         """Return the conditions after a conjunction that have no negation of their own."""
-        if self.words.lower(middle) not in (*_AND, *_OR):
+        if not self.words.says(middle, f"{_AND} {OR}"):
             return []
-        after = self.words.skip(middle + 1, *_AND, *_OR, "the", "in", "from", "on", "with")
+        after = self.words.skip(middle + 1, f"{_AND} {OR} the in from on with")
         return [] if self.words.is_kind(after, "neg") else self._simple(after)
 
     def _joint(
@@ -231,13 +251,13 @@ class Conditions:
         """
         if shares_column(first, second):
             return Or
-        if self.words.lower(middle) == "," and self.words.lower(middle + 1) not in _OR:
+        if self.words.lower(middle) == "," and not self.words.says(middle + 1, OR):
             return None
         before = at - 1
-        while self.words.lower(before) in ("a", "the", "in", "from", "have"):
+        while self.words.says(before, "a the in from have"):
             before -= 1
-        is_and = self.words.lower(middle) in _AND
-        if is_and and self.words.lower(before) in ("(", "both"):
+        is_and = self.words.says(middle, _AND)
+        if is_and and self.words.says(before, "( both"):
             return And
         return None if is_and and is_plain else Or
 
@@ -255,12 +275,12 @@ class Conditions:
 
     def _joined(self, middle: int, left: Cond, cost: float) -> Iterator[Found]:
         words = self.words
-        is_or = words.lower(middle) in _OR
-        if not is_or and words.lower(middle) not in _AND:
+        is_or = words.says(middle, OR)
+        if not is_or and not words.says(middle, _AND):
             return
-        after = words.skip(middle + 1, *_AND, *_OR)
-        start = words.skip(after, *_LEADING)
-        is_or = is_or or any(words.lower(place) in _OR for place in range(middle, after))
+        after = words.skip(middle + 1, f"{_AND} {OR}")
+        start = words.skip(after, _LEADING)
+        is_or = is_or or any(words.says(place, OR) for place in range(middle, after))
         for end, right, more in [*self._simple(start), *(self._negated(start) if is_or else ())]:
             if left.is_negative and not right.is_negative and shares_column(left, right):
                 continue
@@ -295,7 +315,7 @@ def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | 
     options = tuple(
         Option(
             one.column if one.column == other.column else "",
-            _merged(one.condition, other.condition)
+            either(one.condition, other.condition)
             if kind is Or
             else both(one.condition, other.condition),
         )
@@ -306,7 +326,7 @@ def _join(left: Cond, right: Cond, phrase: str, kind: type[And | Or]) -> Cond | 
                 unused=(*left.unused, *right.unused))  # fmt: skip
 
 
-def _merged(left: Condition, right: Condition) -> Condition:
+def either(left: Condition, right: Condition) -> Condition:
     """Return a disjunction; values of one column become a set."""
     sets = [_as_set(condition) for condition in (left, right)]
     if sets[0] and sets[1] and sets[0].column == sets[1].column:
@@ -328,12 +348,6 @@ def _as_set(condition: Condition) -> OneOf | None:
     ):
         return OneOf(condition.left.name, (condition.right,))
     return None
-
-
-def _negation(found: Cond, phrase: str, unused: tuple[str, ...]) -> Cond:
-    options = tuple(Option(option.column, _not(option.condition)) for option in found.options)
-    return replace(found, options=options, phrase=phrase, is_negative=True, is_list=False,
-                   unused=(*found.unused, *unused))  # fmt: skip
 
 
 def _not(condition: Condition) -> Condition:

@@ -11,23 +11,35 @@ from pathlib import PurePosixPath
 
 from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS, is_unusual
 from taskweaver.analyst.language.names import (
+    SHORT,
+    compound,
     core_words,
+    corrected,
     equivalents,
     is_abbreviated,
     is_form,
+    is_in_value,
     is_misspelled,
+    is_typed_for,
     is_word_of,
+    meanings,
+    means_value,
     name_words,
+    shortens,
     singular,
+    states,
 )
 from taskweaver.analyst.readings import TableSource
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
 
-_YEAR_WORDS = frozenset(("year", "yr", "jahr", "année", "annee", "año", "ano", "år", "год", "年"))
+_YEAR_WORDS = frozenset("year yr jahr année annee año ano år год 年".split())
+_JOINTS = ("of", "the", "in")
+_NOUN_KINDS = frozenset("row person thing refused missing unit".split())
+_SHORTEST_CHARS, _MOST_GUESSED = 3, 60
 _LABEL_WORDS = ("name", "title", "label")
-_YES = ("yes", "true", "y", "1", "1.0", "ja", "oui", "sí", "si")
-_NO = ("no", "false", "n", "0", "0.0", "nein", "non", "nei", "nej")
+_YES = "yes true y 1 1.0 ja oui sí si".split()
+_NO = "no false n 0 0.0 nein non nei nej".split()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +66,7 @@ class DataScope:
         side_nouns: The same of the tables that are joined to the first.
         other_nouns: The same of tables that are not read.
         choices: Options the user has chosen before, by the words that were unclear.
+        guesses: Values that were taken for words in other words, by these words.
     """
 
     source: TableSource
@@ -62,6 +75,7 @@ class DataScope:
     side_nouns: frozenset[str] = frozenset()
     other_nouns: frozenset[str] = frozenset()
     choices: Mapping[str, str] = field(default_factory=dict)
+    guesses: dict[str, str] = field(default_factory=dict)
     _refs: dict[tuple[str, ...], ColumnRef | None] = field(default_factory=dict)
 
     @cached_property
@@ -92,6 +106,14 @@ class DataScope:
             for name, column in self.columns.items()
             if column.kind == "integer" and _YEAR_WORDS & set(name_words(name)) and _in_era(column)
         )
+
+    @cached_property
+    def month_columns(self) -> tuple[str, ...]:
+        """The integer columns that hold months, of tables without times."""
+        found = [name for name, column in self.columns.items() if column.kind == "integer"]
+        months = tuple(name for name in found if name_words(name) == ("month",))
+        has_times = any(column.kind == "time" for column in self.columns.values())
+        return () if has_times else months
 
     def holds_years(self, name: str) -> bool:
         """Return whether an integer column may hold years."""
@@ -127,6 +149,8 @@ class DataScope:
         """Return the values that a text may mean: exact ones, else forms of them."""
         key = folded(text)
         found = self._value_index.get(key, ())
+        if any(sense.kind == "filler" for sense in LEXICON.get(text, ())):  # no title `Made`
+            found = tuple(match for match in found if match.value == text)
         exact = tuple(match for match in found if match.is_exact)
         if exact:
             written = tuple(match for match in exact if match.value == text.strip())
@@ -135,7 +159,8 @@ class DataScope:
         same = tuple(equivalents(key, self.columns)) if not found else ()
         if same:
             return same
-        one = self._value_index.get(singular(key), ()) if not found else ()
+        plurals = () if found else (singular(key), key.removesuffix("s"))
+        one = next(filter(None, map(self._value_index.get, plurals)), ())
         if one and key not in self.columns:
             return tuple(ValueMatch(match.column, match.value, False) for match in one)
         if found or key in LEXICON_WORDS or " " in key:
@@ -148,6 +173,26 @@ class DataScope:
             for match in matches
             if match.is_exact
         )
+
+    def guessed(self, word: str) -> tuple[ValueMatch, ...]:
+        """Return the value that a word states otherwise: in a synonym, in short, misspelled."""
+        spelled = (word, singular(word))
+        is_noun = not self.nouns.isdisjoint(meanings(word).union(spelled))
+        if is_noun or len(word) <= _SHORTEST_CHARS or any(map(is_function_word, spelled)):
+            return ()
+        values = [
+            ValueMatch(column.name, value, False)
+            for column in self.columns.values()
+            if column.kind == "text" and column.distinct <= _MOST_GUESSED
+            for value in column.values or ()
+        ]
+        for states_it in (means_value, shortens, is_in_value, is_typed_for):
+            found = tuple(match for match in values if states_it(word, folded(match.value)))
+            if len(found) == 1:
+                self.guesses[word] = found[0].value
+            if found:
+                return found if len(found) == 1 else ()
+        return ()
 
     def column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
         """Return the columns that words (in lower case; as written) may mean; None for none."""
@@ -165,8 +210,17 @@ class DataScope:
             exact = [name for name in self.columns if name.casefold() == phrase.casefold().strip()]
         if exact:
             return ColumnRef((*exact, *self._duplicates(exact[0])), 0, phrase)
-        singulars = tuple(singular(part) for word in words for part in name_words(word) or (word,))
-        return self._by_words(singulars, phrase) or self._by_parts(words, singulars, phrase)
+        is_computed = any(sense.kind == "fn" for sense in LEXICON.get(words[0], ()))
+        content = [word for word in words if word not in _JOINTS or is_computed] or words
+        singulars = tuple(
+            singular(part) for word in content for part in name_words(word) or (word,)
+        )
+        return (
+            self._by_words(singulars, phrase)
+            or self._by_parts(words, singulars, phrase)
+            or self._by_meaning(words, singulars, phrase)
+            or self._misspelled(words, singulars, phrase)
+        )
 
     def _duplicates(self, name: str) -> list[str]:
         """Return the columns that were renamed because they have the same name."""
@@ -190,7 +244,9 @@ class DataScope:
     def _by_parts(
         self, words: tuple[str, ...], singulars: tuple[str, ...], phrase: str
     ) -> ColumnRef | None:
-        if all(is_function_word(word) for word in words) or len(phrase) < 3:
+        if all(is_function_word(word) for word in words):
+            return None
+        if len(phrase) < _SHORTEST_CHARS and phrase.casefold() not in SHORT:
             return None
         parts = [
             name
@@ -213,8 +269,32 @@ class DataScope:
         ]
         if longer:
             return ColumnRef(tuple(longer), 2, phrase)
-        if any(word in LEXICON for word in words):
+        return None
+
+    def _by_meaning(
+        self, words: tuple[str, ...], singulars: tuple[str, ...], phrase: str
+    ) -> ColumnRef | None:
+        """Return the columns whose names state words in other words or in short."""
+        kinds = {sense.kind for word in singulars for sense in LEXICON.get(word, ())}
+        if kinds - _NOUN_KINDS or len(phrase) < _SHORTEST_CHARS:
             return None
+        is_compound = len(singulars) == 1 and not meanings(words[0])
+        plain = words if words == ("people",) else singulars
+        asked = (compound(words[0]) if is_compound else ()) or plain
+        stated = {name: _stated(name, asked) for name in self.columns}
+        names = [name for name, count in stated.items() if count]
+        full = [name for name in names if stated[name] == len(core_words(name))]
+        return ColumnRef(tuple(full or names), 3, phrase) if names else None
+
+    def _misspelled(
+        self, words: tuple[str, ...], singulars: tuple[str, ...], phrase: str
+    ) -> ColumnRef | None:
+        if any(word in LEXICON for word in words) or len(phrase) < 3:
+            return None
+        joined = "".join(singulars)
+        for word in corrected(words[0]) if len(words) == 1 else ():
+            if meant := self._by_meaning((word,), (word,), phrase):
+                return meant
         wrong = [
             name
             for name in self.columns
@@ -232,11 +312,21 @@ class DataScope:
         values = column.values or ()
         if column.kind == "flag" and not values:
             return True
+        if column.kind == "integer" and (column.distinct, column.low, column.high) == (2, "0", "1"):
+            return "1"
         if column.kind not in ("flag", "text", "integer") or not 1 <= len(values) <= 2:
             return None
         yes = [value for value in values if value.casefold() in _YES]
         is_pair = all(value in yes or value.casefold() in _NO for value in values)
         return yes[0] if len(yes) == 1 and is_pair else None
+
+    def no_value(self, name: str) -> str | None:
+        """Return the value of a column of two values that means no; None for other columns."""
+        column = self.columns[name]
+        if self.flag_value(name) is None or column.kind == "flag":
+            return None
+        found = [value for value in column.values or ("0",) if value.casefold() in _NO]
+        return found[0] if len(found) == 1 else None
 
     @cached_property
     def label(self) -> str | None:
@@ -256,6 +346,18 @@ def _in_era(column: ColumnProfile) -> bool:
     return all(number.isdigit() and 1000 <= int(number) <= 2200 for number in numbers)
 
 
+def _stated(name: str, asked: tuple[str, ...]) -> int:
+    """Return the number of words of a name that state all the words asked; 0 if some are not."""
+    parts = name_words(name)
+    phrases = [frozenset(word.split("_")) for word in meanings("_".join(asked)) if "_" in word]
+    if any(phrase <= set(parts) for phrase in phrases):
+        return len(parts)
+    if len(asked) > 1 and any(states(part, asked) for part in parts):
+        return 1
+    found = [{part for part in parts if states(part, (word,))} for word in asked]
+    return len(set().union(*found)) if all(found) else 0
+
+
 def _is_shortened(name: str, asked: str) -> bool:
     return len(name) >= 6 and 0 < len(asked) - len(name) <= 4 and asked.startswith(name)
 
@@ -263,9 +365,7 @@ def _is_shortened(name: str, asked: str) -> bool:
 def is_function_word(word: str) -> bool:
     """Return whether a word has a meaning of its own in the language, a noun apart."""
     senses = LEXICON.get(word, ())
-    return any(
-        sense.kind not in ("row", "person", "thing", "refused", "missing") for sense in senses
-    )
+    return any(sense.kind not in "row person thing refused missing".split() for sense in senses)
 
 
 _NO_NOUNS = frozenset("list data file table the of csv final new raw clean export report".split())

@@ -20,7 +20,7 @@ from taskweaver.analyst.language.atoms import (
 from taskweaver.analyst.language.groups import NUMERIC, is_one_row, measures
 from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.language.parser import Operand
-from taskweaver.analyst.language.parts import Phrases, UnfitError
+from taskweaver.analyst.language.parts import Phrases, UnfitError, is_of_rows
 from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
     And,
@@ -32,8 +32,7 @@ from taskweaver.analyst.readings import (
     During,
     GroupKey,
     Measure,
-    OneOf,
-    Or,
+    Not,
     PeriodChange,
     Rank,
     Reading,
@@ -79,7 +78,7 @@ def _share(parts: Phrases) -> Reading:
     parts.take_all(AggregateStep)
     conds = [(atom, cond) for atom, cond in parts.all(Cond)]
     keys = parts.keys()
-    parts.mark("which", "who")
+    parts.mark("which who")
     measure = _total(parts)
     if measure == Measure("count"):
         _check_unit(parts)
@@ -101,7 +100,7 @@ def _share(parts: Phrases) -> Reading:
         parts.use(texts[0][0])
         return Summary(parts.source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
     if not conds:
-        raise UnfitError(("share",), "Say of which rows the share is.")
+        raise UnfitError("share", "Say of which rows the share is.")
     inside, outside = _split(parts, conds, step)
     for atom, _ in conds:
         parts.use(atom)
@@ -144,8 +143,8 @@ def _split(
     parts: Phrases, conds: Sequence[tuple[Atom, Cond]], step: Atom
 ) -> tuple[list[Cond], list[Cond]]:
     """Return the conditions on the part, and those on the whole: before the verb."""
-    if len(conds) == 1:
-        return [conds[0][1]], []
+    if (place := _stated_part(parts, conds, step)) is not None:
+        return [conds[place][1]], [cond for at, (_, cond) in enumerate(conds) if at != place]
     if (whole := _whole_at(parts)) is not None:
         inside = [cond for atom, cond in conds if atom.start < whole]
         outside = [cond for atom, cond in conds if atom.start > whole]
@@ -153,7 +152,11 @@ def _split(
             phrases = [cond.phrase for _, cond in conds]
             raise UnfitError(phrases, "Say which rows are the whole: “of … are …”.")
         return inside, outside
-    verbs = [atom.start for atom, mark in parts.every(Mark) if mark.kind == "verb"]
+    verbs = [
+        atom.start
+        for atom, mark in parts.every(Mark)
+        if mark.kind == "verb" or mark.detail in ("who", "that", "which")
+    ]
     last = max(atom.start for atom, _ in conds)
     verb = next((at for at in verbs if step.start < at < last), None)
     if verb is None:
@@ -171,10 +174,20 @@ def _split(
     return after, before
 
 
+def _stated_part(parts: Phrases, conds: Sequence[tuple[Atom, Cond]], step: Atom) -> int | None:
+    """Return the place of the condition that is the part of a share by its words alone."""
+    if len(conds) == 1 or (conds[0][0].end == step.start and conds[0][1].is_bare):
+        return 0  # "survival rate of men"
+    column = conds[-1][1].options[0].column
+    is_flag = bool(column) and parts.scope.flag_value(column) is not None
+    is_of = parts.words.lower(step.end - 1) == "of" and conds[0][0].start == step.end
+    return len(conds) - 1 if is_flag and is_of else None  # "percentage of men survived"
+
+
 def _whole_at(parts: Phrases) -> int | None:
     """Return the place of a word that introduces the whole of a share: ``among``."""
     words = parts.words
-    found = [at for at in range(words.size) if words.lower(at) in ("among", "amongst", "within")]
+    found = [at for at in range(words.size) if words.says(at, "among amongst within")]
     return found[0] if len(found) == 1 else None
 
 
@@ -183,17 +196,10 @@ def _whole_at(parts: Phrases) -> int | None:
 
 def _sides(parts: Phrases) -> tuple[Condition, Condition] | None:
     """Return two sets of rows to compare, as they are named; None if there are not two."""
-    found: list[Condition] = []
-    for _, cond in parts.all(Cond):
-        if cond.is_negative or len(cond.options) != 1:
-            continue
-        condition = cond.options[0].condition
-        if isinstance(condition, OneOf) and len(condition.values) == 2:
-            name = Column(condition.column)
-            found = [Comparison(name, "==", value) for value in condition.values]
-            return found[0], found[1]
-        if isinstance(condition, Or) and len(condition.parts) == 2:
-            return condition.parts[0], condition.parts[1]
+    conds = [cond for _, cond in parts.all(Cond) if len(cond.options) == 1]
+    if len(conds) == 1 and parts.has_mark("others"):
+        one = conds[0].options[0].condition
+        return one, Not(one)
     singles = _same_column(parts)
     return singles if singles else _years(parts)
 
@@ -237,7 +243,7 @@ def _years(parts: Phrases) -> tuple[Condition, Condition] | None:
 def _contrast(parts: Phrases, *, is_relative: bool = False) -> Reading:
     sides = _sides(parts)
     if sides is None:
-        raise UnfitError(("difference",), "Name the two sets of rows to compare.")
+        raise UnfitError("difference", "Name the two sets of rows to compare.")
     steps = parts.take_all(AggregateStep)
     _use_sides(parts, sides)
     first, second = sides
@@ -248,7 +254,7 @@ def _contrast(parts: Phrases, *, is_relative: bool = False) -> Reading:
     keys = parts.keys()
     where = parts.where()
     fn = _contrast_measure(parts, dimension, conjunction(where, first))
-    parts.mark("which", "each", "over", "between", "than")
+    parts.mark("which each over between than others")
     if is_less:
         first, second = second, first
     return Summary(parts.source, (fn,), keys, where, Contrast(first, second, is_relative))
@@ -258,24 +264,22 @@ def _contrast_measure(
     parts: Phrases, dimension: Dimension | None, side: Condition | None
 ) -> Measure:
     if dimension is not None and not any(operand for _, operand in parts.all(Operand)):
-        fn = parts.take(Fn)
+        fn = parts.take(Fn) or Fn("mean")
         value = parts.column_of(Operand(tuple(map(Column, dimension.columns)), dimension.word))
-        if fn is None:
-            raise UnfitError(("difference",), "Say of which measure: mean, total, median.")
         return Measure(fn.function, value, quantile=fn.quantile)
     if not parts.has(Fn) and parts.has(Operand):
         operand = next(operand for _, operand in parts.all(Operand))
         if is_one_row(parts, side):
             parts.take(Operand)
             return Measure("mean", parts.column_of(operand, kinds=NUMERIC))
-        raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
+        raise UnfitError(operand.phrase, f"Say mean, total or median of {operand.phrase}.")
     if not parts.has(Fn):
-        if parts.has(Noun, lambda noun: noun.kind != "unit"):
+        if parts.has(Noun, is_of_rows):
             return Measure("count")
-        raise UnfitError(("difference",), "Say of which measure: mean, total, median.")
+        raise UnfitError("difference", "Say of which measure: mean, total, median.")
     found = measures(parts)
     if len(found) != 1:
-        raise UnfitError(("difference",), "A difference is of one measure.")
+        raise UnfitError("difference", "A difference is of one measure.")
     return found[0]
 
 
@@ -307,10 +311,10 @@ def _change(parts: Phrases, *, is_relative: bool) -> Reading:
     if not keys and units and len(times) == 1:
         is_time = parts.kind(times[0]) == "time"
         if not is_time and units[0] != "year":
-            raise UnfitError((units[0],))
+            raise UnfitError(units[0])
         keys = [GroupKey(times[0], unit=units[0] if is_time else None)]  # type: ignore[arg-type]
     if not keys:
-        raise UnfitError(("change",), "Say between which times: “per year”, “from 2004 to 2005”.")
+        raise UnfitError("change", "Say between which times: “per year”, “from 2004 to 2005”.")
     parts.mark("over")
     pick = parts.take(Pick)
     where = parts.where()
@@ -327,13 +331,13 @@ def _changed(parts: Phrases, key: GroupKey) -> Measure:
         return measures(parts)[0]
     operand = parts.take(Operand, parts.may_be_numbers)
     if operand is None:
-        if parts.has(Noun, lambda noun: noun.kind != "unit"):
+        if parts.has(Noun, is_of_rows):
             return Measure("count")
-        raise UnfitError(("change",), "Say of which measure: mean, total, median.")
+        raise UnfitError("change", "Say of which measure: mean, total, median.")
     value = parts.column_of(operand, kinds=NUMERIC)
     if _has_one_per_period(parts, key):
         return Measure("mean", value)
-    raise UnfitError((operand.phrase,), f"Say mean, total or median of {operand.phrase}.")
+    raise UnfitError(operand.phrase, f"Say mean, total or median of {operand.phrase}.")
 
 
 def _has_one_per_period(parts: Phrases, key: GroupKey) -> bool:
@@ -368,10 +372,10 @@ def _cumulative(parts: Phrases) -> Reading:
     else:
         operand = parts.take(Operand, parts.may_be_numbers)
         if operand is None:
-            raise UnfitError(("cumulative",), "Name the column to add up.")
+            raise UnfitError("cumulative", "Name the column to add up.")
         measure = Measure("sum", parts.column_of(operand, kinds=NUMERIC))
     if not keys:
         if len(times) != 1 and not is_over:
-            raise UnfitError(("cumulative",), "Say over which time.")
+            raise UnfitError("cumulative", "Say over which time.")
         keys = (GroupKey(times[0]),)
     return Summary(parts.source, (measure,), keys, where, Cumulative())

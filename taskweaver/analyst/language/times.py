@@ -84,6 +84,12 @@ def year_at(words: Words, at: int) -> int | None:
     return int(text) if re.fullmatch(r"1[0-9]{3}|20[0-9]{2}|21[0-9]{2}", text) else None
 
 
+def _year_after(words: Words, at: int) -> tuple[int, int | None]:
+    """Return the place after a year that follows a part of it, and the year; None for none."""
+    place = words.skip(at, "of in , the year des de")
+    return place + 1, year_at(words, place)
+
+
 def points(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
     """Yield the times named at a token, each with the place after it."""
     if at >= words.size:
@@ -113,9 +119,9 @@ def _dated(text: str) -> Period | None:
 
 
 def _decade(words: Words, at: int) -> Iterator[tuple[int, Period]]:
-    if match := re.fullmatch(r"(1\d{2}0|20\d0)s", words.lower(at)):
+    if match := re.fullmatch(r"(1\d{2}0|20\d0)(?:s|ern?)", words.lower(at)):
         yield at + 1, years(int(match[1]), int(match[1]) + 9)
-    elif match := re.fullmatch(r"([3-9]0)s", words.lower(at)):
+    elif match := re.fullmatch(r"([3-9]0)(?:s|ern?)", words.lower(at)):
         yield at + 1, years(1900 + int(match[1]), 1909 + int(match[1]))
 
 
@@ -124,9 +130,9 @@ def _month(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
     if month is None:
         yield from _day_before_month(words, at)
         return
-    is_first = at == 0 or words.lower(at - 1) in (".", ":", "?")
+    is_first = at == 0 or words.says(at - 1, ". : ?")
     before = words.lower(at - 1)
-    is_named = words.is_kind(at - 1, "time", "between") or before in ("in", "of", "im", "en")
+    is_named = words.is_kind(at - 1, "time between") or before in ("in", "of", "im", "en")
     is_capital = not is_first and words.tokens[at].text[:1].isupper()
     if words.lower(at) in _NEEDS_CAPITAL and not is_named and not is_capital:
         return
@@ -138,17 +144,16 @@ def _month(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
         if dated:
             yield after + 1, dated
         return
-    after = words.skip(at + 1, "of", "in", ",", "des", "de")
-    year = year_at(words, after)
+    end, year = _year_after(words, at + 1)
     if year:
-        yield after + 1, months(year, month, 1)
+        yield end, months(year, month, 1)
     else:
         yield at + 1, Recurring("month", (month,))
 
 
 def _day_before_month(words: Words, at: int) -> Iterator[tuple[int, Period]]:
     day = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th)?", words.lower(at))
-    after = words.skip(at + 1, "of", ".", "the")
+    after = words.skip(at + 1, "of . the")
     month = MONTHS.get(words.lower(after))
     year = year_at(words, words.skip(after + 1, ","))
     if day and month and year:
@@ -163,16 +168,15 @@ def _part_of_year(words: Words, at: int) -> Iterator[tuple[int, Period | Recurri
     number, size, after = 0, 0, at + 1
     if match := re.fullmatch(r"([qh])([1-4])", low):
         number, size = int(match[2]), 3 if match[1] == "q" else 6
-    elif low in _ORDINALS and words.lower(at + 1) in ("quarter", "half"):
+    elif low in _ORDINALS and words.says(at + 1, "quarter half"):
         size = 3 if words.lower(at + 1) == "quarter" else 6
         number = 2 if low == "last" and size == 6 else _ORDINALS[low]
         after = at + 2
     if not size or number * size > 12:
         return
-    after_of = words.skip(after, "of", "in", ",", "the", "year")
-    year = year_at(words, after_of)
+    end, year = _year_after(words, after)
     if year:
-        yield after_of + 1, months(year, (number - 1) * size + 1, size)
+        yield end, months(year, (number - 1) * size + 1, size)
     elif low != "last" and size == 3:
         yield after, Recurring("quarter", (number,))
     elif low != "last":
@@ -184,18 +188,17 @@ def _season(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
     season = SEASONS.get(low)
     if season is None:
         return
-    after = words.skip(at + 1, "of", "in", ",", "the")
-    year = year_at(words, after)
+    end, year = _year_after(words, at + 1)
     if not year:
         yield at + 1, Recurring("month", season)
     elif season[0] != 12:
-        yield after + 1, months(year, season[0], 3)
+        yield end, months(year, season[0], 3)
 
 
 def _week(words: Words, at: int) -> Iterator[tuple[int, Recurring]]:
     low = words.lower(at)
     if low in _WEEKENDS:
-        yield words.skip(at + 1, "days", "day"), Recurring("weekday", (5, 6))
+        yield words.skip(at + 1, "days day"), Recurring("weekday", (5, 6))
     if low in ("weekdays", "workdays") or (low == "working" and words.lower(at + 1) == "days"):
         yield at + (2 if low == "working" else 1), Recurring("weekday", (0, 1, 2, 3, 4))
     day = WEEKDAYS.get(low)
@@ -205,7 +208,7 @@ def _week(words: Words, at: int) -> Iterator[tuple[int, Recurring]]:
 
 def times(words: Words, at: int) -> Iterator[tuple[int, When]]:
     """Yield the restrictions of time that begin at a token."""
-    start = words.skip(at, "the", "in", "on", "during", "of", "for", "den", "im", "en", "i", "el")
+    start = words.skip(at, "the in on during of for den im en i el")
     for begin in {at, start}:
         for end, point in points(words, begin):
             yield end, point
@@ -221,11 +224,11 @@ def _listed(words: Words, at: int, first: Period | Recurring) -> Iterator[tuple[
     if not isinstance(first, Recurring):
         return
     values, end = first.values, at
-    while words.lower(end) in ("and", "or", ",", "und", "&"):
-        after = words.skip(end, "and", "or", ",", "und", "&")
+    while words.says(end, "and or , und &"):
+        after = words.skip(end, "and or , und &")
         found = [
             (stop, point)
-            for stop, point in _without_year(words, words.skip(after, "in", "on"))
+            for stop, point in _without_year(words, words.skip(after, "in on"))
             if isinstance(point, Recurring) and point.part == first.part
         ]
         if not found:
@@ -233,11 +236,10 @@ def _listed(words: Words, at: int, first: Period | Recurring) -> Iterator[tuple[
         end, point = found[0]
         values += point.values
         yield end, Recurring(first.part, tuple(dict.fromkeys(values)))
-    year_at_end = year_at(words, words.skip(end, "of", "in", ","))
+    stop, year = _year_after(words, end)
     is_run = values == tuple(range(values[0], values[0] + len(values)))
-    if year_at_end and first.part == "month" and is_run and end > at:
-        stop = words.skip(end, "of", "in", ",") + 1
-        yield stop, months(year_at_end, values[0], len(values))
+    if year and first.part == "month" and is_run and end > at:
+        yield stop, months(year, values[0], len(values))
 
 
 def _without_year(words: Words, at: int) -> Iterator[tuple[int, Period | Recurring]]:
@@ -250,7 +252,7 @@ def _without_year(words: Words, at: int) -> Iterator[tuple[int, Period | Recurri
 
 def _related(words: Words, at: int) -> Iterator[tuple[int, When]]:
     for stop, sense in words.of_kind(at, "time"):
-        start = words.skip(stop, "the", "year", "in", "den", "end", "of", "beginning", "start")
+        start = words.skip(stop, "the year in den end of beginning start")
         between = [words.lower(place) for place in range(stop, start)]
         for end, point in points(words, start):
             if not isinstance(point, Period):
@@ -262,10 +264,10 @@ def _related(words: Words, at: int) -> Iterator[tuple[int, When]]:
                 continue
             if relation == "during":
                 yield end, point
-            elif relation in ("since", "before", "after", "until"):
-                yield end, TimeBound(relation, point)
-            elif relation == "from" and words.lower(end) in ("on", "onwards", "onward"):
+            elif relation == "from" and words.says(end, "on onwards onward"):
                 yield end + 1, TimeBound("since", point)
+            else:
+                yield end, TimeBound(relation, point)
 
 
 def _ranges(words: Words, at: int) -> Iterator[tuple[int, When]]:
@@ -279,14 +281,14 @@ def _ranges(words: Words, at: int) -> Iterator[tuple[int, When]]:
         for found in words.of_kind(at, "time")
         if found.sense.detail == "from"
     ]  # fmt: skip
-    bare = words.skip(at, "in", "the", "years")
+    bare = words.skip(at, "in the years")
     openings.append((bare, ("-", "\N{EN DASH}", "to", "through", "until", "bis")))
     for stop, joints in openings:
-        start = words.skip(stop, "the", "year", "years")
+        start = words.skip(stop, "the year years")
         for middle, first in points(words, start):
             if words.lower(middle) not in joints:
                 continue
-            then = words.skip(middle + 1, "the", "year", "to")
+            then = words.skip(middle + 1, "the year to")
             for end, second in points(words, then):
                 span = _span(first, second)
                 if span is not None:
@@ -309,28 +311,23 @@ def _span(first: Period | Recurring, second: Period | Recurring) -> When | None:
 
 
 def _recent(words: Words, at: int) -> Iterator[tuple[int, When]]:
-    at = words.skip(at, "over", "within", "across", "the")
-    if words.lower(at) not in ("last", "past", "latest", "recent", "previous", "final", "most"):
+    at = words.skip(at, "over within across the")
+    if not words.says(at, "last past latest recent previous final most"):
         return
     after = words.skip(at + 1, "recent")
     count = words.number(after)
     unit_at = after if count is None else after + 1
     for end, sense in words.of_kind(unit_at, "unit"):
-        if sense.detail in ("year", "quarter", "month", "week", "day", "hour"):
+        if sense.detail in "year quarter month week day hour".split():
             unit: Unit = sense.detail  # type: ignore[assignment]
-            if count is None and words.lower(at) in ("past", "previous"):
+            if count is None and words.says(at, "past previous"):
                 continue
             if count is None or (count >= 1 and count == int(count)):
-                yield _of_data(words, end), Recent(int(count or 1), unit)
-
-
-def _of_data(words: Words, at: int) -> int:
-    after = words.skip(at, "of", "in", "the")
-    return after + 1 if after > at and words.lower(after) in ("data", "dataset", "file") else at
+                yield end, Recent(int(count or 1), unit)
 
 
 def _tails(words: Words, at: int) -> Iterator[tuple[int, When]]:
-    start = words.skip(at, "in", "on", "from", "the")
+    start = words.skip(at, "in on from the")
     for end, point in points(words, start):
         if isinstance(point, Period):
             for stop, sense in words.of_kind(end, "tail"):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from taskweaver.analyst.language.names import graded, singular
+from taskweaver.analyst.language.names import (
+    graded,
+    is_stem,
+    meanings,
+    name_words,
+    opposites,
+    singular,
+)
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.times import Period, Recent, Recurring, TimeBound, When
 from taskweaver.analyst.readings import (
@@ -42,7 +49,8 @@ class Cond:
     Attributes:
         options: Its meanings; more than one if its column is not clear.
         is_time: Whether it restricts the time.
-        is_list: Whether it lists values with ``and``.
+        is_list: Whether it lists values with ``and``, or compares them.
+        is_compared: Whether it lists values with ``versus`` or ``than``.
         is_span: Whether it lists parts of the calendar.
         is_negative: Whether it holds a negation.
         is_bare: Whether it consists of values, without the name of the column.
@@ -53,6 +61,7 @@ class Cond:
     phrase: str
     is_time: bool = False
     is_list: bool = False
+    is_compared: bool = False
     is_span: bool = False
     is_negative: bool = False
     is_bare: bool = False
@@ -100,8 +109,11 @@ def as_condition(when: When, column: str, *, is_time: bool) -> Condition | None:
     """
     if isinstance(when, Recent):
         return Latest(column, when.count, when.unit) if is_time or when.unit == "year" else None
+    if isinstance(when, Recurring) and not is_time:
+        is_month = when.part == "month" and name_words(column)[-1:] == ("month",)
+        return one_of(column, when.values) if is_month else None
     if isinstance(when, Recurring):
-        return OnCalendar(column, when.part, when.values) if is_time else None
+        return OnCalendar(column, when.part, when.values)
     if is_time:
         return _during(when, column)
     return _in_years(when, column)
@@ -111,6 +123,7 @@ def _during(when: Period | TimeBound, column: str) -> Condition:
     if isinstance(when, Period):
         return During(column, when.start, when.end)
     bounds = {
+        "from": (when.period.start, ""),
         "since": (when.period.start, ""),
         "after": (when.period.end, ""),
         "before": ("", when.period.start),
@@ -125,8 +138,8 @@ def _in_years(when: Period | TimeBound, column: str) -> Condition | None:
         return None
     name = Column(column)
     if isinstance(when, TimeBound):
-        if when.relation in ("since", "before"):
-            return Comparison(name, ">=" if when.relation == "since" else "<", period.first_year)
+        if when.relation in ("since", "from", "before"):
+            return Comparison(name, "<" if when.relation == "before" else ">=", period.first_year)
         return Comparison(name, ">" if when.relation == "after" else "<=", period.last_year)
     if period.first_year == period.last_year:
         return Comparison(name, "==", period.first_year)
@@ -135,13 +148,16 @@ def _in_years(when: Period | TimeBound, column: str) -> Condition | None:
     )
 
 
-_MOST_GRADES = 4
-_BE = tuple("is are was were = == : equals be of ist est es in either".split())
-_CONTAIN = frozenset("contains containing contain includes including mentions".split())
+_RELATIVE = "who that which"
+_MOST_GRADES, _SHORTEST_FLAG, _FLAG_COST = 4, 3, 0.7
+_BE = "is are was were = == : equals be of ist est es in either"
+_WITH = "with having containing mit"
+_CALLED = "called named namens"
+_CONTAIN = "contains containing contain includes including mentions"
 _VERBS = frozenset("sat may march will mark rose bill".split())
-_BEFORE_NAMES = frozenset("on in for is = of per from and or to between with than by".split())
-_AND = ("and", "&", "und", "et", "y", "и", "og")
-_OR = ("or", "oder", "ou", "o", "или", "eller")
+_BEFORE_NAMES = "on in for is = of per from and or to between with than by"
+AND, OR = "and & und et y и og", "or oder ou o или eller"
+_JOINTS = {"and": AND, "or": OR, "vs": "vs versus than als gegen"}
 
 
 def value_conditions(words: Words, at: int) -> Iterator[Found]:
@@ -151,14 +167,34 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
     yield from _bare(words, at + 1 if words.lower(at) == "either" else at)
     yield from _of_column(words, at)
     yield from _graded(words, at)
+    yield from _in_names(words, at)
+    yield from flags(words, at)
+
+
+def flags(words: Words, at: int) -> Iterator[Found]:
+    """Yield a column of yes and no as a condition: ``smokers``, ``who died``."""
+    low = words.lower(at)
+    if words.tokens[at].kind != "word" or len(low) <= _SHORTEST_FLAG:
+        return
+    for name in words.scope.columns:
+        yes, no = words.scope.flag_value(name), words.scope.no_value(name)
+        is_opposite = name.casefold() in opposites(low)
+        value = no if is_opposite else yes
+        is_form = is_stem(low, name) or is_stem(singular(low), name)
+        is_meant = is_opposite or is_form or name.casefold() in meanings(low)
+        if is_meant and isinstance(value, str):
+            option = Option(name, one_of(name, (typed(value, words, name),)))
+            is_exact = singular(low) == singular(name.casefold())
+            cost = 0.05 if is_exact else _FLAG_COST
+            cost = -0.1 if words.says(at - 1, _RELATIVE) else cost
+            yield at + 1, Cond((option,), words.raw(at, at + 1), is_bare=True), cost
 
 
 def _graded(words: Words, at: int) -> Iterator[Found]:
     """Yield ordinals before the noun of a column of grades: ``1st or 2nd class``."""
     places = [at]
-    while words.lower(places[-1] + 1) in (*_AND, *_OR, ",") and len(places) < _MOST_GRADES:
+    while words.says(places[-1] + 1, f"{AND} {OR} ,") and len(places) < _MOST_GRADES:
         places.append(places[-1] + 2)
-    joints = {words.lower(place + 1) for place in places[:-1]}
     end = places[-1] + 2
     found = [
         graded(words.lower(place), words.lower(end - 1), words.scope.columns) for place in places
@@ -169,7 +205,10 @@ def _graded(words: Words, at: int) -> Iterator[Found]:
         (place, place + 1, tuple(matches)) for place, matches in zip(places, found, strict=True)
     ]
     options = tuple(Option(name, _one_of(name, parts, words)) for name in _shared(parts))
-    is_list = bool(joints & set(_AND)) and not joints & set(_OR)
+    is_and, is_or = (
+        any(words.says(place + 1, joint) for place in places[:-1]) for joint in (AND, OR)
+    )
+    is_list = is_and and not is_or
     if options:
         yield end, Cond(options, words.raw(at, end), is_list=is_list), 0.0
 
@@ -178,7 +217,8 @@ def _bare(words: Words, at: int) -> Iterator[Found]:
     """Yield values without their column, or before it, as in ``the Sales department``."""
     if at >= words.size:
         return
-    for end, lists, cost, is_list in _lists(words, at, ""):
+    for end, lists, cost, joint in _lists(words, at, ""):
+        is_list, is_compared = joint in ("and", "vs", ","), joint == "vs"
         columns = _shared(lists)
         plain = all(
             words.is_plain_value(start, stop) and not _is_deed(words, start)
@@ -187,7 +227,9 @@ def _bare(words: Words, at: int) -> Iterator[Found]:
         if not columns:
             continue
         options = tuple(Option(name, _one_of(name, lists, words)) for name in columns)
-        found = Cond(options, words.raw(at, end), is_list=is_list, is_bare=True)
+        found = Cond(
+            options, words.raw(at, end), is_list=is_list, is_compared=is_compared, is_bare=True
+        )
         if plain:
             yield end, found, cost + 0.1
         for column in words.columns(end):
@@ -199,43 +241,62 @@ def _bare(words: Words, at: int) -> Iterator[Found]:
 
 def _is_deed(words: Words, at: int) -> bool:
     """Return whether a word stands as a verb: ``people sat at the table``."""
-    return words.raw(at, at + 1) in _VERBS and words.lower(at - 1) not in _BEFORE_NAMES
+    return words.raw(at, at + 1) in _VERBS and not words.says(at - 1, _BEFORE_NAMES)
 
 
 def _of_column(words: Words, at: int) -> Iterator[Found]:
     """Yield the name of a column with values after it, as in ``species is Adelie``."""
     for column in words.columns(at):
-        start = words.skip(column.end, *_BE)
+        start = words.skip(column.end, _BE)
         noun = words.lower(column.end - 1)
         # "counties in Ohio" are groups: a county is not called Ohio.
-        is_group = words.lower(start - 1) in ("in", "of") and singular(noun) != noun
-        if is_group or (start == column.end and words.is_kind(at, "time", "cmp")):
+        is_group = words.says(start - 1, "in of") and singular(noun) != noun
+        if is_group or (start == column.end and words.is_kind(at, "time cmp")):
             continue
         for name in column.ref.names:
             kind = words.profile(name).kind
             extra = 0.0 if start > column.end else 0.15
-            for end, lists, cost, is_list in _lists(words, start, name):
+            for end, lists, cost, joint in _lists(words, start, name):
                 option = Option(name, _one_of(name, lists, words))
-                found = Cond((option,), words.raw(at, end), is_list=is_list)
+                found = Cond((option,), words.raw(at, end), is_list=joint in ("and", "vs", ","))
                 yield end, found, column.cost + cost + extra
             if kind == "text":
                 yield from _containing(words, at, column.end, name, column.cost)
 
 
 def _containing(words: Words, at: int, stop: int, name: str, cost: float) -> Iterator[Found]:
-    if words.lower(stop) in _CONTAIN:
-        start = words.skip(stop + 1, "the", "word", "text", "string")
+    if words.says(stop, _CONTAIN):
+        start = words.skip(stop + 1, "the word text string")
         if start < words.size and words.tokens[start].kind in ("quoted", "word"):
-            text = words.tokens[start].text
-            found = Cond((Option(name, Contains(name, text)),), words.raw(at, start + 1))
-            yield start + 1, found, cost
+            yield start + 1, _with_text(words, at, start + 1, name, start), cost
+
+
+def _with_text(words: Words, at: int, end: int, name: str, place: int) -> Cond:
+    """Return the condition that a column contains the token at a place."""
+    option = Option(name, Contains(name, words.tokens[place].text))
+    return Cond((option,), words.raw(at, end))
+
+
+def _in_names(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``with benz in the name`` and ``called Heathrow``."""
+    place, label = at + 1, words.scope.label
+    if place >= words.size or words.tokens[place].kind not in ("quoted", "word"):
+        return
+    if words.says(at, _WITH) and words.says(place + 1, "in im"):
+        for column in words.columns(words.skip(place + 2, "the its their der dem")):
+            name = column.ref.names[0]
+            if len(column.ref.names) == 1 and words.profile(name).kind == "text":
+                yield column.end, _with_text(words, at, column.end, name, place), 0.2
+    is_known = words.values(place) or words.columns(place)
+    if words.says(at, _CALLED) and label and not is_known:
+        yield place + 1, _with_text(words, at, place + 1, label, place), 0.3
 
 
 Part = tuple[int, int, tuple[ValueMatch, ...]]
 
 
-def _lists(words: Words, at: int, column: str) -> Iterator[tuple[int, list[Part], float, bool]]:
-    """Yield lists of values from a token on: end, values, cost, and whether joined by ``and``."""
+def _lists(words: Words, at: int, column: str) -> Iterator[tuple[int, list[Part], float, str]]:
+    """Yield lists of values: end, values, cost, and how they are joined, empty for one value."""
     for end, matches, cost in _single(words, at, column):
         front: list[tuple[int, list[Part], float, set[str]]] = [
             (end, [(at, end, matches)], cost, set())
@@ -243,7 +304,8 @@ def _lists(words: Words, at: int, column: str) -> Iterator[tuple[int, list[Part]
         for _ in range(12):
             longer: list[tuple[int, list[Part], float, set[str]]] = []
             for stop, parts, sum_, joints in front:
-                yield stop, parts, sum_, "and" in joints and "or" not in joints
+                joint = next((one for one in ("or", "vs", "and", ",") if one in joints), "")
+                yield stop, parts, sum_, joint
                 longer += _longer(words, stop, parts, sum_, joints, column)
             front = longer[:4]
             if not front:
@@ -254,13 +316,12 @@ def _longer(
     words: Words, stop: int, parts: list[Part], cost: float, joints: set[str], column: str
 ) -> Iterator[tuple[int, list[Part], float, set[str]]]:
     after, found = stop, set(joints)
-    while words.lower(after) in (*_AND, *_OR, ",") and after < stop + 2:
-        low = words.lower(after)
-        found.add("and" if low in _AND else "or" if low in _OR else ",")
+    while words.says(after, f"{' '.join(_JOINTS.values())} ,") and after < stop + 2:
+        found.add(next((one for one, them in _JOINTS.items() if words.says(after, them)), ","))
         after += 1
     if after == stop:
         return
-    start = words.skip(after, "the", "in", "from", "for", "on", "at")
+    start = words.skip(after, "the in from for on at")
     for end, matches, more in _single(words, start, column):
         longer = [*parts, (start, end, matches)]
         if column or _shared(longer):
@@ -294,11 +355,12 @@ def _shared(parts: Sequence[Part]) -> tuple[str, ...]:
 def _one_of(name: str, parts: Sequence[Part], words: Words) -> Condition:
     values: list[Scalar] = []
     for _, _, matches in parts:
-        values += [_typed(match.value, words, name) for match in matches if match.column == name]
+        values += [typed(match.value, words, name) for match in matches if match.column == name]
     return one_of(name, tuple(dict.fromkeys(values)))
 
 
-def _typed(value: str, words: Words, name: str) -> Scalar:
+def typed(value: str, words: Words, name: str) -> Scalar:
+    """Return a value as a column holds it."""
     kind = words.profile(name).kind
     if kind == "flag" and value.casefold() in ("true", "false"):
         return value.casefold() == "true"

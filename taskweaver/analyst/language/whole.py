@@ -1,4 +1,4 @@
-"""Messages read as a whole: code, SQL, arithmetic, greetings, answers to a question."""
+"""Messages read as a whole: code, SQL, arithmetic, answers to a question."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from taskweaver.analyst.language.names import name_words, singular
 from taskweaver.analyst.readings import (
     Calculation,
     FileListing,
-    Help,
     Python,
     Reading,
     Sql,
@@ -26,13 +25,6 @@ _SQL = re.compile(r"\b((?:select|with)\b.+?\bfrom\b.+)", re.DOTALL | re.I)
 _NUMBER = re.compile(
     r"(?:what(?:'s| is)|calculate|compute|how much is|evaluate)?"
     r"\s*([-\d.\s()+*/%^]*\d[-\d.\s()+*/%^]*)[?=.]?",
-    re.I,
-)
-_HELP = re.compile(
-    r"\W*(?:(?:hi|hello|hey|good (?:morning|day|evening|afternoon)|thanks?|thank you|hallo|bonjour"
-    r"|hola)(?: there| you| so much| a lot)?|help(?: me)?(?: please)?"
-    r"|what can you do(?: for me)?|who are you|"
-    r"how does this work|how do i use (?:this|you)|what can i ask(?: you)?)\W*",
     re.I,
 )
 _DATABASES = (".db", ".sqlite", ".sqlite3")
@@ -53,8 +45,6 @@ def special(text: str, files: Sequence[str]) -> Reading | None:
     number = _NUMBER.fullmatch(bare) if len(bare) < _MAX_ARITHMETIC else None
     if number and re.search(r"\d\s*[-+*/%^]+\s*[\d(-]", number[1]):
         return Calculation(number[1].strip().replace("^", "**"))
-    if _HELP.fullmatch(bare):
-        return Help()
     return FileListing() if _asks_for_files(bare) else None
 
 

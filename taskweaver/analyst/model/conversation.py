@@ -15,6 +15,7 @@ from taskweaver.tables.files.file_list import (
     listed_files,
     listed_tables,
     new_files_in,
+    unlisted,
 )
 from taskweaver.tables.files.profile import FileInfo, TableId, TableProfile, World
 from taskweaver.tables.files.profile_report import merged
@@ -89,11 +90,13 @@ class PromptConversation:
         messages: The messages.
         files: The files.
         listed: Their tables, with the kinds of the columns alone.
+        unlisted: Number of further files.
     """
 
     messages: tuple[PromptMessage, ...]
     files: tuple[FileInfo, ...]
     listed: Mapping[TableId, TableProfile] = field(default_factory=dict)
+    unlisted: int = 0
 
     @property
     def newest(self) -> PromptMessage:
@@ -119,7 +122,7 @@ class PromptConversation:
         data = [file for file in self.files if is_data_file(file.name)]
         first = [file for file in data if file.name in recent]
         others = [file for file in data if file.name not in recent]
-        return World((*first, *others), self._tables(), frozenset(self._unreadable()))
+        return World((*first, *others), self._tables(), self._unreadable())
 
     def requests(self) -> list[str]:
         """Return the user's requests in order, those that a summary quotes included."""
@@ -143,14 +146,16 @@ class PromptConversation:
                 found.append((request, frozenset(_names(_ADDED, task))))
         return found
 
-    def _unreadable(self) -> set[str]:
-        """Return the files that hold no table, without those that came anew since."""
-        found: set[str] = set()
+    def _unreadable(self) -> dict[str, str]:
+        """Return the files that hold no table with the reasons, without those that came anew."""
+        found: dict[str, str] = {}
         for order, report in pairwise(self.messages):
-            found -= _names(_ADDED, report.text)
+            for name in _names(_ADDED, report.text):
+                found.pop(name, None)
             match = _LOOKED.match(order.fields.get("message", ""))
             if match and order.sender == "me" and holds_no_table(report.text):
-                found.add(match[1])
+                reason = _NO_TABLE.search(report.text)
+                found[match[1]] = reason[1] if reason else "It holds no table."
         return found
 
     def _tables(self) -> Mapping[TableId, TableProfile]:
@@ -168,6 +173,9 @@ class PromptConversation:
 def has_run(report: str) -> bool:
     """Return whether the code of a report ran to its end."""
     return "The code ran to its end." in section(report, "Execution")
+
+
+_NO_TABLE = re.compile(r"^TableError: (.+)$", re.MULTILINE)
 
 
 def holds_no_table(report: str) -> bool:
@@ -188,7 +196,8 @@ def conversation(messages: Sequence[ChatMessage]) -> PromptConversation:
         return PromptConversation((*before, *shown), ())
     lists = [_listing(text) for role, text in current if role != "assistant"]
     listing = "\n\n".join(filter(None, lists))
-    return PromptConversation((*before, *shown), listed_files(listing), listed_tables(listing))
+    files, tables = listed_files(listing), listed_tables(listing)
+    return PromptConversation((*before, *shown), files, tables, unlisted(listing))
 
 
 def _listing(text: str) -> str:

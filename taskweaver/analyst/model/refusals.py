@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from taskweaver.analyst.about import in_prose
+from taskweaver.analyst.likely_files import MOST_LISTED, MOST_NAMED, naming
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
     PromptMessage,
@@ -32,6 +33,16 @@ Excel and SQLite files I read requests about columns, values, times, groups and 
 For anything else, connect a model: set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local
 one; see 'Which model answers' in the documentation."""
 
+TALK = {
+    "help": HELP,
+    "hello": "Hello. Ask a question about your files: `what is in it?` is a good first one, and"
+    " `help` shows others.",
+    "thanks": "You are welcome.",
+    "stop": "All right. Ask another question at any time.",
+    "who": "I am the built-in offline analyst: rules, not a language model. `help` shows what I"
+    " read.",
+}
+"""Answers to messages that ask nothing of the data, by their topic."""
 _HOW = (
     "set `LLM_API_KEY`, or `LLM_API_TYPE=ollama` for a local one; see 'Which model answers' in the"
     " documentation."
@@ -41,7 +52,7 @@ CONNECT = (
     f" other questions connect a model: {_HOW}"
 )
 ONLY_PYTHON = f"The built-in offline analyst writes no shell commands. Use a real model: {_HOW}"
-_MOST_WORDS, _WORD_CHARS, _MOST_FILES, _MOST_COLUMNS = 8, 60, 30, 12
+_MOST_WORDS, _WORD_CHARS, _MOST_COLUMNS = 8, 60, 12
 _MOST_DOUBTS = 2
 _MOST_TABLES = 5
 _ADD = "Put the file into the project's data folder, or add it with /load."
@@ -51,15 +62,17 @@ _COUNT = re.compile(r"\bhow many\b|\bnumber of\b", re.IGNORECASE)
 
 def refusal(outcome: NotUnderstood, world: World, doubts: Sequence[str] = ()) -> str:
     """Return the answer to a request without a reading; `doubts` tell how its columns were read."""
-    parts = []
-    if outcome.words:
-        parts.append(f"I did not understand {_quoted(outcome.words)}.")
-    elif not outcome.reason:
-        parts.append("I did not understand that.")
-    parts += [outcome.reason] if outcome.reason else []
+    parts = [outcome.reason] if outcome.reason else []
+    if outcome.words or not outcome.reason:
+        files = " or ".join(f"`{name}`" for name in outcome.files[:MOST_NAMED])
+        where = f" in {files}" if files else ""
+        parts.insert(0, f"I did not understand {_quoted(outcome.words) or 'that'}{where}.")
     parts += [f"{doubt}." for doubt in doubts[-_MOST_DOUBTS:]]
+    if outcome.files and not outcome.is_part:
+        parts.append("Name the file if it is another one.")
     if outcome.nearest:
-        parts.append(f"Say yes to ask: {outcome.nearest.text}")
+        other = "" if outcome.is_part else " another question"
+        parts.append(f"Say yes to ask{other}: {outcome.nearest.text}")
     elif outcome.words and len(world.tables) == 1:
         parts.append(_columns(next(iter(world.tables.values()))))
     return " ".join(parts)
@@ -77,18 +90,10 @@ def missing_file(request: str, world: World) -> str:
         if not mention.file:
             name = request[mention.start : mention.end].strip("`'\"«»„“”「」 ")
             nearest = nearest_file(name, world.files)
-            known = ", ".join(f"`{file.name}`" for file in world.files[:_MOST_FILES])
-            hint = f" Did you mean `{nearest}`?" if nearest else ""
-            there = f" There are {known}." if known and not nearest else ""
-            return f"There is no file `{_shown(name)}`.{hint}{there} {_ADD}"
+            known = naming([file.name for file in world.files]) if world.files else ""
+            hint = f"Did you mean `{nearest}`?" if nearest else known
+            return " ".join(filter(None, [f"There is no file `{_shown(name)}`.", hint, _ADD]))
     return ""
-
-
-def many_files(files: Sequence[str]) -> str:
-    """Return the answer to a request that names no file, where many may be meant."""
-    names = ", ".join(f"`{name}`" for name in files[:_MOST_FILES])
-    more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-    return f"Name the file; the request may be about any of {names}{more}."
 
 
 def about_answer(about: About, world: World) -> str:
@@ -103,19 +108,24 @@ def about_answer(about: About, world: World) -> str:
     return "\n\n".join(parts)
 
 
-def files_answer(request: str, files: Sequence[FileInfo]) -> str:
+def files_answer(request: str, files: Sequence[FileInfo], unlisted: int = 0) -> str:
     """Return the answer to a question for the files: their number, or a list with columns."""
     if not files:
         return NO_FILES
-    names = ", ".join(f"`{file.name}`" for file in files[:_MOST_FILES])
-    verb = "is" if len(files) == 1 else "are"
-    lead = f"There {verb} {counted(len(files), 'file')}"
+    names = ", ".join(f"`{file.name}`" for file in files[:MOST_LISTED])
+    number = len(files) + unlisted
+    more = number - len(files[:MOST_LISTED])
+    lead = f"There {'is' if number == 1 else 'are'} {counted(number, 'file')}"
     if _COUNT.search(request):
-        return f"{lead}: {names}."
-    lines = [line for file in files[:_MOST_FILES] for line in _file_lines(file)]
-    if len(files) > _MOST_FILES:
-        lines.append(f"- and {len(files) - _MOST_FILES} more")
-    return "\n".join([f"{lead}:", *lines])
+        return f"{lead}: {names}{f' and {more:,} more' if more else ''}."
+    lines = [
+        f"{place}. {line}" if at == 0 else f"   {line}"
+        for place, file in enumerate(files[:MOST_LISTED], start=1)
+        for at, line in enumerate(_file_lines(file))
+    ]
+    if more:
+        lines.append(f"\nThere are {more:,} more.")
+    return "\n".join([f"{lead}:", "", *lines, "", "Describe one by its number."])
 
 
 def _columns(table: TableProfile) -> str:
@@ -126,14 +136,14 @@ def _columns(table: TableProfile) -> str:
 
 def _file_lines(file: FileInfo) -> list[str]:
     if not file.parts:
-        return [f"- `{file.name}`"]
+        return [f"`{file.name}`"]
     lines = []
     for part in file.parts:
         name = f"`{file.name}`, table `{part.name}`" if part.name else f"`{file.name}`"
         rows = "" if part.rows is None else f" ({counted(part.rows, 'row')})"
         columns = ", ".join(f"`{column}`" for column in part.columns[:_MOST_COLUMNS])
         more = len(part.columns) - _MOST_COLUMNS
-        lines.append(f"- {name}{rows}: {columns}" + (f" and {more} more" if more > 0 else ""))
+        lines.append(f"{name}{rows}: {columns}" + (f" and {more} more" if more > 0 else ""))
     return lines
 
 

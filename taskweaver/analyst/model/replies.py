@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from taskweaver.analyst.code.cell import as_code, merged_note
-from taskweaver.analyst.dialogue import MOST_LOOKS, Dialogue
+from taskweaver.analyst.dialogue import Dialogue
+from taskweaver.analyst.likely_files import naming
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
     artifacts,
@@ -21,18 +22,18 @@ from taskweaver.analyst.model.conversation import (
     without_notes,
 )
 from taskweaver.analyst.model.refusals import (
-    HELP,
     NO_FILES,
+    TALK,
     about_answer,
     attempt_text,
     failure,
     files_answer,
-    many_files,
     missing_file,
     reason,
     refusal,
     with_notice,
 )
+from taskweaver.analyst.reader import MOST_LOOKS
 from taskweaver.analyst.readings import (
     About,
     Calculation,
@@ -127,7 +128,7 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
             looked = {id.file for id in world.tables}
             then = replace(now, files=tuple(file for file in now.files if file.name in looked))
             after, outcome = dialogue.say(spelled_out, then)
-            after = replace(after, is_lost=False)  # it may have had its answer
+            after = replace(after, refused=None)  # it may have had its answer
         dialogue = after
     needs_none = isinstance(outcome, Understood) and isinstance(outcome.reading, _NAMES_NO_FILE)
     is_about_files = not needs_none and not file_to_save(request)
@@ -135,6 +136,7 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     if isinstance(outcome, NotUnderstood) and not world.files:
         missing = missing or NO_FILES
     words = outcome.words if isinstance(outcome, NotUnderstood) else ()
+    words = tuple(word for word in words if word not in missing)
     return request, world, NotUnderstood(words, reason=missing) if missing else outcome
 
 
@@ -179,9 +181,8 @@ def _compute(
     text = _without_code(talk, request, world, reading)
     if text:
         fields = _to_user(text, "Completed", "what is known of the files answers the request")
-        return _offering(
-            fields, Suggestions(reading.questions if isinstance(reading, About) else ())
-        )
+        offers = reading.questions if isinstance(reading, About) else ()
+        return _offering(fields, Suggestions(offers))
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
     looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
@@ -192,12 +193,13 @@ def _compute(
 def _without_code(talk: PromptConversation, request: str, world: World, reading: Reading) -> str:
     """Return the answer of a reading that needs no cell; empty for others."""
     match reading:
-        case Help():
-            return HELP
+        case Help(topic):
+            return TALK[topic]
         case About():
             return about_answer(reading, world)
-        case FileListing():
-            return files_answer(request, talk.files)
+        case FileListing(names):
+            by_number = sorted(talk.files, key=lambda file: file.name not in names)
+            return files_answer(request, by_number, talk.unlisted)
     return ""
 
 
@@ -213,7 +215,7 @@ def _look(
         return _to_user(with_notice(text, talk), "TaskFailure", "the request is too long")
     done = _orders(talk)
     if sum(order.startswith(_LOOK) for order in done) + len(files) > MOST_LOOKS:
-        text = with_notice(many_files(files), talk)
+        text = with_notice(naming(files), talk)
         return _to_user(text, "TaskFailure", "many files may be meant")
     orders = {file: _look_order(file, request, world) for file in files}
     file = next((file for file, order in orders.items() if order not in done), "")

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taskweaver.analyst.dialogue import first_questions
 from taskweaver.analyst.model.conversation import code_in, has_run, section
 from taskweaver.analyst.model.refusals import HELP, ONLY_PYTHON
 from taskweaver.analyst.model.replies import (
@@ -18,6 +17,7 @@ from taskweaver.analyst.model.replies import (
     named_image,
     summary,
 )
+from taskweaver.analyst.reader import first_questions
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.parsing.call_pieces import id_seed, made_id
 from taskweaver.llm.types import (

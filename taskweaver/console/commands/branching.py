@@ -8,7 +8,7 @@ from taskweaver.console.chat import Chat
 from taskweaver.console.terminal.text import depth_first, head, safe
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.storage.compare import Pair
-from taskweaver.session.storage.facts import KeptFact
+from taskweaver.session.storage.facts import KeptFact, as_json
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.utils.text import counted
 
@@ -48,7 +48,7 @@ def show_branches(chat: Chat, _: str) -> None:
 
 def _shown(branch: BranchInfo) -> str:
     """Return the name of a branch, with the title that it was given."""
-    return branch.name + (f" ({branch.title})" if branch.title != branch.name else "")
+    return branch.name + (f" ({safe(branch.title)})" if branch.title != branch.name else "")
 
 
 def show_checkout(chat: Chat, arguments: str) -> None:
@@ -116,21 +116,16 @@ _USAGE = "/memory [WORDS], /memory keep ID or /memory edit ID TEXT"
 
 
 def show_memory(chat: Chat, arguments: str) -> None:
-    """List or search facts; keep one of a model for the project; replace the text of one."""
+    """List or search the facts of all sessions; accept a proposed one; replace a text."""
     memory = chat.session.long_memory
     verb, _, rest = arguments.partition(" ")
     id_, _, text = rest.strip().partition(" ")
-    if verb == "keep":
-        fact = _one(chat, memory, id_)
-        if fact is not None:
-            chat.note(safe(memory.keep(fact)))
-    elif verb == "edit":
-        fact = _one(chat, memory, id_)
-        if fact is not None:
-            chat.note(safe(memory.replace(fact, text)))
+    if verb in ("keep", "edit"):
+        if fact := _one(chat, memory, id_):
+            chat.note(safe(memory.keep(fact) if verb == "keep" else memory.replace(fact, text)))
     else:
-        matching = [fact for fact in memory.find(arguments) if fact.is_match]
-        facts = matching if arguments else memory.all()
+        found = memory.find(arguments) if arguments else memory.all()
+        facts = [fact for fact in found if fact.is_match]
         absent = "No fact has these words." if arguments else "Nothing is kept yet."
         chat.list_facts([(fact.id, _described(fact)) for fact in facts], absent)
 
@@ -149,8 +144,7 @@ def show_forget(chat: Chat, which: str) -> None:
         chat.refuse("Which fact? /forget ID or its words")
         return
     memory = chat.session.long_memory
-    fact = _one(chat, memory, which)
-    if fact is not None:
+    if fact := _one(chat, memory, which):
         chat.note(safe(memory.remove(fact)))
 
 
@@ -168,6 +162,7 @@ def _one(chat: Chat, memory: BranchLongMemory, which: str) -> KeptFact | None:
 
 
 def _described(fact: KeptFact) -> str:
-    waits = "" if fact.id.startswith("p") else f"; waits for /memory keep {fact.id}"
-    origin = f"{fact.author}, {fact.day}, session {fact.session}{waits}"
-    return safe(f"{fact.text}\n{origin}")
+    said = f", who read: {as_json(fact.said)}" if fact.said else ""
+    asks = f"/memory keep {fact.id}, or /forget {fact.id}"
+    waits = "" if fact.state == "kept" else f"\n{fact.state}: {fact.until or asks}"
+    return safe(f"{fact.text}\n{fact.author}, {fact.day}, session {fact.session}{said}{waits}")

@@ -14,7 +14,7 @@ from taskweaver.utils.redact import redact_known
 
 T = TypeVar("T")
 _LAST_CODE = re.compile(r"^(`{3,9})python\n(?:(?!\1).*(?:\n|\Z))*(?:\1\s*)?\Z", re.MULTILINE)
-_FENCED = re.compile(r"^(`{3,9})(?:python)?\n(?P<code>.*?)\n\1[ \t]*$\n?", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^(`{3,9})(?:python)?\n(?P<code>.*?)\n\1[ \t]*$\n{0,2}", re.M | re.DOTALL)
 _FENCE, _SPAN = r"^(`{3,9}|~{3,9})[^\n]*\n.*?^\1[ \t]*$", r"(?<!`)(`{1,3})[^`\n]+\2(?!`)"
 _CODE = re.compile(f"{_FENCE}|{_SPAN}", re.DOTALL | re.MULTILINE)
 _BOLD = re.compile(r"\*\*(?=\S)([^*\n]+)(?<=\S)\*\*")
@@ -63,12 +63,18 @@ def without_code(order: str, shown: str = "") -> str:
 
     Code that was `shown` before is left out wherever it stands.
     """
+    return _LAST_CODE.sub("", without_fence(order, shown)).strip() or order
+
+
+def without_fence(text: str, shown: str) -> str:
+    """Return a text without the fenced blocks that repeat what was shown before."""
+    lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
 
     def kept(match: re.Match[str]) -> str:
-        return "" if match["code"].strip() == shown.strip() else match[0]
+        fenced = [line.rstrip() for line in match["code"].strip("\n").splitlines()]
+        return "" if fenced == lines else match[0]
 
-    rest = _FENCED.sub(kept, order) if shown else order
-    return _LAST_CODE.sub("", rest).strip() or order
+    return _FENCED.sub(kept, text).strip() if lines else text
 
 
 def overwritten(line: str) -> str:

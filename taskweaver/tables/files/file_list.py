@@ -162,6 +162,12 @@ def listed_files(prompt: str) -> tuple[FileInfo, ...]:
     return tuple(FileInfo(name, tuple(parts)) for name, parts in found.items())
 
 
+def unlisted(prompt: str) -> int:
+    """Return the number of files that the list in a prompt leaves out."""
+    more = re.search(r"^- and (\d+) more files$", prompt, re.MULTILINE)
+    return int(more[1]) if more else 0
+
+
 def listed_tables(prompt: str) -> dict[TableId, TableProfile]:
     """Return the tables of the lists in a prompt, with the kinds of their columns alone.
 

@@ -33,6 +33,8 @@ class ColumnProfile:
         high: Largest value as text.
         values: All distinct values as text, of columns with few; None for others.
         spellings: Further spellings of values, and the value each is counted as.
+        bars: Numbers of values in equal parts of the range, or of each value from the most frequent
+            on; only in outlines of files.
     """
 
     name: str
@@ -43,6 +45,7 @@ class ColumnProfile:
     high: str = ""
     values: tuple[str, ...] | None = None
     spellings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    bars: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class TableProfile:
         matches: For words of the requests so far, in lower case, the values they may mean. A
             column of any number of values is searched.
         searched: Requests, in full, whose words were looked up.
+        hidden: Number of further columns, which the printed profile had no room for.
     """
 
     id: TableId
@@ -75,6 +79,7 @@ class TableProfile:
     columns: tuple[ColumnProfile, ...]
     matches: Mapping[str, tuple[ValueMatch, ...]] = field(default_factory=dict)
     searched: frozenset[str] = frozenset()
+    hidden: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +117,11 @@ class World:
     Attributes:
         files: The files, those of the newest message first.
         tables: Profiles of the tables that have been looked at.
-        unreadable: Files that a look found to hold no table.
+        unreadable: Reasons why files hold no table, found by a look at them.
         given: Files that came with the request, which it is about unless it names others.
     """
 
     files: tuple[FileInfo, ...] = ()
     tables: Mapping[TableId, TableProfile] = field(default_factory=dict)
-    unreadable: frozenset[str] = frozenset()
+    unreadable: Mapping[str, str] = field(default_factory=dict)
     given: frozenset[str] = frozenset()

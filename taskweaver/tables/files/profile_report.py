@@ -21,7 +21,10 @@ _FIRST = re.compile(
     r"(?P<brief>, matches only)?"
 )
 _LAST = re.compile(r"End of profile: (?P<lines>\d{1,6}) lines")
-_TABLE = re.compile(rf"table (?P<file>{_TEXT}) part (?P<part>{_TEXT}): (?P<rows>{_NUMBER}) rows")
+_TABLE = re.compile(
+    rf"table (?P<file>{_TEXT}) part (?P<part>{_TEXT}): (?P<rows>{_NUMBER}) rows"
+    rf"(?:, (?P<hidden>{_NUMBER}) more columns)?"
+)
 _COLUMN = re.compile(
     rf"column (?P<name>{_TEXT}): (?P<kind>number|integer|time|text|flag)"
     rf", (?P<distinct>{_NUMBER}) distinct(?:, (?P<missing>{_NUMBER}) missing)?"
@@ -37,9 +40,10 @@ _MATCH = re.compile(
 def merged(
     known: Mapping[TableId, TableProfile], report_text: str
 ) -> Mapping[TableId, TableProfile]:
-    """Return known profiles with those of a further report.
+    """Return known profiles with the profiles of a further report, as `profile_tables` prints.
 
-    Its matches alone count for a table that is known, with as many rows.
+    A text with no profiles, several reports or damaged ones adds nothing. Of a known table with as
+    many rows, the matches of a report without columns count.
     """
     found = dict(known)
     is_brief, tables = _read(report_text)
@@ -49,21 +53,13 @@ def merged(
             if not is_brief:
                 found[table.id] = table
             continue
-        new = replace(table, columns=before.columns) if is_brief else table
+        brief = replace(table, columns=before.columns, hidden=before.hidden)
+        new = brief if is_brief else table
         if new.columns == before.columns:
             matches, searched = {**before.matches, **new.matches}, before.searched | new.searched
             new = replace(new, matches=matches, searched=searched)
         found[table.id] = new
     return found
-
-
-def read_profiles(report_text: str) -> tuple[TableProfile, ...]:
-    """Return the profiles that a text holds once, in the form that `profile_tables` prints.
-
-    None if the text holds no profiles, several, damaged ones, or ones without columns.
-    """
-    is_brief, tables = _read(report_text)
-    return () if is_brief else tables
 
 
 def _read(report_text: str) -> tuple[bool, tuple[TableProfile, ...]]:
@@ -120,6 +116,7 @@ def _profile(lines: list[str], searched: frozenset[str]) -> TableProfile:
         tuple(columns),
         {words: tuple(found) for words, found in matches.items()},
         searched,
+        int(head["hidden"] or 0),
     )
 
 

@@ -30,17 +30,21 @@ _ADJECTIVE_ENDS = (
     ("", ("y", "land")),
 )
 """Ends of adjectives and, for each, ends of the names they are made of."""
-_IRREGULAR = {
-    "british": "britain",
-    "danish": "denmark",
-    "dutch": "netherlands",
-    "french": "france",
-    "greek": "greece",
-    "norwegian": "norway",
-    "spanish": "spain",
-    "swiss": "switzerland",
-    "welsh": "wales",
-}
+_IRREGULAR = dict(
+    pair.split("=")
+    for pair in (
+        "british=britain|danish=denmark|dutch=netherlands|french=france|greek=greece"
+        "|norwegian=norway|spanish=spain|swiss=switzerland|welsh=wales|deutschland=germany"
+        "|frankreich=france|italien=italy|spanien=spain|schweiz=switzerland|österreich=austria"
+        "|polen=poland|niederlande=netherlands|belgien=belgium|norwegen=norway|schweden=sweden"
+        "|dänemark=denmark|finnland=finland|griechenland=greece|türkei=turkey|russland=russia"
+        "|indien=india|brasilien=brazil|kanada=canada|mexiko=mexico|australien=australia"
+        "|grossbritannien=united kingdom|irland=ireland|ungarn=hungary|rumänien=romania"
+        "|ägypten=egypt|südafrika=south africa|argentinien=argentina|münchen=munich"
+        "|köln=cologne|wien=vienna|rom=rome|mailand=milan"
+    ).split("|")
+)
+"""Names, and adjectives of names, in other words."""
 _NO_PLURALS = frozenset("this thus does plus yes minus versus across always perhaps".split())
 _PLURALS = {"men": "man", "women": "woman", "children": "child", "people": "person"}
 

@@ -7,6 +7,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -56,7 +57,9 @@ def profile_text(tables: Sequence[TableProfile], find: str, *, matches_only: boo
     per_table = room // max(len(tables), 1)
     lines = [first]
     for table, head in zip(tables, heads, strict=True):
-        lines += [head, *_facts(table, find, per_table)]
+        facts = list(_facts(table, find, per_table))
+        hidden = len(table.columns) - sum(line.startswith("column ") for line in facts)
+        lines += [head + f", {hidden} more columns" * bool(hidden), *facts]
     return "\n".join([*lines, f"End of profile: {len(lines)} lines"])
 
 
@@ -115,6 +118,7 @@ def _matches(table: TableProfile) -> Iterator[str]:
 MOST_VALUES = 30
 _LONGEST_VALUE = 80
 _MOST_DISTINCT, _SPELLINGS_CHARS = 20_000, 1_500
+_MOST_BARS = 16
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -162,6 +166,17 @@ def _column(name: str, series: Any, finder: ValueFinder) -> ColumnProfile:
     if kind == "integer":
         low, high = low.removesuffix(".0"), high.removesuffix(".0")
     return ColumnProfile(name, kind, int(present.nunique()), missing, low, high)
+
+
+def bars_of(series: Any, column: ColumnProfile) -> tuple[int, ...]:
+    """Return the heights of a column's histogram; none of texts with many values."""
+    if column.kind in {"text", "flag"}:
+        is_grouped = column.values and column.distinct < len(series)
+        counts = series.replace(column.spellings).value_counts() if is_grouped else []
+        return tuple(counts)[:_MOST_BARS]
+    with suppress(ValueError):  # nothing to cut: no value, or an infinite one
+        return tuple(series.value_counts(bins=min(column.distinct, _MOST_BARS), sort=False))
+    return ()
 
 
 def spellings_of(present: Any) -> dict[str, str]:

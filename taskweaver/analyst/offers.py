@@ -1,0 +1,77 @@
+"""Offers of a refusal: requests made of the parts that were understood of the refused one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from taskweaver.analyst.readings import (
+    Measure,
+    NotUnderstood,
+    Outcome,
+    Reading,
+    Summary,
+    Understood,
+)
+
+Read = Callable[[str], Outcome]
+_MOST_TRIES = 3
+_PREPOSITIONS = "in|of|for|from|at|on|by|with|von|für|aus|pro|je"
+_LEAD = (
+    rf"(?:\b(?:{_PREPOSITIONS}|where|that|which|who|whose|are|is|was|were|and|or)\s+)*"
+    r"(?:\b(?:the|a|an)\s+)?"
+)
+_CHANGE = re.compile(
+    r"\W*(?:(?:and|but|so|ok|und|oder|or|only|just|nur|what about|how about|the same|instead)\s+)*"
+    rf"(?P<lead>(?:(?:{_PREPOSITIONS}|per|each|as|where)\s+)?)(?:(?:the|der|die|das)\s+)?"
+    r"(?P<words>\w[\w'.-]*(?:\s+\w[\w'.-]*){0,2}?)(?:\s+instead)?\W*",
+    re.IGNORECASE,
+)
+
+
+def nearest(text: str, outcome: NotUnderstood, read: Read) -> Reading | None:
+    """Return the reading of a request without the words that were not understood."""
+    words: Sequence[str] = outcome.words
+    asked = text
+    shorter = re.sub(r"\bbest(?:e[nrs]?)?\b", "highest", text.partition(", and ")[0])
+    for _ in range(_MOST_TRIES):
+        if shorter == text:
+            shorter = _without(text, words)
+        if shorter == text or not re.search(r"\w", shorter):
+            return None
+        text, found = shorter, read(shorter)
+        if isinstance(found, Understood) and not found.unused:
+            is_counted = any(f"many {word}" in asked for word in outcome.words)
+            return found.reading if _is_about(found.reading, is_counted=is_counted) else None
+        if not isinstance(found, NotUnderstood):
+            return None
+        words = found.words
+    return None
+
+
+def _is_about(reading: Reading, *, is_counted: bool) -> bool:
+    """Return whether an offer fits: no count of all rows, and no count of other things."""
+    if not isinstance(reading, Summary) or reading.measures != (Measure("count"),):
+        return True
+    return not is_counted and bool(reading.keys or reading.where)
+
+
+def with_other_words(refused: str, word: str, change: str) -> str:
+    """Return a refused request with the words of ``and in ...?`` for the unknown one; or empty."""
+    said = _CHANGE.fullmatch(change)
+    place = re.search(
+        rf"\b(?P<lead>{_PREPOSITIONS}|the|mean|average|total|median)\s+(?:the\s+)?"
+        rf"(?P<word>{re.escape(word)})(?!\w)",
+        refused,
+        re.IGNORECASE,
+    )
+    if said and place and said["lead"].strip().casefold() in ("", place["lead"].casefold()):
+        return refused[: place.start("word")] + said["words"] + refused[place.end("word") :]
+    return ""
+
+
+def _without(text: str, words: Sequence[str]) -> str:
+    """Return a text without some of its words and the prepositions before them."""
+    for word in words:
+        text = re.sub(rf"{_LEAD}(?<!\w){re.escape(word)}(?!\w)", " ", text, flags=re.IGNORECASE)
+    return " ".join(text.split())
