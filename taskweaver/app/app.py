@@ -8,18 +8,11 @@ from typing import Any
 
 from injector import Injector
 
-from taskweaver.app.modules import (
-    AppModule,
-    ExecutionConfig,
-    FoldersConfig,
-    LoggingModule,
-    ModelFunction,
-)
+from taskweaver.app.modules import AppModule, ExecutionConfig, FoldersConfig, ModelFunction
 from taskweaver.app.replay import ReceiptVerdict, ReplayRunner, check_receipt
 from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.ces.bounds.bound import ResourceBound
-from taskweaver.ces.cell_tables import CellTables
-from taskweaver.ces.common import Manager
+from taskweaver.ces.common import CellTables, Manager
 from taskweaver.ces.sandbox.sandbox import SandboxChoice, is_confined
 from taskweaver.config.check import check
 from taskweaver.config.plain_folder import prepare_place
@@ -112,12 +105,8 @@ class TaskWeaverApp:
         self._tracing = Tracing()  # empty, to be closed if that of the configuration fails
         try:
             self._tracing = Tracing(self.config, self._logger)
-            modules = [
-                AppModule(self.config, model, kernels),
-                LoggingModule(self._logger, self._tracing),
-                PluginModule(),
-            ]
-            self.app_injector = Injector(modules)
+            own = AppModule(self.config, self._logger, self._tracing, model, kernels)
+            self.app_injector = Injector([own, PluginModule()])
             self.session_manager = SessionManager(InMemorySessionStore(), self.app_injector)
             self._inspect()
         except BaseException:

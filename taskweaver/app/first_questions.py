@@ -41,6 +41,7 @@ class FileOutline:
         path: Path of the file.
         bytes: Size.
         tables: Profiles of its tables; none for a file that holds none or is too large.
+        first: First rows of a file of separated text, as they are written.
         is_estimate: Whether rows are estimated, and other facts are of its beginning.
         questions: Requests about it, each of which can be answered.
         problem: Reason why it could not be read; empty for none.
@@ -49,6 +50,7 @@ class FileOutline:
     path: Path
     bytes: int = 0
     tables: tuple[TableProfile, ...] = ()
+    first: tuple[tuple[str, ...], ...] = ()
     is_estimate: bool = False
     questions: tuple[Suggestion, ...] = ()
     problem: str = ""
@@ -93,14 +95,15 @@ def _outline(path: Path) -> FileOutline:
         if is_wide or (size_bytes > _WHOLE_BYTES and not is_text):
             return FileOutline(path, size_bytes)
         if size_bytes <= _WHOLE_BYTES:
-            return FileOutline(path, size_bytes, _profiles(path))
+            return _read(path)
         with tempfile.TemporaryDirectory() as folder, path.open("rb") as file:
             head, _, _ = file.read(_BEGINNING_BYTES).rpartition(b"\n")
             copy = Path(folder) / path.name
             copy.write_bytes(head)
             factor = size_bytes / max(len(head), 1)
-            tables = [replace(one, rows=round(one.rows * factor)) for one in _profiles(copy)]
-            return FileOutline(path, size_bytes, tuple(tables), is_estimate=True)
+            found = _read(copy)
+            tables = tuple(replace(one, rows=round(one.rows * factor)) for one in found.tables)
+            return replace(found, path=path, bytes=size_bytes, tables=tables, is_estimate=True)
     except Exception as error:  # noqa: BLE001 - readers fail in many ways on broken files
         return FileOutline(path, size_bytes, problem=str(error).partition("\n")[0])
 
@@ -112,9 +115,17 @@ def _columns(path: Path) -> int:
     return 1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|"))
 
 
-def _profiles(path: Path) -> tuple[TableProfile, ...]:
-    from taskweaver.tables.profiles.profiling import profiled
+def _read(path: Path) -> FileOutline:
+    from taskweaver.tables.profiles.profiling import bars_of, profiled
     from taskweaver.tables.reading import load, parts_of
 
-    parts = parts_of(path)[:_MOST_TABLES]
-    return tuple(profiled(load(path, part).frame, path.name, part, "") for part in parts)
+    found: list[TableProfile] = []
+    first: tuple[tuple[str, ...], ...] = ()
+    for part in parts_of(path)[:_MOST_TABLES]:
+        table = load(path, part)
+        profile = profiled(table.frame, path.name, part, "")
+        pairs = zip(table.frame.columns, profile.columns, strict=True)
+        columns = tuple(replace(one, bars=bars_of(table.frame[name], one)) for name, one in pairs)
+        found.append(replace(profile, columns=columns))
+        first = table.first
+    return FileOutline(path, path.stat().st_size, tuple(found), first)

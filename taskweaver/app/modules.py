@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from injector import Module, provider, singleton
+from injector import Binder, InstanceProvider, Module, provider, singleton
 
 from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.kernel_server import require_address
@@ -80,16 +80,21 @@ class AppModule(Module):
     """Objects that all sessions of an application share."""
 
     def __init__(
-        self, src: AppConfigSource, function: ModelFunction | None, kernels: Manager | None = None
+        self,
+        src: AppConfigSource,
+        logger: TelemetryLogger,
+        tracing: Tracing,
+        function: ModelFunction | None,
+        kernels: Manager | None = None,
     ) -> None:
-        self._src = src
+        self._parts: Sequence[object] = (src, logger, tracing)
         self._function = function
         self._kernels = kernels
 
-    @provider
-    def source(self) -> AppConfigSource:
-        """The configuration."""
-        return self._src
+    def configure(self, binder: Binder) -> None:
+        """Bind the configuration, the log and the traces."""
+        for part in self._parts:
+            binder.bind(type(part), to=part)
 
     @singleton
     @provider
@@ -179,62 +184,23 @@ class SessionModule(Module):
         return LLMApi(models)
 
 
-class BranchModule(Module):
-    """Objects that the roles of one branch share."""
+def branch_module(
+    config: AppSessionConfig,
+    place: SessionMetadata,
+    memory: Memory,
+    models: LLMApi,
+    client: Client,
+) -> Callable[[Binder], None]:
+    """Return the bindings of the objects that the roles of one branch share."""
+    folder = config.data_dir
+    pictures = folder / "data" if config.has_tables_only else folder
+    workplace = Workplace(place.execution_cwd, pictures.resolve())
 
-    def __init__(
-        self, metadata: SessionMetadata, memory: Memory, llm_api: LLMApi, client_id: str
-    ) -> None:
-        self._metadata = metadata
-        self._memory = memory
-        self._llm_api = llm_api
-        self._client_id = client_id
+    def bind(binder: Binder) -> None:
+        binder.bind(SessionMetadata, to=place)
+        binder.bind(Workplace, to=workplace)
+        binder.bind(Memory, to=memory)
+        binder.bind(LLMApi, to=models)
+        binder.bind(Client, to=InstanceProvider(client))  # type: ignore[type-abstract]  # a key
 
-    @provider
-    def metadata(self) -> SessionMetadata:
-        """Id and folders of the branch."""
-        return self._metadata
-
-    @provider
-    def workplace(self, config: AppSessionConfig) -> Workplace:
-        """Folders in which roles find files."""
-        folder = config.data_dir
-        pictures = folder / "data" if config.has_tables_only else folder
-        return Workplace(self._metadata.execution_cwd, pictures.resolve())
-
-    @provider
-    def memory(self) -> Memory:
-        """The conversation."""
-        return self._memory
-
-    @provider
-    def llm_api(self) -> LLMApi:
-        """The branch's way to the models."""
-        return self._llm_api
-
-    @singleton
-    @provider
-    def client(self, kernels: Manager) -> Client:
-        """The kernel."""
-        place = self._metadata
-        return kernels.get_session_client(
-            self._client_id, session_dir=place.workspace, cwd=place.execution_cwd
-        )
-
-
-class LoggingModule(Module):
-    """The application's log and traces."""
-
-    def __init__(self, logger: TelemetryLogger, tracing: Tracing) -> None:
-        self._logger = logger
-        self._tracing = tracing
-
-    @provider
-    def logger(self) -> TelemetryLogger:
-        """The log."""
-        return self._logger
-
-    @provider
-    def tracing(self) -> Tracing:
-        """The traces."""
-        return self._tracing
+    return bind

@@ -12,9 +12,9 @@ from pathlib import Path
 from injector import Injector
 
 from taskweaver.app.modules import FoldersConfig
-from taskweaver.ces.common import ExecutionResult, Manager
+from taskweaver.ces.common import Manager
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
-from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
+from taskweaver.code_interpreter.code_executor import CodeExecutor
 from taskweaver.code_interpreter.code_interpreter import CodeInterpreterConfig
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.services import ModelServices
@@ -25,7 +25,6 @@ from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
 from taskweaver.session.receipt import (
-    Outcome,
     ReceiptDifference,
     ReceiptError,
     compare,
@@ -60,24 +59,19 @@ class ReplayRunner:
         rounds = Conversation.from_yaml(file).rounds
         code = [cell.code for cell in executed_cells(rounds)]
         files = self._files("\n".join([*(round_.user_query for round_ in rounds), *code]), data)
-        with self.fresh_kernel(files) as execute:
-
-            def run(cell: RecordedCell) -> Ran:
-                result = execute(cell.post_id, cell.code)
-                return Ran(sections(result, level=3), result.reason)
-
+        with self.fresh_kernel(files) as run:
             yield from replay(rounds, run, settings, self._repair if repairs else None)
 
     @contextmanager
     def fresh_kernel(
         self, files: Sequence[AddedFile], *, is_kept: bool = True
-    ) -> Iterator[Callable[[str, str], ExecutionResult]]:
+    ) -> Iterator[Callable[[RecordedCell | ExecutedCell], Ran]]:
         """Start a kernel with the plugins, in a separate working directory.
 
         The working directory stays when the kernel was stopped if `is_kept`.
 
         Yields:
-            A function that runs a cell, given the id of its post and its code.
+            A function that runs a recorded cell.
 
         Raises:
             KernelError: If the kernel cannot be started.
@@ -94,9 +88,9 @@ class ReplayRunner:
             executor = CodeExecutor(client, self._plugins, self._logger, self._prefix)
             try:
                 executor.load_plugins()
-                yield executor.execute_code
+                yield executor.repeat
             finally:
-                executor.stop()
+                client.stop()
         finally:
             if not is_kept:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -153,13 +147,7 @@ def check_receipt(
     folders = (config.data_dir, file.resolve().parent)
     inputs = files_for(receipt.inputs, data, folders, config.data_root)
     hashes = {name: hash_of(item) for name, item in inputs.items()}
-    with ReplayRunner(injector).fresh_kernel(list(inputs.values()), is_kept=False) as execute:
-
-        def run(cell: ExecutedCell) -> Outcome:
-            result = execute(cell.post_id, cell.code)
-            report = sections(result, level=3)
-            return Outcome(report, result.reason, tuple(result.variables))
-
+    with ReplayRunner(injector).fresh_kernel(list(inputs.values()), is_kept=False) as run:
         found = compare(receipt, hashes, run)
     codes = [cell.code for cell in receipt.cells]
     notes = changes(dict(receipt.versions), versions_for(codes))

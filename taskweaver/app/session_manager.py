@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from injector import Injector
 
-from taskweaver.app.modules import BranchModule, FoldersConfig, SessionModule
+from taskweaver.app.modules import ExecutionConfig, FoldersConfig, SessionModule, branch_module
 from taskweaver.ces.common import Client, Manager, Snapshot
-from taskweaver.ces.kernel.paths import connection_file
+from taskweaver.ces.kernel.running import connection_file
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.prompts import PROMPTS_FILE
+from taskweaver.llm.selection.config import embedding_model
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
+from taskweaver.mcp.config import ServerConfig
+from taskweaver.mcp.servers import MCPServers
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched_config import read_memory_config
 from taskweaver.memory.memory import Memory
+from taskweaver.memory.vectors.embedders import embedder
 from taskweaver.module.event_emitter import SessionEventEmitter, SessionEventType, TaskWeaverEvent
 from taskweaver.role.errors import RoleError
 from taskweaver.role.registry.entry import RoleEntry
@@ -30,7 +32,7 @@ from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.role import Role
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import SessionClosed, SessionError, SessionInUse
+from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.round_marks import RoundMarks
 from taskweaver.session.session import Session
 from taskweaver.session.spending import LimitsConfig, Spending
@@ -40,14 +42,14 @@ from taskweaver.session.storage.folder import MEMORY_FILE, require_plain_folder
 from taskweaver.session.storage.layout import RUN, layout_of
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.session.storage.stored_sessions import (
-    StoredSession,
+    NAME,
     stored_session,
     stored_sessions,
 )
 from taskweaver.utils.ids import create_id
+from taskweaver.utils.retrieval import Embedder
 
 _LEADER = "planner"
-_SAFE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @runtime_checkable
@@ -70,39 +72,29 @@ class SessionStore(Protocol):
         """Return all ids."""
 
 
-class InMemorySessionStore:
+class InMemorySessionStore(dict[str, Session]):
     """Sessions in a dictionary."""
 
-    def __init__(self) -> None:
-        self._sessions: dict[str, Session] = {}
-
-    def get_session(self, session_id: str) -> Session | None:
-        """Return a session, or None."""
-        return self._sessions.get(session_id)
-
-    def set_session(self, session_id: str, session: Session) -> None:
-        """Keep a session."""
-        self._sessions[session_id] = session
-
-    def remove_session(self, session_id: str) -> None:
-        """Forget a session."""
-        self._sessions.pop(session_id, None)
-
-    def has_session(self, session_id: str) -> bool:
-        """Return whether a session is kept."""
-        return session_id in self._sessions
+    get_session = dict.get
+    set_session = dict.__setitem__
+    has_session = dict.__contains__
 
     def list_all_session_ids(self) -> list[str]:
         """Return all ids."""
-        return list(self._sessions)
+        return list(self)
+
+    def remove_session(self, session_id: str) -> None:
+        """Forget a session."""
+        self.pop(session_id, None)
 
 
 class _Forgetting:
-    """Listener of a session, which removes the session from the store at the end."""
+    """Listener of a session, which at its end leaves the store and ends its own MCP servers."""
 
-    def __init__(self, store: SessionStore, session: Session) -> None:
+    def __init__(self, store: SessionStore, session: Session, servers: MCPServers | None) -> None:
         self._store = store
         self._session = session
+        self._servers = servers
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Handle an event."""
@@ -110,6 +102,8 @@ class _Forgetting:
         is_end = event.t is SessionEventType.session_end
         if is_end and self._store.get_session(session_id) is self._session:
             self._store.remove_session(session_id)
+        if is_end and self._servers is not None:
+            self._servers.close()
 
 
 class SessionManager:
@@ -136,10 +130,13 @@ class SessionManager:
         self._sharing = threading.Lock()
         self._project_memory: ProjectMemory | None = None
 
-    def get_session(self, session_id: str | None = None) -> Session:
+    def get_session(
+        self, session_id: str | None = None, servers: Sequence[ServerConfig] = ()
+    ) -> Session:
         """Return the session called `session_id`, or a new one.
 
-        A session that is on disk and not open, as after a restart, is resumed.
+        A session that is on disk and not open, as after a restart, is resumed. One that is opened
+        now has MCP servers of its own beside the project's.
 
         Raises:
             SessionError: If the session does not exist.
@@ -150,11 +147,11 @@ class SessionManager:
         """
         self._check_open()
         if session_id is None:
-            return self._open(create_id())
+            return self._open(create_id(), servers)
         with self._resuming:  # so that two threads do not open one session twice
             session = self._running(session_id)
             if session is None and self._is_on_disk(session_id):
-                session = self._open(session_id)
+                session = self._open(session_id, servers)
         if session is None:
             raise SessionError(f"There is no session {session_id!r}, or it was stopped.")
         return session
@@ -179,7 +176,7 @@ class SessionManager:
         return None
 
     def _is_on_disk(self, session_id: str) -> bool:
-        if not _SAFE_ID.fullmatch(session_id):
+        if not NAME.fullmatch(session_id):
             return False
         folder = self.folder_of(session_id)
         if layout_of(folder) is RUN:
@@ -206,11 +203,6 @@ class SessionManager:
             found = stored_sessions(folder)
             if not found:
                 raise SessionError("There is no session to resume yet.")
-            if found[0].problem:
-                stored_session(found[0].folder)  # raises the error of its kind
-                raise SessionError(found[0].problem)
-            if found[0].is_open:
-                raise _in_use(found)
             session_id = found[0].session_id
         elif not self._is_on_disk(session_id):
             raise SessionError(f"There is no session {session_id!r}; `sessions` lists them.")
@@ -228,7 +220,7 @@ class SessionManager:
     def folder_of(self, session_id: str) -> Path:
         """Return the folder of a session, which may be a run of the tree search."""
         own = self.sessions_folder / session_id
-        if self._runs is None or own.exists() or not _SAFE_ID.fullmatch(session_id):
+        if self._runs is None or own.exists() or not NAME.fullmatch(session_id):
             return own
         run = self._runs / session_id
         return run.resolve() if layout_of(run) is RUN else own
@@ -262,42 +254,50 @@ class SessionManager:
         with self._sharing:
             if self._project_memory is None:
                 path = self._workspace / MEMORY_FILE
-                self._project_memory = ProjectMemory(path, self._memory_config())
+                self._project_memory = ProjectMemory(path, self._memory_config(), self._embedder())
             return self._project_memory
 
     def _memory_config(self) -> MemoryConfig:
         return read_memory_config(self.injector.get(AppConfigSource))
 
-    def _open(self, session_id: str) -> Session:
-        if not _SAFE_ID.fullmatch(session_id):
+    def _embedder(self) -> Embedder | None:
+        model = embedding_model(self.injector.get(AppConfigSource))
+        tell = self.injector.get(TelemetryLogger).warning
+        return embedder(model, self.injector.get(LLMApi).get_embedding_list, tell)
+
+    def _open(self, session_id: str, servers: Sequence[ServerConfig] = ()) -> Session:
+        if not NAME.fullmatch(session_id):
             raise SessionError(f"{session_id!r} is not an id: letters, digits, - and _ only.")
         folder = self.folder_of(session_id)
-        files = SessionFiles(session_id, folder, self._memory_config(), layout_of(folder))
+        config, layout = self._memory_config(), layout_of(folder)
+        files = SessionFiles(session_id, folder, config, layout, embedder=self._embedder())
         try:
-            return self._build(files)
+            return self._build(files, servers)
         except BaseException:
             files.close()
             raise
 
-    def _build(self, files: SessionFiles) -> Session:
+    def _build(self, files: SessionFiles, servers: Sequence[ServerConfig]) -> Session:
         session_id, workspace = files.session_id, files.folder
-        child = self.injector.create_child_injector(SessionModule())
+        child, own = self.injector.create_child_injector(SessionModule()), None
+        if servers and not child.get(ExecutionConfig).server:  # as of the project's
+            own = child.get(MCPServers).with_others(servers)
+            child.binder.bind(MCPServers, to=own)
         config, project = child.get(AppSessionConfig), self._project()
 
-        client_id = partial(_client_id, session_id)
-
-        def new_roles(name: str, memory: Memory, models: LLMApi) -> dict[str, Role]:
+        def new_roles(name: str, memory: Memory, models: LLMApi, client: Client) -> dict[str, Role]:
             place = SessionMetadata(session_id, files.kernels, files.working_folder(name))
-            module = BranchModule(place, memory, models, client_id(name))
+            module = branch_module(config, place, memory, models, client)
             return self._roles(child.create_child_injector(module), config.roles)
 
         kernels = child.get(Manager)  # type: ignore[type-abstract]  # the key of a binding
 
         def new_kernel(name: str, branch: str, state: Snapshot | None) -> Client:
-            own = (client_id(name), None, files.kernels, files.working_folder(branch))
+            id_ = _client_id(session_id, name)
+            places = files.kernels, files.working_folder(branch)
             if state is None:
-                return kernels.get_session_client(*own)
-            return kernels.fork_session_client(state, *own)
+                return kernels.get_session_client(id_, None, *places)
+            return state.fork(id_, *places)
 
         parts = SessionParts(
             emitter=child.get(SessionEventEmitter),
@@ -308,11 +308,12 @@ class SessionManager:
             spending=Spending(child.get(LimitsConfig)),
             new_roles=new_roles,
             new_kernel=new_kernel,
+            prepare_kernels=kernels.initialize,
         )
         place = SessionMetadata(session_id, workspace, files.working_folder(files.current))
         session = Session(place, config, parts, child.get(TelemetryLogger))
         self.session_store.set_session(session_id, session)
-        parts.emitter.register(_Forgetting(self.session_store, session))
+        parts.emitter.register(_Forgetting(self.session_store, session, own))
         if child.get(AppConfigSource).get_bool("llm.log_prompts"):
             session.prompts.write_to(workspace / PROMPTS_FILE)
         parts.emitter.register(RoundMarks(session, child.get(Tracing)))
@@ -351,13 +352,3 @@ class SessionManager:
 def _client_id(session_id: str, branch: str) -> str:
     """Return the id of the kernel of a session's branch."""
     return f"{session_id}-{branch}"
-
-
-def _in_use(found: Sequence[StoredSession]) -> SessionInUse:
-    """Return the error for a newest session that is open elsewhere."""
-    free = [item.session_id for item in found if not (item.is_open or item.problem)]
-    hint = f"the newest that is free is {free[0]}" if free else "no other one is free"
-    return SessionInUse(
-        f"The newest session, {found[0].session_id}, is open in another process. Leave it there"
-        f" first, or resume one by its id: {hint}."
-    )

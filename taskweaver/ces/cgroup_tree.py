@@ -14,6 +14,7 @@ _NO_LIMIT = 1 << 62  # version 1 writes a number near 2 ** 63 for none
 LIMIT_FILES = {
     "memory": ("memory.max", "memory.limit_in_bytes"),
     "pids": ("pids.max", "pids.max"),
+    "cpu": ("cpu.weight", "cpu.shares"),
 }
 """Files with the limit of each controller, in version 2 and in version 1."""
 

@@ -1,19 +1,22 @@
-"""Public types of the execution service: results, artifacts, and two protocols."""
+"""Public types of the execution service: results, artifacts, and the protocols of kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from taskweaver.ces.bounds.bound import ResourceBound
-from taskweaver.ces.cell_tables import CellTables
+from taskweaver.ces.errors import ForkRefused, KernelError, PluginLoadFailed
 from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.tables.plans.plan import TableRead
+from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name
 
 CellStatus = Literal["ok", "error", "timeout", "interrupted", "died", "refused"]
 Stream = Literal["stdout", "stderr"]
@@ -133,23 +136,79 @@ class PluginCode:
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PluginTestResult:
-    """Outcome of a plugin's own test.
+TABLE_CHARS = 4 << 20
+"""Longest table, as text; longer ones lose rows at their end."""
+_MOST_TABLES, _MOST_CHARS = 64, 64 << 20
+"""Number and size of the tables that wait to be taken."""
 
-    `failure` is empty if it passed.
+
+@dataclass(frozen=True, slots=True)
+class CellTable:
+    """A table that a kernel reported, and that code in the kernel can forge.
+
+    Attributes:
+        exec_id: Id of the cell whose value it is.
+        text: The table as JSON; see `inkernel.cell.report`.
     """
 
-    name: str
-    failure: str
+    exec_id: str
+    text: str
+
+
+class CellTables:
+    """The newest tables of an application's cells, for any thread.
+
+    Attributes:
+        is_kept: Whether kernels report tables. Off by default: nothing is encoded then.
+    """
+
+    def __init__(self) -> None:
+        self.is_kept = False
+        self._lock = threading.Lock()
+        self._tables: deque[CellTable] = deque(maxlen=_MOST_TABLES)
+
+    @property
+    def limit_chars(self) -> int:
+        """Longest text of a table that a kernel reports, or 0 for no table."""
+        return TABLE_CHARS if self.is_kept else 0
+
+    def add(self, exec_id: str, text: object) -> None:
+        """Keep the table that a kernel reports for a cell, and drop the oldest above the limit.
+
+        Args:
+            exec_id: Id of the cell.
+            text: What the kernel reports; anything but a text of a bearable length is left out.
+        """
+        if self.is_kept and isinstance(text, str) and 0 < len(text) <= TABLE_CHARS:
+            with self._lock:
+                self._tables.append(CellTable(exec_id, text))
+                while sum(len(table.text) for table in self._tables) > _MOST_CHARS:
+                    self._tables.popleft()
+
+    def take(self, exec_ids: Collection[str]) -> list[CellTable]:
+        """Return, once, the tables of some cells, in the order of arrival."""
+        with self._lock:
+            found = [table for table in self._tables if table.exec_id in exec_ids]
+            rest = [table for table in self._tables if table.exec_id not in exec_ids]
+            self._tables = deque(rest, _MOST_TABLES)
+        return found
 
 
 class Snapshot(Protocol):
     """The state of a kernel at one moment, from which further kernels start. Close the state."""
 
-    @property
-    def footprint(self) -> Footprint:
-        """The memory in use."""
+    def fork(
+        self,
+        session_id: str,
+        session_dir: Path | str | None = None,
+        cwd: Path | str | None = None,
+    ) -> Client:
+        """Return a client whose kernel has the variables; see `Manager.get_session_client`.
+
+        Raises:
+            ForkRefused: If the snapshot is gone, or there is no room for another process.
+            KernelStartFailed: If the forked kernel does not answer.
+        """
 
     def close(self) -> None:
         """Discard the snapshot. Kernels that started from the snapshot live on."""
@@ -157,23 +216,19 @@ class Snapshot(Protocol):
 
 @runtime_checkable
 class Client(Protocol):
-    """One session's kernel."""
+    """One session's kernel. Protocols below have what only some kernels can do.
 
-    @property
-    def is_forked(self) -> bool:
-        """True if the kernel started with the variables of another kernel."""
+    Attributes:
+        cwd: Working directory on this machine.
+        state: State of the kernel, in a word or two.
+    """
+
+    cwd: Path
+    state: str
 
     @property
     def has_state(self) -> bool:
         """True if the kernel runs and has all variables, inherited or restored."""
-
-    @property
-    def footprint(self) -> Footprint:
-        """The memory of the kernel, or zeros when the kernel does not run."""
-
-    @property
-    def state(self) -> str:
-        """State of the kernel, in a word or two."""
 
     def start(self) -> None:
         """Start the kernel in the background and return at once. Safe to call again."""
@@ -181,20 +236,30 @@ class Client(Protocol):
     def stop(self) -> None:
         """Stop the kernel and all processes of the kernel. Safe to call again."""
 
-    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the kernel's namespace, now and after each restart.
+    def interrupt(self) -> None:
+        """Interrupt the running cell, if any, from any thread.
 
-        Raises:
-            PluginLoadFailed: If its code raises.
+        A cell that waits for the kernel to start does not begin: its result is ``interrupted``.
         """
 
-    def offer(self, functions: HostFunctions) -> None:
-        """Let cells call functions of this process, now and after each restart.
+    def operation(self) -> AbstractContextManager[None]:
+        """Keep interrupts from now on, for the operations of a block.
 
-        Functions that were offered before are replaced.
+        Those of other threads wait for its end. An interrupt that comes between two operations of
+        the block ends the next one: a cell is not begun, the others raise `KernelInterrupted`.
+        """
+
+    def execute_code(
+        self,
+        exec_id: str,
+        code: str,
+        on_output: OutputHandler | None = None,
+    ) -> ExecutionResult:
+        """Run a cell to its end or its deadline. Kernel faults are results, not errors.
 
         Raises:
-            OSError: If the socket for it cannot be made.
+            KernelStartFailed: If the kernel cannot be started.
+            KernelClosed: If the client was stopped.
         """
 
     def load_plugins(
@@ -212,6 +277,16 @@ class Client(Protocol):
             Why a plugin was left out, by its name.
         """
 
+    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
+        """Put a plugin into the kernel's namespace, now and after each restart.
+
+        Raises:
+            PluginLoadFailed: If its code raises.
+        """
+
+    def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
+        """Set variables that plugins read through their context."""
+
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a first impression of data files and pictures, which the kernel reads.
 
@@ -227,40 +302,44 @@ class Client(Protocol):
             KernelError: If the kernel cannot be started or was stopped.
         """
 
-    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of the variables, which are restored first where needed. No cell runs.
-
-        Code can forge it, as everything that its kernel sends.
-
-        Args:
-            wanted: ``view`` and its arguments; see the operation of the kernel.
-
-        Returns:
-            The view, or a ``problem``; nothing where the kernel ended.
+    def upload_file(self, filename: str, content: bytes) -> str:
+        """Write a file into the working directory, and return the file's name there.
 
         Raises:
-            KernelError: If the kernel cannot be started, was stopped or interrupted, or cannot
-                show its variables.
+            ValueError: If the name leaves the directory.
         """
 
-    def test_plugin(self, name: str) -> list[PluginTestResult]:
-        """Run the tests that came with a loaded plugin."""
 
-    def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
-        """Set variables plugins read through their context."""
+class OriginalUses:
+    """Operations of a `Client` that programs of the original use.
 
-    def execute_code(
-        self,
-        exec_id: str,
-        code: str,
-        on_output: OutputHandler | None = None,
-    ) -> ExecutionResult:
-        """Run a cell to its end or its deadline. Kernel faults are results, not errors.
+    A plain class, as a bound object has to be whose class changes in a forked child.
+    """
 
-        Raises:
-            KernelStartFailed: If the kernel cannot be started.
-            KernelClosed: If the client was stopped.
-        """
+    def load_plugin(
+        self: Client, name: str, code: str, config: Mapping[str, Any] | None = None
+    ) -> None:
+        """Put a plugin into the kernel's namespace (see `Client`)."""
+        problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
+        if problem:
+            raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
+
+    def upload_file(self: Client, filename: str, content: bytes) -> str:
+        """Write a file into the working directory (see `Client`)."""
+        if not is_plain_name(filename):
+            raise ValueError(f"{filename!r} is not the name of a file without folders")
+        with Folder.at(self.cwd) as folder, folder.replacing(filename) as target:
+            target.write(content)
+        return filename
+
+
+# `isinstance` reads the properties of a protocol on Python 3.11: what costs time is a method.
+@runtime_checkable
+class Forkable(Client, Protocol):
+    """A kernel whose variables can be copied and stored."""
+
+    def footprint(self) -> Footprint:
+        """Return the memory of the kernel, or zeros when the kernel does not run."""
 
     def snapshot(self) -> Snapshot:
         """Keep the state of this moment. A caller waits while a cell runs.
@@ -287,51 +366,103 @@ class Client(Protocol):
             origin: Returns the state, when it is needed.
         """
 
-    @property
+
+def forkable(client: Client) -> Forkable:
+    """Return a kernel as one that can be forked.
+
+    Raises:
+        ForkRefused: If kernels of its kind cannot.
+    """
+    if not isinstance(client, Forkable):
+        raise ForkRefused("it runs on another machine, or in a notebook")
+    return client
+
+
+@runtime_checkable
+class Inspectable(Client, Protocol):
+    """A kernel that shows its variables."""
+
+    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a view of the variables, which are restored first where needed. No cell runs.
+
+        Code can forge it, as everything that its kernel sends.
+
+        Args:
+            wanted: ``view`` and its arguments; see the operation of the kernel.
+
+        Returns:
+            The view, or a ``problem``; nothing where the kernel ended.
+
+        Raises:
+            KernelError: If the kernel cannot be started, was stopped or interrupted, or cannot
+                show its variables.
+        """
+
+
+def inspectable(client: Client) -> Inspectable:
+    """Return a kernel as one that shows its variables.
+
+    Raises:
+        KernelError: If kernels of its kind do not.
+    """
+    if not isinstance(client, Inspectable):
+        raise KernelError("The kernel runs on another machine, which shows no variables.")
+    return client
+
+
+@runtime_checkable
+class Measured(Client, Protocol):
+    """A kernel whose resources this process bounds."""
+
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on the session's resources, and the mechanism that enforces each."""
+        """Return the bounds on the session's resources, with the mechanisms."""
+
+    def left_behind(self) -> str:
+        """Return number and names of running processes that cells started, or ""."""
+
+
+@runtime_checkable
+class Shared(Client, Protocol):
+    """A kernel in which others run cells as well, as Jupyter clients do."""
+
+    @property
+    def last_foreign_request(self) -> float:
+        """Time of the last request of another client that is known.
+
+        In seconds of the monotonic clock: now while it runs a cell, minus infinity for none.
+        """
 
     def foreign_cells(self) -> list[str]:
-        """Return, once, the code of cells that other Jupyter clients ran, oldest first.
+        """Return, once, the code of cells that others ran, oldest first.
 
         The first 100 since the last call are known. They share the namespace of the session's own
         cells; one that runs when those of the session are asked for runs to its end first.
         """
 
-    @property
-    def last_foreign_request(self) -> float:
-        """Time of the last request of another Jupyter client that is known.
 
-        In seconds of the monotonic clock: now while it runs a cell, minus infinity for none.
-        """
+@runtime_checkable
+class TakesFunctions(Client, Protocol):
+    """A kernel that can call functions of this process."""
 
-    def left_behind(self) -> str:
-        """Return number and names of running processes that cells started, or ""."""
+    def offer(self, functions: HostFunctions) -> None:
+        """Let cells call functions of this process, now and after each restart.
 
-    def interrupt(self) -> None:
-        """Interrupt the running cell, if any, from any thread.
-
-        A cell that waits for the kernel to start does not begin: its result is ``interrupted``.
-        """
-
-    def operation(self) -> AbstractContextManager[None]:
-        """Keep interrupts from now on, for the operations of a block.
-
-        Those of other threads wait for its end. An interrupt that comes between two operations of
-        the block ends the next one: a cell is not begun, the others raise `KernelInterrupted`.
-        """
-
-    def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory, and return the file's name there.
+        Functions that were offered before are replaced.
 
         Raises:
-            ValueError: If the name leaves the directory.
+            OSError: If the socket for it cannot be made.
         """
 
 
 @runtime_checkable
 class Manager(Protocol):
-    """Owner of all kernels of an application."""
+    """Owner of all kernels of an application.
+
+    Attributes:
+        tables: Tables that cells ended with, for a program that wants them.
+    """
+
+    tables: CellTables
 
     def initialize(self) -> None:
         """Prepare the resources that all kernels share."""
@@ -350,33 +481,15 @@ class Manager(Protocol):
     ) -> Client:
         """Return the client of a session, made on first call."""
 
-    def fork_session_client(
-        self,
-        snapshot: Snapshot,
-        session_id: str,
-        env_id: str | None = None,
-        session_dir: Path | str | None = None,
-        cwd: Path | str | None = None,
-    ) -> Client:
-        """Return a client whose kernel has the variables of a snapshot.
-
-        Raises:
-            ForkRefused: If the snapshot is gone, or there is no room for another process.
-            KernelStartFailed: If the forked kernel does not answer.
-        """
-
-    @property
-    def tables(self) -> CellTables:
-        """Tables that cells ended with, for a program that wants them."""
-        ...
-
     @property
     def start_problem(self) -> str:
         """Reason that kernels start cold although a warm process is enabled, or ""."""
+        return ""
 
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on each session's resources, and the mechanisms."""
+        """The bounds on each session's resources, and the mechanisms, as far as they are known."""
+        return ()
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run, e.g. ``local``."""

@@ -174,7 +174,7 @@ def require_address(url: str) -> None:
     if not url.startswith(("http://", "https://")):
         raise KernelStartFailed(
             f"execution.server must begin with http:// or https://, not {url}.",
-            "A server that ssh alone reaches needs a tunnel: see docs/server.md.",
+            "To one that ssh alone reaches: ssh -N -L 8000:127.0.0.1:8000 HOST, and http://127.0.0.1:8000.",
         )
 
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from taskweaver.ces.bounds.bound import ResourceBound, bounds_of
 from taskweaver.ces.bounds.cgroup import sweep_groups
 from taskweaver.ces.bounds.guard import SessionGuard
-from taskweaver.ces.cell_tables import CellTables
-from taskweaver.ces.common import Manager, Snapshot
+from taskweaver.ces.common import CellTables
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.kernel.operations import IdleOutput
-from taskweaver.ces.kernel.paths import KernelPaths
+from taskweaver.ces.kernel.running import KernelPaths, KernelSnapshot
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.homes import private_folder, remove_folder, sweep_folders
@@ -29,7 +28,7 @@ from taskweaver.ces.sandbox.session_sandbox import (
     SessionSandboxes,
     sandbox_template,
 )
-from taskweaver.ces.template import KernelSnapshot, warm_template
+from taskweaver.ces.template import warm_template
 from taskweaver.ces.zygote import Zygote, start_warm
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.system.forks import bind_to_process
@@ -57,6 +56,8 @@ class KernelManager:
 
     Attributes:
         tables: Tables that cells ended with.
+        room_of: Returns the bytes that a session's folder may still take; None for no limit.
+        owner_of: Returns the user that a session's folder belongs to, "" where one person has all.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class KernelManager:
         sandbox: SandboxPolicy | None = None,
     ) -> None:
         self.tables = CellTables()
+        self.room_of: Callable[[Path], int | None] = lambda _folder: None
+        self.owner_of: Callable[[Path], str] = lambda _folder: ""
         self._output = IdleOutput()
         self._env_dir = env_dir
         self._limits = limits
@@ -76,7 +79,7 @@ class KernelManager:
         self._is_warm = is_warm and HAS_LIVE_FORKS
         self._zygote: Zygote | None = None
         self._launcher: ThreadPoolExecutor | None = None
-        self._lock = threading.Lock()  # for the two below
+        self._lock = threading.Lock()  # for the two below, and the launcher
         self._clients: dict[str, Kernel] = {}
         self._uses: dict[Path, _FolderUse] = {}
         bind_to_process(self)
@@ -86,19 +89,22 @@ class KernelManager:
         self._launching()
 
     def _launching(self) -> ThreadPoolExecutor:
-        if self._launcher is None:
-            self._launcher = ThreadPoolExecutor(_LAUNCHERS, thread_name_prefix="kernel-launcher")
-            if self._is_warm:
-                log_path = self._env_dir / "warm.log"
-                make = partial(warm_template, self._limits, log_path)
+        with self._lock:  # messages of several sessions may be the first
+            if self._launcher is None:
+                self._launcher = ThreadPoolExecutor(
+                    _LAUNCHERS, thread_name_prefix="kernel-launcher"
+                )
+                if self._is_warm:
+                    log_path = self._env_dir / "warm.log"
+                    make = partial(warm_template, self._limits, log_path)
+                    if self._plan is not None:
+                        make = partial(sandbox_template, self._plan, log_path)
+                    self._zygote = Zygote(make, log_path)
+                    self._launcher.submit(self._zygote.template)
                 if self._plan is not None:
-                    make = partial(sandbox_template, self._plan, log_path)
-                self._zygote = Zygote(make, log_path)
-                self._launcher.submit(self._zygote.template)
-            if self._plan is not None:
-                self._boxes = SessionSandboxes(self._plan, self._zygote)
-            self._launcher.submit(_sweep)
-        return self._launcher
+                    self._boxes = SessionSandboxes(self._plan, self._zygote)
+                self._launcher.submit(_sweep)
+            return self._launcher
 
     def _launch(self, place: KernelPaths, is_wanted: Callable[[], bool]) -> Future[KernelProcess]:
         launcher = self._launching()
@@ -153,36 +159,15 @@ class KernelManager:
         kept = self._clients.get(session_id)
         if kept is not None and kept.state != "stopped":
             return kept
-        return self._add(session_id, env_id, session_dir, cwd, None, devices)
-
-    def fork_session_client(
-        self,
-        snapshot: Snapshot,
-        session_id: str,
-        env_id: str | None = None,
-        session_dir: Path | str | None = None,
-        cwd: Path | str | None = None,
-    ) -> Kernel:
-        """Return a client whose kernel has the variables of a snapshot.
-
-        `snapshot` is a result of `Client.snapshot`, and the id new; the rest is as for
-        `get_session_client`.
-
-        Raises:
-            ForkRefused: If the snapshot is gone, or there is no room for another process.
-            KernelStartFailed: If the forked kernel does not answer.
-        """
-        if not isinstance(snapshot, KernelSnapshot):
-            raise TypeError(f"{type(snapshot).__name__} is not a snapshot of a kernel")
-        return self._add(session_id, env_id, session_dir, cwd, snapshot)
+        return self._add(None, session_id, session_dir, cwd, env_id or "local", devices)
 
     def _add(
         self,
+        origin: KernelSnapshot | None,
         session_id: str,
-        env_id: str | None,
         session_dir: Path | str | None,
         cwd: Path | str | None,
-        origin: KernelSnapshot | None,
+        env_id: str = "local",
         devices: tuple[Path, ...] = (),
     ) -> Kernel:
         folder = Path(session_dir or self._env_dir / "sessions" / session_id)
@@ -194,8 +179,8 @@ class KernelManager:
         use.guard.add_folder(where)
         own = (folder, where, folder / LOG_FILE, use.calls, use.guard, devices)
         try:
-            place = KernelPaths(env_id or "local", session_id, *own, self.tables, self._output)
-            kernel = Kernel(place, self._limits, self._launch, self._release, origin)
+            place = KernelPaths(env_id, session_id, *own, self.tables, self._output)
+            kernel = Kernel(place, self._limits, self._launch, self._release, self._add, origin)
         except BaseException:
             self._end_use(folder)
             raise
@@ -214,7 +199,8 @@ class KernelManager:
             return use
 
     def _guard(self, folder: Path) -> SessionGuard:
-        guard = SessionGuard(self._limits, self.get_kernel_mode(), folder / LOG_FILE)
+        own = (self._limits, self.get_kernel_mode(), folder / LOG_FILE)
+        guard = SessionGuard(*own, lambda: self.room_of(folder), self.owner_of(folder))
         if self._boxes is None:
             guard.new_group()
         for name in WORKING_FOLDERS:
@@ -289,7 +275,7 @@ def code_execution_service_factory(
     limits: KernelLimits | None = None,
     is_warm: bool = False,
     sandbox: SandboxPolicy | None = None,
-) -> Manager:
+) -> KernelManager:
     """Return an owner of kernels.
 
     Args:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,30 +10,26 @@ from pathlib import Path
 from typing import Any, get_args
 
 from taskweaver.ces.bounds.bound import ResourceBound
-from taskweaver.ces.cell_tables import CellTables
 from taskweaver.ces.claims import items, mapping, text, texts
 from taskweaver.ces.common import (
     CellStatus,
+    CellTables,
     ExecutionArtifact,
     ExecutionResult,
+    OriginalUses,
     OutputHandler,
     PluginCode,
-    PluginTestResult,
-    Snapshot,
     Stream,
 )
 from taskweaver.ces.errors import (
-    ForkRefused,
     KernelClosed,
     KernelError,
     KernelInterrupted,
     KernelStartFailed,
     PluginLoadFailed,
 )
-from taskweaver.ces.hostcalls import HostFunctions
 from taskweaver.ces.kernel.operations import Interrupts
-from taskweaver.ces.kernel.outcome import report_of
-from taskweaver.ces.kernel.paths import write_file
+from taskweaver.ces.kernel.outcome import reported
 from taskweaver.ces.kernel_server import (
     KernelServer,
     RemoteFiles,
@@ -43,14 +38,10 @@ from taskweaver.ces.kernel_server import (
     quoted,
     read_events,
 )
-from taskweaver.ces.process.footprint import Footprint
-from taskweaver.ces.state_transfer import Origin, StateWriter
 from taskweaver.utils.system.forks import bind_to_process
 
 _OUTPUT_CHARS = 1 << 20
 _NOT_FOUND, _CONFLICT = 404, 409
-NO_FORK = "it runs on another machine"
-_RUN_HERE = "Remove execution.server from the project to run code here."
 _LOST = "The server of the kernels has lost the session: it was restarted, or ended the session."
 
 
@@ -64,28 +55,20 @@ def result_from(exec_id: str, code: str, answer: Any, details: Any) -> Execution
         details: The facts for which that has no place.
     """
     found, more = mapping(answer), mapping(details)
-    is_success = found.get("is_success") is True
+    claims = {**found, "calls": more.get("calls"), "tables": more.get("tables")}
+    result = reported(exec_id, code, claims)
+    result.is_success = found.get("is_success") is True
     error, seconds = text(found.get("error"), _OUTPUT_CHARS), more.get("duration_s")
+    result.error = None if result.is_success else error or "The server gave no result."
     status = next((name for name in get_args(CellStatus) if name == more.get("status")), None)
-    report = report_of({**found, "calls": more.get("calls"), "tables": more.get("tables")})
-    return ExecutionResult(
-        execution_id=exec_id,
-        code=code,
-        is_success=is_success,
-        error=None if is_success else error or "The server gave no result.",
-        output="" if report.output is None else report.output,
-        stdout=_output(found.get("stdout")),
-        stderr=_output(found.get("stderr")),
-        log=report.log,
-        artifact=[_artifact(item) for item in items(found.get("artifact"))],
-        variables=report.variables,
-        status=status or ("ok" if is_success else "error"),
-        is_state_lost=more.get("is_state_lost") is True,
-        is_truncated=more.get("is_truncated") is True,
-        duration_s=float(seconds) if isinstance(seconds, int | float) else 0.0,
-        calls=report.calls,
-        tables=report.tables,
-    )
+    result.status = status or ("ok" if result.is_success else "error")
+    result.output = "" if result.output is None else result.output
+    result.stdout, result.stderr = _output(found.get("stdout")), _output(found.get("stderr"))
+    result.artifact = [_artifact(item) for item in items(found.get("artifact"))]
+    result.is_state_lost = more.get("is_state_lost") is True
+    result.is_truncated = more.get("is_truncated") is True
+    result.duration_s = float(seconds) if isinstance(seconds, int | float) else 0.0
+    return result
 
 
 def _output(value: Any) -> list[str]:
@@ -105,16 +88,13 @@ def _artifact(item: Any) -> ExecutionArtifact:
     )
 
 
-class RemoteKernel:
+class RemoteKernel(OriginalUses):
     """A kernel on another machine. Files go there before a cell and come back afterwards.
 
     Attributes:
         state: ``not started``, ``ready``, ``busy`` or ``stopped``.
-        is_forked: False: remote kernels are not forked.
         path: Path of its session at the server.
     """
-
-    is_forked = False
 
     def __init__(
         self,
@@ -128,7 +108,7 @@ class RemoteKernel:
         self.session_id = session_id
         self.path = f"/sessions/{quoted(session_id)}"
         self._server = server
-        self._cwd = cwd
+        self.cwd = cwd
         self._files = RemoteFiles(server, self.path, cwd)
         self._on_stop: Callable[[RemoteKernel], None] | None = on_stop
         self._interrupts = Interrupts()
@@ -145,34 +125,8 @@ class RemoteKernel:
         """True if the kernel runs and has all variables."""
         return self._is_there and self._has_run
 
-    @property
-    def footprint(self) -> Footprint:
-        """Zeros: the memory is not of this machine."""
-        return Footprint()
-
-    @property
-    def bounds(self) -> tuple[ResourceBound, ...]:
-        """Empty: the server sets the bounds."""
-        return ()
-
-    def foreign_cells(self) -> list[str]:
-        """Return an empty list: the connections of a remote kernel stay on that machine."""
-        return []
-
-    @property
-    def last_foreign_request(self) -> float:
-        """Unknown (-inf)."""
-        return -math.inf
-
-    def left_behind(self) -> str:
-        """Return "": the server watches the processes."""
-        return ""
-
     def start(self) -> None:
         """Do nothing: the server starts kernels fast, when the first operation comes."""
-
-    def restore_from(self, origin: Origin) -> None:
-        """Do nothing: no states of remote kernels are stored."""
 
     def stop(self) -> None:
         """End the kernel. The files that came here stay."""
@@ -308,12 +262,6 @@ class RemoteKernel:
             # It is of an earlier run of this program. Its variables do not fit the conversation.
             self._post("restart")
 
-    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the kernel's namespace (see `Client`)."""
-        problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
-        if problem:
-            raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
-
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
     ) -> dict[str, str]:
@@ -340,19 +288,12 @@ class RemoteKernel:
             return error.detail
         return ""
 
-    def test_plugin(self, name: str) -> list[PluginTestResult]:  # noqa: ARG002
-        """Refuse: plugins are tested on this machine."""
-        raise KernelError("Plugins are not tested on another machine.", _RUN_HERE)
-
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables that plugins read, now or when the session is made."""
         with self.operation():
             self._variables |= {name: str(value) for name, value in session_var_dict.items()}
             if self._is_there:
                 self._post("variables", variables=self._variables)
-
-    def offer(self, functions: HostFunctions) -> None:
-        """Do nothing: cells of another machine call no functions of this process."""
 
     def overview(self, files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         """Return a first impression of data files (see `Client`)."""
@@ -361,31 +302,9 @@ class RemoteKernel:
             answer = self._post("overview", files=[dict(item) for item in files])
             return mapping(mapping(answer).get("files"))
 
-    def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        """Refuse: variables of remote kernels are not shown."""
-        raise KernelError("The kernel runs on another machine, which shows no variables.")
-
-    def snapshot(self) -> Snapshot:
-        """Refuse: remote kernels are not forked."""
-        raise ForkRefused(NO_FORK)
-
-    def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:  # noqa: ARG002
-        """Refuse: no states of remote kernels are stored."""
-        raise ForkRefused(NO_FORK)
-
-    def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory for the next cell."""
-        return write_file(self._cwd, filename, content)
-
 
 class RemoteManager:
-    """Owner of remote kernels, as a `Manager`.
-
-    Attributes:
-        tables: Empty: tables that cells end with stay at the server.
-        start_problem: Empty: the server starts the kernels.
-        bounds: None: the server sets them.
-    """
+    """Owner of remote kernels. Tables that cells end with stay at the server."""
 
     start_problem = ""
     bounds: tuple[ResourceBound, ...] = ()
@@ -446,17 +365,6 @@ class RemoteManager:
         with self._lock:
             self._clients[session_id] = client
         return client
-
-    def fork_session_client(
-        self,
-        snapshot: Snapshot,  # noqa: ARG002
-        session_id: str,  # noqa: ARG002
-        env_id: str | None = None,  # noqa: ARG002
-        session_dir: Path | str | None = None,  # noqa: ARG002
-        cwd: Path | str | None = None,  # noqa: ARG002
-    ) -> RemoteKernel:
-        """Refuse: remote kernels are not forked."""
-        raise ForkRefused(NO_FORK)
 
     def _release(self, client: RemoteKernel) -> None:
         """Forget a kernel that was stopped."""

@@ -134,7 +134,8 @@ def _send_chunk(connection: socket.socket, wire: Wire, folder: StateFolder, name
     with file:
         size = os.fstat(file.fileno()).st_size
         wire.send({"size": size})
-        connection.sendfile(file, 0, size)
+        if size:  # `sendfile` refuses a count of 0
+            connection.sendfile(file, 0, size)
 
 
 def _size(message: Mapping[str, Any], most: int) -> int:

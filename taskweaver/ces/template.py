@@ -23,14 +23,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.common import PluginCode
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.process import ForkRequest, readable
 from taskweaver.ces.inkernel.sandbox.entry import Entry
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process import footprint
-from taskweaver.ces.process.footprint import Footprint
 from taskweaver.ces.process.handles import ProcessHandle, descends, peer_of
 from taskweaver.ces.process.homes import Home, Homes
 from taskweaver.ces.process.process import KernelHome, KernelProcess, launcher_command, start
@@ -472,21 +470,3 @@ def warm_template(
             process.wait()
             raise
     return Template(arrival, limits.start_timeout_s, process)
-
-
-@dataclass(frozen=True, slots=True)
-class KernelSnapshot:
-    """The state of a kernel at one moment, from which further kernels start. Close the state."""
-
-    template: Template
-    plugins: dict[str, PluginCode]
-    session_vars: dict[str, str]
-
-    @property
-    def footprint(self) -> Footprint:
-        """The memory in use."""
-        return footprint.footprint(self.template.pid)
-
-    def close(self) -> None:
-        """Discard the snapshot. Kernels that started from the snapshot live on."""
-        self.template.close()

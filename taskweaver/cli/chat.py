@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -15,10 +15,32 @@ from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import Surface, open_surface
 
 
-def converse(project: Path | None, files: Sequence[Path] = (), resume: str | None = None) -> None:
-    """Chat at a terminal, with files for the first message; the project opens behind the prompt.
+def earlier_session(
+    resume: str | None, node: str | None, *, is_detached: bool
+) -> Callable[..., Any] | None:
+    """Return the function that opens an earlier session: on a node, or by id; None for neither."""
 
-    `resume` is the session to continue: an id, or ``latest``; None starts a new one.
+    def on_node(app: Any, tell: Callable[[str], None]) -> Any:
+        from taskweaver.session.storage.layout import CHAT
+        from taskweaver.treesearch.service import session_on_node
+
+        session, branch = session_on_node(app, str(node), is_detached=is_detached)
+        if branch == CHAT.root and not is_detached:
+            tell("The run is open elsewhere: this chat is a session of its own.")
+        return session
+
+    if node is not None:
+        return on_node
+    id_ = None if resume == "latest" else resume
+    return None if resume is None else lambda app, _: app.resume_session(id_)
+
+
+def converse(
+    project: Path | None, files: Sequence[Path] = (), opened: Callable[..., Any] | None = None
+) -> None:
+    """Chat at a terminal, with files for the first message. The project opens behind the prompt.
+
+    `opened` opens the session to continue; None starts a new one.
 
     Raises:
         TaskWeaverError: If the project cannot be opened, or is not trusted.
@@ -26,7 +48,7 @@ def converse(project: Path | None, files: Sequence[Path] = (), resume: str | Non
     surface = open_surface()
     surface.show(NoteBlock(f"TaskWeaver {__version__}: ask about your data, or type /help."))
     granted = consent_to(project)  # asked before the prompt, which takes the keyboard
-    opening = Opening(lambda: _open(project, granted, files, surface, resume))
+    opening = Opening(lambda: _open(project, granted, files, surface, opened))
     with ending_orderly():
         try:
             talk(_reader(opening), opening, surface)
@@ -57,7 +79,7 @@ def _open(
     granted: frozenset[str],
     files: Sequence[Path],
     surface: Surface,
-    resume: str | None,
+    opened: Callable[..., Any] | None,
 ) -> Listener:
     from taskweaver.app.app import TaskWeaverApp
     from taskweaver.console.chat import Chat
@@ -70,10 +92,10 @@ def _open(
         for warning in app.warnings:
             surface.show(NoteBlock(warning, is_warning=True))
         surface.show(NoteBlock(app.announcement))
-        chat = Chat(app, surface, resume, conversation_page)
+        chat = Chat(app, surface, opened, conversation_page)
         for path in files:
             chat.add_file(path)
-        if resume is None and can_prompt():  # reading them must not delay the first answer
+        if opened is None and can_prompt():  # reading them must not delay the first answer
             Thread(target=chat.show_files, name="first-screen", daemon=True).start()
     except BaseException:
         app.stop()

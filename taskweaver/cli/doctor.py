@@ -53,7 +53,8 @@ _SHOWN_MODELS = 8
 _MOST_SESSIONS = 50
 _WITH_EXAMPLES = ("planner", "code_generator")
 _CHOOSE = "`taskweaver setup` chooses the model that answers."
-_USEFUL = {"pyarrow": "Parquet files", "openpyxl": "Excel files"}
+_PROMISES = "See 'What is promised, and what is not' in the documentation."
+_USEFUL = {"pyarrow": "Parquet files"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def _findings(project: Path | None) -> Iterator[CheckResult]:
         yield from _learnt_models()
         yield from _kernel(app)
         yield _sandbox(app)
-        yield from _bounds(app)
+        yield from (CheckResult("limit", "ok", str(bound)) for bound in app.bounds)
         yield from _roles(app)
         yield from _tools(app)
         yield from _contents(app)
@@ -153,7 +154,7 @@ def _packages() -> CheckResult:
 
 
 def _trust(inspection: Inspection, *, is_granted: bool) -> Iterator[CheckResult]:
-    """List the effects of opening the project; those not allowed are off in later checks."""
+    """List the effects of opening the project. Effects without consent are off in later checks."""
     if not is_granted and inspection.lines:
         fix = f"Decide: {own_command('trust', inspection.folder)}"
         for line in inspection.lines:
@@ -182,14 +183,8 @@ def _sandbox(app: TaskWeaverApp) -> CheckResult:
         "sandbox",
         "warn",
         choice.warning or app.sandbox,
-        "See 'What is promised, and what is not' in the documentation.",
+        _PROMISES,
     )
-
-
-def _bounds(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    """List each bound on a session's resources, and the mechanism that enforces it."""
-    for bound in app.bounds:
-        yield CheckResult("limit", "ok", str(bound))
 
 
 def _writing(app: TaskWeaverApp) -> CheckResult:
@@ -202,7 +197,7 @@ def _writing(app: TaskWeaverApp) -> CheckResult:
 
 
 def _models(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    """Ask the model a test question, and list the others that are here."""
+    """Ask the model a test question, and list further models of this machine."""
     services = app.app_injector.get(ModelServices)
     setup = ModelSetup(app.config, services, is_confined, is_trusted=not app.withheld)
     present = None
@@ -217,49 +212,33 @@ def _models(app: TaskWeaverApp) -> Iterator[CheckResult]:
         return CheckResult("model", status, f"{announced}; {test.detail}", fix)
 
     yield _guarded("model", _CHOOSE, ask)
-    others = [one for one in setup.found()[0] if present is None or one.id != present.id]
-    listed = [f"{one.title} ({one.line})" for one in others if one.provider != OFFLINE]
+    listed = []
+    with suppress(TaskWeaverError):  # of the model, which the test question has named
+        others = [one for one in setup.found()[0] if present is None or one.id != present.id]
+        listed = [f"{one.title} ({one.line})" for one in others if one.provider != OFFLINE]
     if listed:
         yield CheckResult("model", "ok", f"also here: {', '.join(listed)}", _CHOOSE)
 
 
 def _learnt_models() -> Iterator[CheckResult]:
     """List the facts learnt of models, with which sessions begin."""
-    kept = stored_facts()
+    kept, usual = stored_facts(), asdict(LearntFacts())
     for item in kept[:_SHOWN_MODELS]:
         at = datetime.fromtimestamp(item.at).astimezone().strftime("%Y-%m-%d %H:%M")
-        about = "; ".join(_learnt_of(item.facts))
-        detail = f"{item.model} at {item.address}: {about} (since {at})"
+        facts = "; ".join(
+            f"{name.replace('_', ' ')}: {value}"
+            for name, value in asdict(item.facts).items()
+            if value != usual[name]
+        )
+        detail = f"{item.model} at {item.address}: {facts} (since {at})"
         yield CheckResult("endpoint", "ok", detail)
     if len(kept) > _SHOWN_MODELS:
         detail = f"and {counted(len(kept) - _SHOWN_MODELS, 'further model')}"
         yield CheckResult("endpoint", "ok", detail)
 
 
-def _learnt_of(known: LearntFacts) -> Iterator[str]:
-    if known.form:
-        yield f"answers in the form {known.form}"
-    if known.response_format:
-        yield f"asked for JSON as {known.response_format}"
-    left_out = [name for name in known.dropped if name not in known.renamed]
-    if left_out:
-        yield f"takes no {', '.join(left_out)}"
-    yield from (f"takes {other} for {name}" for name, other in known.renamed.items())
-    if known.is_effort_refused:
-        yield "takes tools without reasoning alone"
-    if known.needs_responses:
-        yield "asked through Responses"
-    if known.are_images_refused:
-        yield "takes no images"
-    yield from (f"takes no effort {name}" for name in known.efforts)
-    if known.longest_reply:
-        yield f"replies of {known.longest_reply:,} tokens at most"
-    if known.window:
-        yield f"window of {known.window:,} tokens"
-
-
 def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    """Start a kernel where code runs, compute in it, and load every plugin into it."""
+    """Start a kernel where code runs, compute a sum, and load every plugin."""
     execution = app.app_injector.get(ExecutionConfig)
     policy = app.app_injector.get(SandboxChoice).policy
     fix = "Check that `python -m ipykernel --version` works."
@@ -276,7 +255,7 @@ def _kernel(app: TaskWeaverApp) -> Iterator[CheckResult]:
                     "warm start",
                     "warn",
                     manager.start_problem,
-                    "See 'What is promised, and what is not' in the documentation.",
+                    _PROMISES,
                 )
             if started.status == "ok":
                 yield from _loaded(app, client)
@@ -296,7 +275,7 @@ def _compute(client: Client) -> CheckResult:
 
 
 def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[CheckResult]:
-    """Load the plugins as a session does; with their names when they load."""
+    """Load the plugins as a session does, and list the loaded plugins."""
     executor = CodeExecutor(client, app.plugins, app.app_injector.get(TelemetryLogger))
     executor.load_plugins()
     names = [entry.name for entry in executor.plugins]
@@ -312,7 +291,7 @@ def _loaded(app: TaskWeaverApp, client: Client) -> Iterator[CheckResult]:
 
 
 def _roles(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    """Import each role; a broken one fails where it takes part."""
+    """Import each role. A broken role that takes part is a failure."""
     names, wanted = app.roles.get_role_name_list(), app.config.get_list("session.roles")
     own = []
     problems = {Path(error.role).name: error.problem for error in app.roles.broken}
@@ -386,10 +365,6 @@ def _unread_files(src: AppConfigSource) -> Iterator[str]:
                 yield f"{path}: examples in folders need {role}.dynamic_example_sub_path"
         for path in sorted(folder.glob("*.yml")):
             yield f"{path}: examples end in .yaml"
-    mock = Path(src.get_path("llm.mock.cache_path"))
-    if mock.exists() and not src.get_bool("llm.use_mock"):
-        where = "'Which model answers' in the documentation"
-        yield f"{mock}: it is read with llm.use_mock alone, see {where}"
     for path in sorted(Path(src.get_path("document_retriever.index_folder")).glob("*.faiss")):
         yield f"{path}: put the documents themselves there, they are indexed here"
 
@@ -411,7 +386,7 @@ def _unread_plugins(plugins: Path) -> Iterator[str]:
 
 
 def _sessions(app: TaskWeaverApp) -> Iterator[CheckResult]:
-    """Check the newest stored sessions; nothing in their folders is changed."""
+    """Check the newest stored sessions without changing the folders."""
     folders = session_folders(app.app_injector.get(FoldersConfig).workspace / "sessions")
     checked = [check_session(folder) for folder in folders[-_MOST_SESSIONS:]]
     odd = [health for health in checked if health.condition not in ("sound", "open")]

@@ -1,19 +1,20 @@
-"""``taskweaver eval``: play cases, print their table, compare it with an earlier run."""
+"""``taskweaver eval``: play cases, print the results, compare with an earlier run."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from taskweaver.cli.opening import consent_to
-from taskweaver.cli.options import FILE, FOLDER, NEW_FILE, TRUST_CHOICE, require_folder
+from taskweaver.cli.options import FILE, NEW_FILE, TRUST_CHOICE
 from taskweaver.cli.printing import print_table, say
 from taskweaver.evaluation.evaluation import Evaluation, evaluate
 from taskweaver.evaluation.results import ResultRow, read_rows, sums_of
-from taskweaver.utils.text import counted, shorten
+from taskweaver.utils.text import counted, shorten_words
 
 _HEAD = ("case", "kind", "answered by", "result", "calls", "prompt", "completion", "time")
 _MOST_CHARS = 600
@@ -26,14 +27,6 @@ _MARKS = "* held out   j a judge decided, or a model played the user   ~ tokens 
 
 @click.command(name="eval")
 @click.argument("cases", metavar="CASES")
-@click.option(
-    "-p",
-    "--project",
-    "own_project",
-    metavar="DIR",
-    type=FOLDER,
-    help="Project folder whose model, plugins and prompts are tried.",
-)
 @click.option(
     "--jobs",
     metavar="N",
@@ -62,7 +55,6 @@ def eval_command(  # noqa: PLR0913 - one for each option
     /,
     *,
     cases: str,
-    own_project: Path | None,
     jobs: int,
     out: Path | None,
     against: Path | None,
@@ -75,8 +67,7 @@ def eval_command(  # noqa: PLR0913 - one for each option
     LLM_API_TYPE=recorded their recorded replies answer, with LLM_API_TYPE=offline the built-in
     analyst does. The exit status is 1 when a case did not pass.
     """
-    project: Path | None = own_project or ctx.obj
-    require_folder(project)
+    project: Path | None = ctx.obj
     earlier = read_rows(against) if against else None
     done = evaluate(
         cases,
@@ -88,25 +79,24 @@ def eval_command(  # noqa: PLR0913 - one for each option
         only=only,
         is_held_out=is_held_out,
         on_start=lambda line, count: click.echo(f"{line}\ncases to play: {count}", err=True),
-        on_row=print_row,
+        on_row=lambda row: say(f"{row.outcome:8} {row.case} ({row.time_s:.1f} s)", err=True),
     )
-    print_results(done)
+    _print_results(done)
     if earlier is not None:
-        print_comparison(done.rows, earlier)
+        _print_comparison(done.rows, earlier)
     sys.exit(0 if done.is_passed else 1)
 
 
-def print_row(row: ResultRow) -> None:
-    """Print the result of a case as soon as it is over, to standard error."""
-    say(f"{row.outcome:8} {row.case} ({row.time_s:.1f} s)", err=True)
-
-
-def print_results(done: Evaluation) -> None:
-    """Print the table, its sums and means, and the problems."""
+def _print_results(done: Evaluation) -> None:
+    """Print the table with sums and means, and the problems."""
     rows, sums = done.rows, sums_of(done.rows)
-    parts = {"sum": 1.0, "mean of a case": sums["cases"], "mean of a question": sums["questions"]}
     about = "~" if any(row.is_estimated for row in rows) else ""
-    means = [_sum_cells(name, sums, part or 1.0, about) for name, part in parts.items()]
+    passed = f"{sums['passed']:g} of {sums['cases']:g}"
+    means = [
+        ("sum", "", "", passed, *_costs(sums, 1, about)),
+        ("mean of a case", "", "", "", *_costs(sums, sums["cases"], about)),
+        ("mean of a question", "", "", "", *_costs(sums, sums["questions"], about)),
+    ]
     print_table("", _HEAD, [*map(_cells, rows), *means])
     say(_MARKS)
     if any(row.by == "recording" for row in rows):
@@ -132,8 +122,8 @@ def print_results(done: Evaluation) -> None:
     say("\n" + "; ".join([passed, *others]))
 
 
-def print_comparison(rows: Sequence[ResultRow], earlier: Sequence[ResultRow]) -> None:
-    """Print what changed since an earlier run."""
+def _print_comparison(rows: Sequence[ResultRow], earlier: Sequence[ResultRow]) -> None:
+    """Print what changed since an earlier run, with means over the cases that both played."""
     now, before = {row.case: row for row in rows}, {row.case: row for row in earlier}
     both = [(before[name], now[name]) for name in now if name in before]
     by = sorted({old.by for old, _ in both})
@@ -145,51 +135,40 @@ def print_comparison(rows: Sequence[ResultRow], earlier: Sequence[ResultRow]) ->
             _say_line(f"  {new.case}: {old.outcome} -> {new.outcome}")
         elif old.calls != new.calls:
             _say_line(f"  {new.case}: calls {old.calls} -> {new.calls}")
-    _print_means([pair for pair in both if pair[0].is_scored and pair[1].is_scored])
     for label, names in (("new", now.keys() - before), ("gone", before.keys() - now)):
         if names:
             _say_line(f"{label}: {', '.join(sorted(names))}")
-
-
-def _print_means(pairs: Sequence[tuple[ResultRow, ResultRow]]) -> None:
-    """Print the means of two runs over the cases that both played."""
-    say(f"mean of the {counted(len(pairs), 'case')} that both played:")
-    before, now = (sums_of([pair[place] for pair in pairs]) for place in (0, 1))
-    for name, unit in (
-        ("passed", " %"), ("calls", ""), ("prompt_tokens", ""), ("completion_tokens", ""),
-        ("time_s", " s"),
-    ):  # fmt: skip
-        digits = 0 if "tokens" in name else 2
-        share = (100 if name == "passed" else 1) / (len(pairs) or 1)
-        label = name.removesuffix("_s").replace("_", " ")
-        one, two = before[name] * share, now[name] * share
-        say(f"  {label}: {one:,.{digits}f}{unit} -> {two:,.{digits}f}{unit}")
+    played = [pair for pair in both if pair[0].is_scored and pair[1].is_scored]
+    means = []
+    for label, part in zip(("before", "now"), zip(*played, strict=True), strict=False):
+        sums = sums_of(part)
+        share = f"{sums['passed'] / sums['cases']:.0%}"
+        means.append((label, share, *_costs(sums, sums["cases"], "")))
+    title = f"mean of the {counted(len(played), 'case')} that both played"
+    print_table(title, ("", "passed", *_HEAD[4:]), means)
 
 
 def _cells(row: ResultRow) -> tuple[str, ...]:
     marks = ("*" if row.is_held_out else "") + (" j" if row.judge_calls else "")
     by = row.by if row.by != "live" else f"live: {row.model}"
-    outcome: str = row.outcome
-    if outcome == "failed" and row.score:
-        outcome += f" {row.score:.0%}"
-    about = "~" if row.is_estimated else ""
-    costs: Sequence[str] = ("-", "-", "-", "-")
-    if outcome != "skipped":
-        tokens = [f"{about}{count:,}" for count in (row.prompt_tokens, row.completion_tokens)]
-        costs = (str(row.calls), *tokens, f"{row.time_s:.1f} s")
-    return (row.case + marks, row.kind, by, outcome, *costs)
+    share = f" {row.score:.0%}" if row.outcome == "failed" and row.score else ""
+    costs = _costs(row.model_dump(), 1, "~" if row.is_estimated else "")
+    if row.outcome == "skipped":
+        costs = ("-",) * 4
+    return (row.case + marks, row.kind, by, row.outcome + share, *costs)
 
 
-def _sum_cells(name: str, sums: dict[str, float], parts: float, about: str) -> tuple[str, ...]:
-    passed = f"{sums['passed']:g} of {sums['cases']:g}" if name == "sum" else ""
-    calls = f"{sums['calls'] / parts:,.{0 if name == 'sum' else 1}f}"
-    tokens = [
-        f"{about}{sums[kind] / parts:,.0f}" for kind in ("prompt_tokens", "completion_tokens")
-    ]
-    return (name, "", "", passed, calls, *tokens, f"{sums['time_s'] / parts:.1f} s")
+def _costs(of: Mapping[str, Any], parts: float, about: str) -> tuple[str, ...]:
+    """Return calls, tokens and time, or their means over some parts, as cells of a table."""
+    calls, read, written, time_s = (
+        of[name] / (parts or 1)
+        for name in ("calls", "prompt_tokens", "completion_tokens", "time_s")
+    )
+    shown = f"{calls:,.{0 if parts == 1 else 1}f}"
+    return shown, f"{about}{read:,.0f}", f"{about}{written:,.0f}", f"{time_s:.1f} s"
 
 
 def _say_line(text: str) -> None:
-    """Print a text of others on one line; the indent stays."""
+    """Print foreign text on one line, with its indent."""
     indent = text[: len(text) - len(text.lstrip())]
-    say(indent + " ".join(shorten(text, _MOST_CHARS).split()))
+    say(indent + shorten_words(text, _MOST_CHARS))

@@ -7,19 +7,17 @@ import stat
 import sys
 import threading
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 from typing import IO
 
 import click
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.open_app import open_app
+from taskweaver.cli.printing import tell
+from taskweaver.cli.run_server import require_packages
 from taskweaver.cli.signals import ending_orderly
 from taskweaver.errors import TaskWeaverError
-from taskweaver.mcp.errors import ServerFailed
-from taskweaver.server.errors import ServerError
-from taskweaver.utils.system.installation import install_command
 
 
 class NoPipe(TaskWeaverError):
@@ -36,15 +34,13 @@ def acp_command(project: Path | None) -> None:
 
     Notices go to standard error.
     """
-    if find_spec("acp") is None:
-        detail = "The Agent Client Protocol needs the package agent-client-protocol:"
-        raise ServerError(detail, install_command("acp"))
+    require_packages("acp", "The Agent Client Protocol", "acp")
     if not (_can_be_waited_for(sys.stdin) and _can_be_waited_for(sys.stdout)):
         raise NoPipe
     with open_app(project) as app:
         from taskweaver.doors.acp.door import serve_acp
 
-        _tell(app)
+        tell(*app.warnings, app.announcement)
         serve_acp(app)
 
 
@@ -58,17 +54,15 @@ def _can_be_waited_for(file: IO[str] | None) -> bool:
 @click.command("mcp")
 @click.pass_obj
 def mcp_command(project: Path | None) -> None:
-    """Serve the project to other programs as an MCP server, on standard input and output.
+    """Serve the project as an MCP server, on standard input and output.
 
     Notices go to standard error.
     """
-    if find_spec("mcp") is None:
-        why = f"it needs the package mcp: {install_command('mcp')}"
-        raise ServerFailed("taskweaver", why)
+    require_packages("mcp", "The MCP server", "mcp")
     with ending_orderly(), open_app(project) as app:
         from taskweaver.doors.mcp.tool_servers import serve_stdio
 
-        _tell(app)
+        tell(*app.warnings, app.announcement)
         serve_stdio(app)
 
 
@@ -88,7 +82,7 @@ def attach_command(project: Path | None, *, session: str | None, branch: str | N
         click.echo(str(found.file))
         for line in found.problems:
             click.echo(line, err=True)
-        join = f"Join it: jupyter console --existing {found.file}"
+        join = f"Join it: jupyter console --existing {quote(str(found.file))}"
         if found.is_elsewhere:
             where = f"Another process runs the kernel of session {found.session_id}."
             click.echo(f"{where}\n{join}", err=True)
@@ -106,9 +100,3 @@ def kernelspec_command(*, sys_prefix: bool) -> None:
     from taskweaver.doors.jupyter.attaching import install_spec
 
     click.echo(str(install_spec(sys.prefix if sys_prefix else None)))
-
-
-def _tell(app: TaskWeaverApp) -> None:
-    """Print the notices of an application to standard error: the protocol has the output."""
-    for notice in (*app.warnings, app.announcement):
-        sys.stderr.write(f"taskweaver: {notice}\n")

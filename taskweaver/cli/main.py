@@ -75,14 +75,14 @@ _LAZY = {
 
 
 class Commands(click.Group):
-    """Command group that reports an error in one line; ``--debug`` adds the traceback."""
+    """Command group that reports an error in one line. ``--debug`` adds the traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return sorted([*super().list_commands(ctx), *_LAZY])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; ``server`` is the original's name of ``serve``."""
+        """Return a command. ``server`` is the original's name of ``serve``."""
         name = "serve" if cmd_name == "server" else cmd_name
         if name not in _LAZY:
             return super().get_command(ctx, name)
@@ -91,7 +91,7 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
+        """List the commands without importing a command."""
         lines = {name: command.get_short_help_str(80) for name, command in self.commands.items()}
         lines |= {name: line for name, (_, line) in _LAZY.items()}
         with formatter.section("Commands"):
@@ -117,7 +117,7 @@ def _server_url(_ctx: click.Context, _option: click.Parameter, url: str | None) 
 
 
 def chat_options(command: F) -> F:
-    """Add the options for the question and its answer."""
+    """Add the options for the question and the answer."""
     options = (
         click.option("-m", "--message", metavar="TEXT", help="Ask one question and exit."),
         click.option(
@@ -198,25 +198,16 @@ def chat(  # noqa: PLR0913 - an option each
     node: str | None,
     detach: bool,
 ) -> None:
-    """Ask questions; the default command."""
-    if node is not None:
-        from taskweaver.cli.open_app import open_app
-        from taskweaver.treesearch.service import session_on_node
+    """Ask questions (the default command)."""
+    from taskweaver.cli.chat import converse, earlier_session
 
-        with open_app(project) as app:
-            resume = session_on_node(app, node, is_detached=detach)
-            is_copy = app.session_manager.folder_of(resume).parent.name == "sessions"
-        if is_copy and not detach:
-            text = "The run is open elsewhere: this chat is a session of its own."
-            click.echo(text, err=True)
+    opened = earlier_session(resume, node, is_detached=detach)
     piped = _piped_text() if message is None else None
     asked = message if message is not None else piped
     if asked is None:
         if as_json:
             raise click.UsageError("--json needs a question: use --message, or pipe it in.")
-        from taskweaver.cli.chat import converse
-
-        converse(project, files, resume)
+        converse(project, files, opened)
         return
     if not asked.strip():
         raise click.UsageError("Nothing was asked: the message is empty.")
@@ -225,7 +216,7 @@ def chat(  # noqa: PLR0913 - an option each
     is_piped = piped is not None
     messages = piped_messages(asked) if is_piped else messages_in(asked)
     status = run_script(
-        project, messages, files, is_echoed=is_piped, as_json=as_json, resume=resume
+        project, messages, files, is_echoed=is_piped, as_json=as_json, opened=opened
     )
     sys.exit(status)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from taskweaver.cli.opening import register_secrets_around
 from taskweaver.cli.options import FILE, JSON, NEW_FILE
-from taskweaver.cli.printing import print_json, print_table, say
+from taskweaver.cli.printing import amounts, print_json, print_table, say
 from taskweaver.console.terminal.text import depth_first
 from taskweaver.memory.branched import (
     BranchedMemory,
@@ -22,7 +23,8 @@ from taskweaver.memory.branched import (
     UnknownBranch,
 )
 from taskweaver.memory.branched.operation_log import ROWS_FILE
-from taskweaver.memory.branched.types import plain_record
+from taskweaver.memory.branched.types import Moment, day, plain_record
+from taskweaver.memory.vectors.embedders import static_embedder
 from taskweaver.utils.sqlite_files import remove_database
 
 _MOST_INDENTED = 16
@@ -46,15 +48,16 @@ def memory_command() -> None:
 
 
 def _open(file: Path) -> Any:
-    """Open a file to read it; an empty one, which opening would make a memory of, is refused."""
+    """Open a file for reading. An empty file, which would become a memory, is refused."""
     if not file.stat().st_size:
         raise UnknownBranch(f"The file {file} is empty: it has no memory yet.")
     register_secrets_around(file.resolve().parent, Path.cwd())
-    return BranchedMemory(file, MemoryConfig(memory_log_enabled=False))
+    config = MemoryConfig(memory_log_enabled=False)
+    return BranchedMemory(file, config, embedder=static_embedder())
 
 
 def _open_logged(file: Path) -> Any:
-    """Open a file to change it; its log of rows goes on, if there is one."""
+    """Open a file for changes, and continue the log of rows where one exists."""
     register_secrets_around(file.resolve().parent, Path.cwd())
     places = (file.parent / "logs", file.parent)
     log_dir = next((place for place in places if (place / ROWS_FILE).is_file()), None)
@@ -68,6 +71,19 @@ def _id(_context: click.Context, _parameter: click.Parameter, value: str) -> int
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise click.BadParameter(f"{value!r} is no id; ids are numbers, such as 7 or #7.")
     return int(text)
+
+
+def _moment(_context: click.Context, _parameter: click.Parameter, value: str) -> Moment | None:
+    """Parse a row number or a time. Without a zone the time is UTC, and a day means its end."""
+    try:
+        if not value or value.isdigit():
+            return int(value) if value else None
+        time = datetime.fromisoformat(value)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{value!r} is neither a row number nor a time like 2026-05-31."
+        ) from error
+    return time + timedelta(days=1) if len(value) == len("2026-05-31") else time
 
 
 def _branch(opened: Any, name: str | None) -> Any:
@@ -91,7 +107,6 @@ def tree(file: Path, *, as_json: bool) -> None:
         return
     if not branches:
         click.echo("The memory is empty: it has no branch yet.", err=True)
-    ids = {branch.number: branch.id for branch in branches}
     children: dict[int | None, list[Any]] = {}
     for branch in branches:
         children.setdefault(branch.parent, []).append(branch)
@@ -99,22 +114,23 @@ def tree(file: Path, *, as_json: bool) -> None:
     for depth, branch in depth_first(roots, lambda branch: children.get(branch.number, [])):
         marks = [mark for mark in (branch.live and "live", branch.state) if mark and mark != "open"]
         wrote = ", ".join(_rows(count, what) for what, count in counts[branch.id].items() if count)
-        deep = f"({depth} deep, of {ids[branch.parent]}) " if depth > _MOST_INDENTED else ""
-        line = f"{'  ' * min(depth, _MOST_INDENTED)}{deep}{branch.id}"
+        line = f"{'  ' * min(depth, _MOST_INDENTED)}{branch.id}"
         say("  ".join(filter(None, [line, " ".join(marks), wrote])))
 
 
 @memory_command.command()
 @_FILE
 @click.argument("branch", required=False)
-@click.option("--at", type=int, metavar="SEQ", help="As it was at this row; see `history`.")
+@click.option(
+    "--at", callback=_moment, metavar="ROW|TIME", help="As it was at a row of `history`, or a time."
+)
 @click.option("--prompt", "as_prompt", is_flag=True, help="As a prompt shows it.")
 @click.option("-n", "limit", type=click.IntRange(1), default=20, help="Most rows of a kind.")
 @JSON
 def show(
-    file: Path, branch: str | None, *, at: int | None, as_prompt: bool, limit: int, as_json: bool
+    file: Path, branch: str | None, *, at: Moment | None, as_prompt: bool, limit: int, as_json: bool
 ) -> None:
-    """Show the contents of a branch: core, digest, events, records."""
+    """Show the contents of a branch: core, digest, events, records, closed records."""
     with _open(file) as opened:
         shown = _branch(opened, branch)
         if as_prompt:
@@ -125,10 +141,11 @@ def show(
         digest = shown.digest(at=at)
         events = shown.events(limit=limit, at=at)
         records = shown.records(limit=limit, at=at)
-    if not (core or digest or events or records):
+        closed = shown.closed(at=at)[:limit]
+    if not (core or digest or events or records or closed):
         click.echo("This branch sees nothing yet.", err=True)
     if as_json:
-        found = {"core": core, "events": events, "archival": records}
+        found = {"core": core, "events": events, "archival": records, "closed": closed}
         data = {name: [asdict(item) for item in items] for name, items in found.items()}
         print_json({**data, "digest": digest and asdict(digest)})
         return
@@ -143,6 +160,10 @@ def show(
     ))  # fmt: skip
     print_table("archival", ("id", "text", "tags", "of"), (
         (item.id, item.text, ", ".join(item.tags), names[item.branch]) for item in records
+    ))  # fmt: skip
+    print_table("no longer true", ("id", "text", "from", "to", "replaced by"), (
+        (item.id, item.text, day(item.valid_from or item.created_at), day(item.valid_to or 0.0),
+         item.replaced_by or "") for item in closed
     ))  # fmt: skip
 
 
@@ -232,7 +253,7 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
 @click.argument("target", type=NEW_FILE)
 @click.option("-b", "--branch", metavar="ID", help="A branch; by default everything.")
 def export(file: Path, target: Path, *, branch: str | None) -> None:
-    """Write a branch with all it sees, or everything, as JSON Lines."""
+    """Write a branch with all visible entries, or everything, as JSON Lines."""
     with _open(file) as opened:
         rows = opened.export(target, branch)
     click.echo(f"{rows} rows written to {target}")
@@ -258,7 +279,7 @@ def page(file: Path, *, output: Path | None) -> None:
 @click.argument("file", type=NEW_FILE)
 @click.argument("source", type=FILE)
 def import_(file: Path, source: Path) -> None:
-    """Add the branches of an export to a memory file; it is made when it is not there."""
+    """Add the branches of an export to a memory file, which is made if missing."""
     is_new = not file.exists()
     try:
         with _open_logged(file) as opened:
@@ -292,49 +313,51 @@ def delete(file: Path, branch: str, number: int) -> None:
     raise RecordNotVisible(f"Branch {branch!r} sees no record or event {number}.")
 
 
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "--record record_id": {"type": click.IntRange(1), "metavar": "ID", "help": "A record."},
-    "--event event_id": {"type": click.IntRange(1), "metavar": "ID", "help": "An event."},
-    "--key": {"metavar": "KEY", "help": "A core key, on all branches."},
-    "--text": {"help": "Every occurrence of a text; - reads it from the standard input."},
-    "--logs folders": {
-        "multiple": True,
-        "type": click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-        "help": "A folder of prompt logs: files in it that hold the text are listed.",
-    },
-    "--dry-run": {"is_flag": True, "help": "Only print where it is."},
-    "--yes": {"is_flag": True, "help": "Do not ask."},
-}
-
-
-def _erasure_options(command: Any) -> Any:
-    """Give a command the options of an erasure."""
-    for name, options in reversed(_OPTIONS.items()):
-        command = click.option(*name.split(), **options)(command)
-    return command
-
-
 @memory_command.command()
 @_FILE
-@_erasure_options
+@click.option("--record", "record_id", type=click.IntRange(1), metavar="ID", help="A record.")
+@click.option("--event", "event_id", type=click.IntRange(1), metavar="ID", help="An event.")
+@click.option("--key", metavar="KEY", help="A core key, on all branches.")
+@click.option("--text", help="Every occurrence of a text; - reads it from the standard input.")
+@click.option(
+    "--logs",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="A folder of prompt logs: files in it that hold the text are listed.",
+)
+@click.option("--dry-run", is_flag=True, help="Only print where it is.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @JSON
-def erase(file: Path, **given: Any) -> None:
+def erase(
+    file: Path, *, folders: Sequence[Path], dry_run: bool, yes: bool, as_json: bool, **target: Any
+) -> None:
     """Remove a record, an event, a core key or a text for good: from all branches, and from logs.
 
     Backups, exports and other copies of the file are not reached. The exit status is 1 when a
     file may still hold the text.
     """
-    given = _checked_erasure(given)
+    if sum(value is not None for value in target.values()) != 1:
+        raise click.UsageError("Give one of --record, --event, --key and --text.")
+    is_asking = not (yes or dry_run)
+    if target["text"] == "-":
+        if is_asking:
+            raise click.UsageError("--text - reads the standard input: add --yes or --dry-run.")
+        target["text"] = sys.stdin.read().rstrip("\n")
     with _open_logged(file) as opened:
-        is_complete = _run_erasure(opened, **given)
-    sys.exit(0 if is_complete else 1)
+        if is_asking:
+            _print(opened.erase(**target, folders=folders, dry_run=True), as_json=False)
+            click.confirm("Erase it? It cannot be brought back", abort=True)
+        done = opened.erase(**target, folders=folders, dry_run=dry_run)
+        _print(done, as_json=as_json)
+    sys.exit(0 if done.is_complete else 1)
 
 
 @memory_command.command()
 @_FILE
 @JSON
 def verify(file: Path, *, as_json: bool) -> None:
-    """Check a file; the exit status is 1 when something is wrong."""
+    """Check a file. The exit status is 1 when something is wrong."""
     with _open(file) as opened:
         health = opened.verify()
     if as_json:
@@ -359,9 +382,8 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print_json(asdict(garbage))
         return
-    rows = ", ".join(f"{count} of {table}" for table, count in garbage.rows.items())
     verb = "would be removed" if dry_run else "removed"
-    click.echo(f"{_branches(len(garbage.branches))} and {rows or 'no rows'} {verb}")
+    click.echo(f"{_branches(len(garbage.branches))} and {amounts(garbage.rows)} {verb}")
 
 
 def _branches(count: int) -> str:
@@ -373,44 +395,11 @@ def _rows(count: int, table: str) -> str:
     return f"{count} {table.removesuffix('s') if count == 1 else table}"
 
 
-def _checked_erasure(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options, with a text that comes by the standard input.
-
-    Raises:
-        click.UsageError: If not exactly one target is given, or no question can be answered.
-    """
-    names = ("record_id", "event_id", "key", "text")
-    if sum(given[name] is not None for name in names) != 1:
-        raise click.UsageError("Give one of --record, --event, --key and --text.")
-    if given["text"] != "-":
-        return dict(given)
-    if not (given["yes"] or given["dry_run"]):
-        raise click.UsageError("--text - reads the standard input: add --yes or --dry-run.")
-    return {**given, "text": sys.stdin.read().rstrip("\n")}
-
-
-def _run_erasure(opened: Any, *, yes: bool, dry_run: bool, as_json: bool, **target: Any) -> bool:
-    """Erase a target, after a question; return whether no file is known to hold it any more.
-
-    The target is given as arguments of `BranchedMemory.erase`; a dry run only looks for it.
-
-    Raises:
-        click.Abort: If the answer is no.
-    """
-    if not (yes or dry_run):
-        _print(opened.erase(**target, dry_run=True), as_json=False)
-        click.confirm("Erase it? It cannot be brought back", abort=True)
-    done = opened.erase(**target, dry_run=dry_run)
-    _print(done, as_json=as_json)
-    return bool(done.is_complete)
-
-
 def _print(done: Any, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(done))
         return
-    rows = ", ".join(f"{count} of {table}" for table, count in done.rows.items())
-    click.echo(f"{rows or 'no rows'} {'would be erased' if done.is_dry else 'erased'}")
+    click.echo(f"{amounts(done.rows)} {'would be erased' if done.is_dry else 'erased'}")
     for path in done.files:
         say(f"{'would be changed' if done.is_dry else 'changed'}: {path}")
     for item in done.untouched:

@@ -1,4 +1,4 @@
-"""Opening of a project: consent to its effects, which is asked for once and kept."""
+"""Opening of a project: consent to the effects, asked for once and kept."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from taskweaver.trust.opening import Inspection, inspect_folder, read_project
 from taskweaver.utils.app_utils import CONFIG_FILE
 from taskweaver.utils.redact import keep_places, redact, register_environment
 from taskweaver.utils.system.platform import require_supported
+from taskweaver.utils.text import shorten
 
 _AGREED = "taskweaver.trust.agreed"
 _MOST_LINKS, _MOST_CHARS = 20, 1000
@@ -27,7 +28,7 @@ _YES = {"y", "yes"}
 
 
 def _meta() -> dict[str, Any]:
-    """Return the facts that commands and their groups share; none outside of a command."""
+    """Return the facts that commands and groups share. Outside of a command there are no facts."""
     ctx = click.get_current_context(silent=True)
     return {} if ctx is None else ctx.meta
 
@@ -57,7 +58,7 @@ def inspect(project: Path | None) -> Inspection:
 
 
 def stored_consent(project: Path | None) -> tuple[bool, Inspection]:
-    """Return the consent given so far, and the effects of opening; for commands that never ask."""
+    """Return the consent given so far, and the effects of opening, for commands that never ask."""
     choice = _meta().get(TRUST_CHOICE)
     inspection = inspect(project)
     is_granted = _decide(inspection, choice) if choice is not None else inspection.is_granted
@@ -105,7 +106,7 @@ def _can_ask() -> bool:
 
 
 def show_effects(inspection: Inspection) -> None:
-    """Print a line for each effect, to standard error; of many links the first ones."""
+    """Print a line for each effect to standard error, of many links the first 20."""
     links = [effect.line for effect in inspection.effects if effect.is_link]
     hidden = links[_MOST_LINKS:]
     for line in inspection.lines:
@@ -116,17 +117,13 @@ def show_effects(inspection: Inspection) -> None:
 
 
 def _line(sentence: str) -> str:
-    """Return a sentence as one line; a long one is cut in the middle, and says so."""
+    """Return a sentence as one line, with a note in the middle where a long line is cut."""
     text = safe(redact(" ".join(sentence.split())))
-    more = len(text) - _MOST_CHARS
-    if more <= 0:
-        return text
-    half = _MOST_CHARS // 2
-    return f"{text[:half]} [{more:,} characters more] {text[-half:]}"
+    return " ".join(shorten(text, _MOST_CHARS).split())
 
 
 def _ask(inspection: Inspection) -> bool | None:
-    """Show the effects and return whether the user allows them; None at the end of input."""
+    """Show the effects, and return whether the user agrees, or None at the end of input."""
     from taskweaver.console.terminal.keyboard import discard_typed
 
     has_changed = answer_for(inspection.folder) is not None
@@ -155,7 +152,7 @@ def _ask(inspection: Inspection) -> bool | None:
 @click.option("--forget", "is_forgotten", is_flag=True, help="Forget the decision.")
 @click.pass_obj
 def trust_command(project: Path | None, *, folder: Path | None, is_forgotten: bool) -> None:
-    """Show the code a project runs and the limits it loosens when opened, and decide again.
+    """Show the code that a project runs and the limits that a project loosens, and decide again.
 
     At a terminal it asks; elsewhere `taskweaver --trust trust FOLDER` gives consent.
     """

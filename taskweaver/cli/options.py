@@ -23,7 +23,7 @@ TRUST_CHOICE = "taskweaver.trust"
 
 
 def require_folder(project: Path | None) -> None:
-    """Check that it is there; nothing is made in a folder whose name was mistyped.
+    """Check that a project folder exists: a mistyped name makes no folder.
 
     Raises:
         click.UsageError: If it is not.

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from taskweaver.app.modules import ExecutionConfig
-from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.sandbox.sandbox import SandboxChoice
 from taskweaver.cli.open_app import open_app
@@ -35,14 +35,14 @@ Examples:
 
 @click.group("plugin", epilog=_EXAMPLES)
 def plugin_command() -> None:
-    """Functions of your own that the model can call: write and test them."""
+    """Write and test functions of your own that the model can call."""
 
 
 @plugin_command.command()
 @click.argument("name")
 @click.pass_obj
 def new(project: Path | None, name: str) -> None:
-    """Write a plugin that works, with a test in it, for you to change."""
+    """Write a working plugin with a test, for you to change."""
     for line in create(project, name):
         click.echo(line)
 
@@ -51,7 +51,7 @@ def new(project: Path | None, name: str) -> None:
 @click.argument("name", required=False)
 @click.pass_obj
 def test(project: Path | None, name: str | None) -> None:
-    """Load plugins into a kernel and run the tests in their files; without a name, all.
+    """Load a plugin, or all plugins, into a kernel and run the tests in the files.
 
     The exit status is 1 when a plugin does not load or a test fails.
     """
@@ -59,7 +59,7 @@ def test(project: Path | None, name: str | None) -> None:
 
 
 def create(project: Path | None, name: str) -> list[str]:
-    """Write a plugin of one file that works, and passes its own test.
+    """Write a working plugin of one file with a test that passes.
 
     Returns:
         Lines for the user.
@@ -122,17 +122,17 @@ def run_tests(project: Path | None, name: str | None) -> int:
 
 
 def _results(
-    client: Client, entries: list[PluginEntry], broken: dict[str, str], only: str | None
+    client: Kernel, entries: list[PluginEntry], broken: dict[str, str], only: str | None
 ) -> Iterator[bool]:
-    """Run the tests, and print a line for each; give whether it failed."""
+    """Run the tests, print a line for each test, and yield whether the test failed."""
     for entry in entries:
         if only not in {None, entry.name}:
             continue
         try:
-            results = [(item.name, item.failure) for item in client.test_plugin(entry.name)]
+            results = client.test_plugin(entry.name)
         except KernelError as error:
-            results = [("tests", f"{entry.path}: {error}")]
-        for test, failure in results or [("loads; it has no test", "")]:
+            results = [["tests", f"{entry.path}: {error}"]]
+        for test, failure in results or [["loads; it has no test", ""]]:
             yield _tell(f"{entry.name}: {test}", failure)
     for name, reason in sorted(broken.items()):
         if only in {None, name}:

@@ -1,11 +1,11 @@
-"""Output of the command line, from texts of others: lines, tables, JSON, errors."""
+"""Output of the command line, made safe for terminals: lines, tables, JSON, errors."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -14,34 +14,46 @@ _WIDE = 10_000
 
 
 def safe(text: str) -> str:
-    """Return a text of others as a terminal can show it; see `console.text.safe`."""
+    """Return foreign text that a terminal can show (see `console.terminal.text.safe`)."""
     from taskweaver.console.terminal import text as texts
 
     return texts.safe(text)
 
 
+def amounts(counts: Mapping[str, int]) -> str:
+    """Return numbers of rows by table as text, sorted."""
+    listed = [f"{count} of {table}" for table, count in sorted(counts.items())]
+    return ", ".join(listed) or "nothing"
+
+
 def print_json(data: object, indent: int | None = 2) -> None:
-    """Print data as JSON, on one line without an indent; other values are texts."""
+    """Print data as JSON, on one line without an indent. Values without a JSON form become text."""
     from taskweaver.console.terminal.text import safe_json
 
     click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=indent, default=str)))
 
 
 def colored(text: str, color: str | None) -> str:
-    """Return a text in a colour, or as it is where colours are unwelcome on standard output."""
+    """Return a text in a colour, or unchanged where standard output takes no colours."""
     from taskweaver.console.terminal.surface import is_plain
 
     return text if color is None or is_plain(sys.stdout) else click.style(text, fg=color)
 
 
 def say(text: str, color: str | None = None, *, err: bool = False) -> None:
-    """Print a text of others, in a colour where these are welcome."""
+    """Print foreign text, in a colour where the output takes colours."""
     click.echo(safe(text) if err else colored(safe(text), color), err=err)
 
 
 def say_marked(mark: str, color: str | None, text: str) -> None:
-    """Print a text of others behind a mark in a colour."""
+    """Print foreign text behind a coloured mark."""
     click.echo(f"{colored(safe(mark), color)} {safe(text)}")
+
+
+def tell(*notices: str) -> None:
+    """Print notices to standard error, a line each."""
+    for notice in notices:
+        say(f"taskweaver: {notice}", err=True)
 
 
 def print_error(reason: str, *, is_debug: bool) -> None:
@@ -58,7 +70,7 @@ def print_error(reason: str, *, is_debug: bool) -> None:
 
 
 def print_table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows in columns that fit the terminal; nothing when there are none.
+    """Print rows in columns that fit the terminal. Without rows nothing is printed.
 
     A file or another program gets each row as wide as it is, so that words can be found in it.
     """

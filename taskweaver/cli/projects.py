@@ -1,4 +1,4 @@
-"""``taskweaver init`` and ``role new``: a project folder, and a role in it."""
+"""``taskweaver init`` and ``role new``: a project folder, and a role in a project."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def create_project(folder: Path) -> list[str]:
 
 
 def _copy_template(folder: Path) -> None:
-    """Copy the packaged files; not their modes, which an installer may have made read-only."""
+    """Copy the packaged files without modes, which an installer may have made read-only."""
     for name in ("plugins", "roles"):
         (folder / name).mkdir(parents=True)
     for source in TEMPLATE.rglob("*.*"):
@@ -75,7 +75,7 @@ def _copy_template(folder: Path) -> None:
 
 @click.group("role")
 def role_command() -> None:
-    """Make a role of your own; `taskweaver doctor` lists all of them."""
+    """Make a role of your own. `taskweaver doctor` lists all roles."""
 
 
 @role_command.command()

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
 from taskweaver.cli.open_app import open_app
 from taskweaver.cli.options import DATA, FILE, JSON, PATH, pairs, paths
-from taskweaver.cli.printing import print_json, say, say_marked
+from taskweaver.cli.printing import print_json, say, say_marked, tell
 from taskweaver.session.replay import ReplayedCell
-from taskweaver.utils.app_utils import discover_app_dir
 from taskweaver.utils.text import counted
 
 _COLORS = {"same": "green", "differs": "yellow", "repaired": "yellow", "failed": "red"}
@@ -44,8 +40,7 @@ def replay_command(
     values, files = pairs(settings), paths(data)
     steps = []
     with open_app(project) as app:
-        for warning in app.warnings:
-            say(f"warning: {warning}", err=True)
+        tell(*app.warnings)
         for step in app.replay(experience, settings=values, data=files, repair=repair):
             steps.append(step)
             print_json(asdict(step), indent=None) if as_json else _show(step)
@@ -75,11 +70,11 @@ def _show(step: ReplayedCell) -> None:
 def check_command(
     project: Path | None, *, receipt: Path, data: tuple[str, ...], is_trusted: bool, as_json: bool
 ) -> None:
-    """Run the cells of a receipt again without a model, and compare all that it records.
+    """Run the cells of a receipt again without a model, and compare all records.
 
     RECEIPT is a file that /export receipt wrote. The exit status is 1 when something differs.
     """
-    with _scratch(project) as config, open_app(project, config) as app:
+    with open_app(project) as app:
         verdict = app.check_receipt(receipt, data=paths(data), is_trusted=is_trusted)
     if as_json:
         facts = {"verdict": "same" if verdict.is_same else "different", **asdict(verdict)}
@@ -92,19 +87,3 @@ def check_command(
         for note in verdict.notes:
             say(f"note: {note}")
     sys.exit(0 if verdict.is_same else 1)
-
-
-@contextmanager
-def _scratch(project: Path | None) -> Iterator[dict[str, str]]:
-    """Keep a folder that is no project free of a log and of working folders.
-
-    Yields:
-        Configuration that leads them to a temporary folder; empty for a project.
-    """
-    _, is_project, _ = discover_app_dir(project)
-    if is_project:
-        yield {}
-        return
-    with TemporaryDirectory(prefix="taskweaver-check-") as folder:
-        keys = "workspace.workspace_path", "logging.log_folder", "execution_service.env_dir"
-        yield dict.fromkeys(keys, folder)

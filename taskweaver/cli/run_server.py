@@ -1,4 +1,4 @@
-"""The run of a server, from the opening of a project to its end, and the browser at its page."""
+"""The run of a server from start to end, and the browser that shows the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import html
 import os
 import signal
 import socket
-import sys
 import webbrowser
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
@@ -15,9 +14,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import click
+
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.cgroup_tree import enter_subgroup
 from taskweaver.cli.open_app import open_app
+from taskweaver.cli.printing import tell
 from taskweaver.cli.signals import handling
 from taskweaver.server.accounts import server_folder
 from taskweaver.server.errors import ServerError
@@ -25,19 +27,17 @@ from taskweaver.utils.files import write_text
 from taskweaver.utils.system.installation import install_command
 
 _MOST_FILES = 65_536
-_PACKAGES = ("pydantic", "starlette", "uvicorn")
 
 
-def require_packages() -> None:
-    """Check that the packages of the server are installed.
+def require_packages(extra: str, user: str, *names: str) -> None:
+    """Check that the packages of an extra are installed, for the part that is their user.
 
     Raises:
-        ServerError: If one is missing.
+        ServerError: If a package is missing.
     """
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    missing = [name for name in names if find_spec(name) is None]
     if missing:
-        detail = f"The server needs {', '.join(missing)}:"
-        raise ServerError(detail, install_command("serve"))
+        raise ServerError(f"{user} needs {', '.join(missing)}:", install_command(extra))
 
 
 def run_server(
@@ -49,7 +49,7 @@ def run_server(
     is_behind_proxy: bool = False,
     has_browser: bool = False,
 ) -> None:
-    """Serve a project until a signal ends it; notices go to standard error.
+    """Serve a project until a signal arrives. Notices go to standard error.
 
     Args:
         project: The project folder; None looks for it.
@@ -62,27 +62,21 @@ def run_server(
     Raises:
         TaskWeaverError: If the project cannot be opened, or the address cannot be listened at.
     """
-    require_packages()
-    from taskweaver.server.serving import listen
+    require_packages("serve", "The server", "pydantic", "starlette", "uvicorn")
+    from taskweaver.server.serving import address_of, listen
 
     _raise_file_limit()
     enter_subgroup()
     with ExitStack() as stack:
         listener = stack.enter_context(closing(listen(host, port)))
         app = stack.enter_context(open_app(project))
-        for notice in (*app.warnings, f"Sandbox: {app.sandbox}"):
-            sys.stderr.write(f"taskweaver: {notice}\n")
-        from taskweaver.server.serving import address_of
-
+        tell(*app.warnings, f"Sandbox: {app.sandbox}")
         address = address_of(listener)
 
         def announce(token: str) -> None:
             whole = f"{address}/#token={token}" if token else address
-            sys.stdout.write(f"TaskWeaver serves {app.app_dir} at {whole}\n")
-            sys.stdout.flush()
+            click.echo(f"TaskWeaver serves {app.app_dir} at {whole}")
             if has_browser:
-                from taskweaver.cli.run_server import open_page
-
                 stack.callback(open_page(whole, app.workspace))
 
         names = (host, *hosts)
@@ -90,7 +84,7 @@ def run_server(
 
 
 def _raise_file_limit() -> None:
-    """Allow this process as many open files as the system lets it: a session takes up to forty.
+    """Raise the limit of open files of this process: a session takes up to forty.
 
     Kernels have a limit of their own.
     """
@@ -124,7 +118,7 @@ def serve_doors(
         ServerError: If the application runs no code itself, or cannot keep its users apart.
     """
     from taskweaver.doors.kernel_api.door import KernelApi
-    from taskweaver.server.accounts import LOCAL_USER, new_token, open_accounts, server_folder
+    from taskweaver.server.accounts import LOCAL_USER, new_token, open_accounts
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.server.gate import Gate
     from taskweaver.server.operations import Door
@@ -142,7 +136,7 @@ def serve_doors(
         gate = Gate(accounts, local, app.log, "" if has_walls(app.sandbox_tier) else only_user)
         folder = server_folder(app.workspace)
         doors: list[Door] = [
-            KernelApi(app.kernels, folder / "users"),
+            KernelApi(app.kernels, folder / "users", accounts.admission),
             *_user_doors(app, accounts, stack, shared),
         ]
 
@@ -162,11 +156,10 @@ def serve_doors(
 
 
 def _user_doors(app: TaskWeaverApp, accounts: Any, stack: ExitStack, shared: Any) -> list[Any]:
-    """Return the doors to the sessions of users; that for MCP where its package is installed."""
+    """Return the doors to the sessions of users. The MCP door needs the package mcp."""
     from taskweaver.doors.agent_api.door import AgentApi
     from taskweaver.doors.chat_completions.door import ChatCompletions
     from taskweaver.doors.page.door import PageDoor
-    from taskweaver.server.accounts import server_folder
     from taskweaver.server.agents.index import open_indexes
     from taskweaver.server.agents.sessions import AgentSessions
 
@@ -201,7 +194,7 @@ def require_walls(users: int, tier: str) -> None:
 
 
 def open_page(address: str, workspace: Path) -> Callable[[], None]:
-    """Open the page in a browser; return a function that removes what was written for that.
+    """Open the page in a browser, and return a function that removes the helper file.
 
     The browser gets the name of a private file that leads to the address: the arguments of its
     process, which other users of the machine can list, have no token.
@@ -221,5 +214,5 @@ def open_page(address: str, workspace: Path) -> Callable[[], None]:
     except webbrowser.Error:
         is_open = False
     if not is_open:
-        sys.stderr.write("taskweaver: no browser could be opened; open the address in one.\n")
+        tell("No browser could be opened: open the address in one.")
     return remove

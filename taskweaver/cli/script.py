@@ -12,7 +12,7 @@ from typing import Any
 from taskweaver.cli.open_app import open_app
 from taskweaver.cli.printing import print_json, safe
 from taskweaver.cli.signals import ending_orderly
-from taskweaver.console.chat import Chat, is_answered
+from taskweaver.console.chat import Chat, OpenSession, is_answered
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.blocks import NoteBlock
 from taskweaver.console.terminal.surface import PlainSurface, open_surface
@@ -26,7 +26,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}+(?!.*`)|~{3,})")
 
 
 def messages_in(text: str) -> list[str]:
-    """Divide the text of an option: it is one message, except for lines that are commands."""
+    """Divide the text of an option into commands, a line each, and messages between commands."""
     return [part.strip() for part in COMMAND_LINE.split(text) if part.strip()]
 
 
@@ -68,11 +68,11 @@ def run_script(
     *,
     is_echoed: bool = False,
     as_json: bool = False,
-    resume: str | None = None,
+    opened: OpenSession | None = None,
 ) -> int:
     """Send messages, carry out commands, and return the exit status.
 
-    The files go with the first message; `resume` is that of `converse`. With `as_json` rounds go to
+    The files go with the first message; `opened` is that of `converse`. With `as_json` rounds go to
     standard output as lines of JSON, and all else to standard error.
 
     Raises:
@@ -84,7 +84,7 @@ def run_script(
     with ending_orderly(), open_app(project) as app:
         for notice in (*app.warnings, app.announcement):
             notices.show(NoteBlock(notice))
-        chat = Chat(app, surface, resume, conversation_page)
+        chat = Chat(app, surface, opened, conversation_page)
         for path in files:
             chat.add_file(path)
         is_good = True
@@ -116,7 +116,7 @@ def _echo(message: str, *, is_first: bool) -> NoteBlock:
 
 
 def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
-    """Return a round as plain data: its own wire form, and the facts most often needed."""
+    """Return a round as plain data: the wire form, and the facts most often needed."""
     usage = chat.session.round_usage
     return {
         "session_id": chat.session.session_id,

@@ -1,4 +1,4 @@
-"""``taskweaver serve`` and ``web``: a project over HTTP, and its users."""
+"""``taskweaver serve`` and ``web``: a project over HTTP, and the users of the server."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
         return
     if not found:
         click.echo("There are no users; the server serves the person who starts it.")
-    names = ("cost", "tokens", "kernels", "memory_mb", "disk_mb")
+    names = ("cost", "tokens", "kernels", "memory_mb", "disk_mb", "sessions", "requests")
     rows = [
         (
             user.name,
@@ -102,10 +102,12 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
 @click.option("--kernels", type=_COUNT, help="Most kernels at a time.")
 @click.option("--memory-mb", type=_COUNT, help="Most memory in MiB of the kernels together.")
 @click.option("--disk-mb", type=_COUNT, help="Most disk space in MiB of the files together.")
+@click.option("--sessions", default=100, type=_COUNT, help="Most open sessions.")
+@click.option("--requests", default=200, type=_COUNT, help="Most requests and streams at a time.")
 @click.pass_obj
 def add_user(project: Path | None, /, *, name: str, role: str, **limits: Any) -> None:
     """Add a user, and print the token, which is shown this once."""
-    from taskweaver.server.accounts import Quota
+    from taskweaver.server.admission import Quota
 
     with _accounts(project) as accounts:
         chosen = "admin" if role == "admin" else "user"
@@ -116,7 +118,7 @@ def add_user(project: Path | None, /, *, name: str, role: str, **limits: Any) ->
 @click.argument("name")
 @click.pass_obj
 def renew_token(project: Path | None, *, name: str) -> None:
-    """Print a new token of a user; the one before is invalid from now on."""
+    """Print a new token of a user. The old token is invalid from now on."""
     with _accounts(project) as accounts:
         click.echo(accounts.renew_token(name).text)
 
@@ -125,7 +127,7 @@ def renew_token(project: Path | None, *, name: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def remove_user(project: Path | None, *, name: str) -> None:
-    """Remove a user; the token is invalid from now on, the user's files stay."""
+    """Remove a user. The token is invalid from now on, and the user's files stay."""
     with _accounts(project) as accounts:
         accounts.remove(name)
     click.echo(f"{name} is removed.")
@@ -163,7 +165,7 @@ def _accounts(project: Path | None) -> Any:
     from taskweaver.server.databases.address import SharedDatabaseConfig
     from taskweaver.trust.errors import ProjectNotTrusted
 
-    require_packages()
+    require_packages("serve", "The server", "pydantic", "starlette", "uvicorn")
     is_granted, inspection = stored_consent(project)
     if not is_granted and "server.database" in inspection.keys:
         # Without it the users would be those of the files, which no server reads.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import click
 
 from taskweaver.cli.opening import read_source
 from taskweaver.cli.options import JSON
-from taskweaver.cli.printing import print_json, safe, say
+from taskweaver.cli.printing import amounts, print_json, safe, say
 from taskweaver.config.config_mgt import register_secrets
 from taskweaver.session.repair import repair_session
 from taskweaver.session.storage.stored_sessions import (
@@ -67,14 +66,14 @@ def rm(project: Path | None, session_ids: tuple[str, ...]) -> None:
 @JSON
 @click.pass_obj
 def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
-    """Save the readable rounds of a damaged session; the damaged file stays beside the new one."""
+    """Save the readable rounds of a damaged session. The damaged file is kept."""
     done = repair_session(require_session(_folder(project), session_id))
     if as_json:
         print_json(asdict(done))
         return
-    click.echo(f"saved: {_rows(done.saved)}")
+    click.echo(f"saved: {amounts(done.saved)}")
     if done.lost:
-        click.echo(f"lost: {_rows(done.lost)}")
+        click.echo(f"lost: {amounts(done.lost)}")
     unknown = [name for name in done.damaged if name not in done.lost]
     if unknown:
         click.echo(f"a part of these tables could not be read: {', '.join(unknown)}")
@@ -83,12 +82,6 @@ def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     if done.remade:
         say(f"made anew: {', '.join(done.remade)}")
     say(f"The damaged file is kept as {done.damaged_file}")
-
-
-def _rows(counts: Mapping[str, int]) -> str:
-    return (
-        ", ".join(f"{number} of {table}" for table, number in sorted(counts.items())) or "nothing"
-    )
 
 
 def _folder(project: Path | None) -> Path:

@@ -59,7 +59,7 @@ def setup_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Choose the model that answers: one found here, or one of a provider with its key.
+    """Choose the model that answers: a model found here, or of a provider with a key.
 
     Without a terminal and without an option the models are listed.
     """
@@ -91,7 +91,7 @@ def setup_command(
 def _chosen(
     setup: ModelSetup, wanted: str | None, *, is_asking: bool, as_json: bool
 ) -> FoundModel | None:
-    """Return a model of the list, the first for an empty name; None if it is none of them."""
+    """Return the chosen model (the first for an empty name), or None without a choice."""
     models, present = setup.found()
     if wanted is not None:
         names = [m for m in models if wanted in (m.id, m.name, m.provider)]
@@ -131,7 +131,7 @@ def _small() -> str:
 
 
 def _added(setup: ModelSetup, provider: str, name: str) -> tuple[FoundModel, ModelTest]:
-    """Ask for the key of a model, test it, and keep it if it answers."""
+    """Ask for the key of a model, test the model, and keep the key if the model answers."""
     address = provider if "://" in provider else ""
     try:
         model = setup.new_model(OTHER if address else provider, name, address)
@@ -158,7 +158,7 @@ def _use(
     is_asking: bool,
     as_json: bool,
 ) -> None:
-    """Test a model that was not tested yet, and let it answer from now on."""
+    """Test the model unless tested already, and make the model the default."""
     is_offline = model.provider == OFFLINE
     is_told = not (as_json or is_offline)
     if is_told and test is None:

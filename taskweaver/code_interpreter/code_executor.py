@@ -9,13 +9,20 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from taskweaver.ces.common import Client, ExecutionResult, OutputHandler, PluginCode
+from taskweaver.ces.common import (
+    Client,
+    ExecutionResult,
+    OutputHandler,
+    PluginCode,
+    TakesFunctions,
+)
 from taskweaver.code_interpreter.code_verification.policy_check import kinds_of
 from taskweaver.code_interpreter.scope import SCRIPT
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.spans import ARGUMENTS, RESULT, Span, tool
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.session_tools import SessionTools
+from taskweaver.memory.cells import ExecutedCell, Ran, RecordedCell
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
 from taskweaver.utils.markup.quoting import indented
@@ -160,7 +167,7 @@ class CodeExecutor:
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that can be used, by name."""
-        entries = sorted(self._entries.items())
+        entries = sorted(self.entries.items())
         return [entry for name, entry in entries if name not in self.broken]
 
     @property
@@ -169,12 +176,13 @@ class CodeExecutor:
         return [entry for entry in self.wait_for_tools() if entry.name not in self.broken]
 
     @property
-    def _entries(self) -> Mapping[str, PluginEntry]:
+    def entries(self) -> Mapping[str, PluginEntry]:
+        """All plugins by name, the broken ones too."""
         return self._registry.plugins if self._registry else {}
 
     def new_problems(self) -> list[str]:
         """Return, once each, a sentence for each tool that cannot be used."""
-        return [] if self._tools is None else self._tools.new_problems(self._entries)
+        return [] if self._tools is None else self._tools.new_problems(self.entries)
 
     def begin_tools(self) -> None:
         """Start the servers of the tools in the background."""
@@ -183,7 +191,7 @@ class CodeExecutor:
 
     def wait_for_tools(self) -> list[PluginEntry]:
         """Return all tools, once their servers have started."""
-        return [] if self._tools is None else self._tools.entries(self._entries)
+        return [] if self._tools is None else self._tools.entries(self.entries)
 
     def load_plugins(self) -> list[str]:
         """Load the current plugin files and the tools into the kernel.
@@ -198,7 +206,7 @@ class CodeExecutor:
         Raises:
             KernelError: If the kernel cannot be started.
         """
-        entries = {**self._entries, **{entry.name: entry for entry in self.wait_for_tools()}}
+        entries = {**self.entries, **{entry.name: entry for entry in self.wait_for_tools()}}
         changed, problems = self._changed(entries)
         codes = [code for _, code in changed.values() if code is not None]
         gone = sorted(self._tried.keys() - entries.keys())
@@ -212,7 +220,7 @@ class CodeExecutor:
         for name in gone:
             del self._tried[name]
         for name, problem in problems.items():
-            is_tool = name not in self._entries
+            is_tool = name not in self.entries
             subject = f"Tool {name!r}" if is_tool else f"Plugin {name!r} ({entries[name].path})"
             self.broken[name] = f"{subject}: {problem}"
         notes = [f"{self.broken[name]} (left out)" for name in problems]
@@ -238,7 +246,7 @@ class CodeExecutor:
                 problems[name] = str(error)
             else:
                 # The file of a tool is generated: what lies beside it is not for cells to import.
-                file = str(entry.path) if name in self._entries else ""
+                file = str(entry.path) if name in self.entries else ""
                 about = entry.format_prompt()
                 code = PluginCode(name, source, entry.config, file, entry.helpers, about)
             if code is None or code != code_before:
@@ -271,7 +279,7 @@ class CodeExecutor:
         """
         if has_mask(code):
             return ExecutionResult(exec_id, code, error=MASK_ADVICE, status="refused")
-        if self._tools is not None:
+        if self._tools is not None and isinstance(self._client, TakesFunctions):
             self._tools.post_id = "" if is_repeated else exec_id
             self._tools.is_rebuilding = is_repeated
             self._client.offer(self._tools)
@@ -279,10 +287,16 @@ class CodeExecutor:
         whole = f"{self._code_prefix}\n{code}" if has_prefix else code
         with cell_span(self._tracing, exec_id, code) as span:
             result = self._client.execute_code(exec_id, whole, on_output)
-            note_result(span, result, self._entries)
+            note_result(span, result, self.entries)
+        result.code = code
         if not result.is_success:
             result.error = "\n".join(filter(None, [self._plugins_in(code), result.error]))
         return result
+
+    def repeat(self, cell: RecordedCell | ExecutedCell) -> Ran:
+        """Run a recorded cell again; raises as `execute_code`."""
+        result = self.execute_code(cell.post_id, cell.code, is_repeated=True)
+        return Ran(sections(result, level=3), result.reason, dict(result.variables))
 
     def _plugins_in(self, code: str) -> str:
         entries = {f"plugin {entry.name}": entry for entry in self.plugins}
@@ -292,10 +306,6 @@ class CodeExecutor:
             for kind in sorted(kinds & entries.keys())
         ]
         return f"Plugins in this cell: {', '.join(called)}." if called else ""
-
-    def stop(self) -> None:
-        """Stop the kernel."""
-        self._client.stop()
 
 
 def _changes(loaded: list[str], gone: list[str], before: set[str]) -> list[str]:

@@ -9,15 +9,20 @@ from typing import ClassVar
 
 from injector import inject
 
-from taskweaver.ces.common import Client
-from taskweaver.code_interpreter.cells import CellEnd, CellRun, OrderStep, attach_outcome
+from taskweaver.ces.common import Client, ExecutionResult
+from taskweaver.code_interpreter.cells import (
+    CellGate,
+    CellRefused,
+    OrderStep,
+    attach_outcome,
+)
 from taskweaver.code_interpreter.code_executor import CodeExecutor, sections
 from taskweaver.code_interpreter.code_generator import CodeGenerator
 from taskweaver.code_interpreter.code_verification.policy_check import Policy
 from taskweaver.code_interpreter.interpreter import Interpreter
 from taskweaver.code_interpreter.orders import OrderProgress, progress_of
 from taskweaver.code_interpreter.plugin_selection import PluginSelection
-from taskweaver.code_interpreter.prompt import text_of
+from taskweaver.code_interpreter.prompt import PromptInput
 from taskweaver.code_interpreter.scope import (
     AnyCode,
     PluginCalls,
@@ -25,9 +30,8 @@ from taskweaver.code_interpreter.scope import (
     Scope,
     ShellScripts,
 )
-from taskweaver.llm.errors import ModelError
 from taskweaver.llm.selection.config import embedding_model
-from taskweaver.llm.types import ChatMessage
+from taskweaver.llm.types import ChatMessage, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.mcp.servers import MCPServers
@@ -37,6 +41,7 @@ from taskweaver.memory.cells import (
     Ran,
     RecordedCell,
     carried_code,
+    cell_of,
     successful_cells,
 )
 from taskweaver.memory.memory import Memory
@@ -44,9 +49,9 @@ from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.plugin.registry import PluginRegistry
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.role.asking import PostAsking
+from taskweaver.role.asking import RoleQuestion
 from taskweaver.role.errors import RoleError
-from taskweaver.role.forms.writing import ReplyWriter
+from taskweaver.role.forms.offer import USER
 from taskweaver.role.in_force import own_texts
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.role import Role, RoleConfig
@@ -107,23 +112,15 @@ class CodeInterpreter(Role, Interpreter):
         self.generator = generator
         generator.set_alias(self.alias, self.scope)
         self.examples = generator.examples
-        self._registry = plugin_registry if generator.config.load_plugin else None
+        registry = plugin_registry if generator.config.load_plugin else None
         self._client = client
         limit_s, confirmations = config.confirmation_timeout_s, event_emitter.confirmations
         has_tools = self.scope.language == "python" and mcp_servers.names
         tools = SessionTools(mcp_servers, confirmations, limit_s) if has_tools else None
-        self.executor = CodeExecutor(
-            client, self._registry, logger, config.code_prefix, tools, tracing
-        )
+        self.executor = CodeExecutor(client, registry, logger, config.code_prefix, tools, tracing)
         ask = partial(confirmations.allowed_content, timeout_s=limit_s)
-        self._cells = CellRun(
-            self.scope,
-            client,
-            self.executor,
-            generator.llm_api.check,
-            ask if config.require_confirmation else None,
-            generator.prompt.text("declined"),
-        )
+        consent = ask if config.require_confirmation else None
+        self._gate = CellGate(self.scope, consent, generator.prompt.text("declined"))
         self.selection = PluginSelection(
             config.shown_plugins, generator.llm_api, embedding_model(config.src), logger
         )
@@ -131,8 +128,8 @@ class CodeInterpreter(Role, Interpreter):
     @property
     def plugins(self) -> list[PluginEntry]:
         """The plugins that the code may call, by name."""
-        usable = {entry.name for entry in self.executor.plugins}
-        return [entry for entry in self.scope.plugins(self._entries) if entry.name in usable]
+        entries, broken = self.scope.plugins(self._entries), self.executor.broken
+        return [entry for entry in entries if entry.name not in broken]
 
     @property
     def tools(self) -> list[PluginEntry]:
@@ -152,7 +149,7 @@ class CodeInterpreter(Role, Interpreter):
         return bool(own_texts(self.config.src, self.name))
 
     def cell_guide(self, memory: Memory) -> str:
-        """Return the facts for a foreign author of cells. See `CellRunner`."""
+        """Return the facts for a foreign author of cells. See `planner.CellRunner`."""
         functions = [*self.plugins, *self.tools]
         shown = self.selection.pool(functions, memory.conversation.rounds, "")
         return self.generator.prompt.cell_guide(shown)
@@ -160,8 +157,7 @@ class CodeInterpreter(Role, Interpreter):
     @property
     def _entries(self) -> list[PluginEntry]:
         """All plugins: a scope decides by the broken plugins, too."""
-        entries = self._registry.plugins if self._registry else {}
-        return [entries[name] for name in sorted(entries)]
+        return [entry for _, entry in sorted(self.executor.entries.items())]
 
     def get_intro(self) -> str:
         """Return the role's description for the Planner, with the plugins in the text's place.
@@ -171,7 +167,7 @@ class CodeInterpreter(Role, Interpreter):
         for problem in self.executor.new_problems():
             self.logger.warning(problem)
             self.event_emitter.warn(problem)
-        lines = [entry.plugin_description() for entry in self.plugins]
+        lines = [entry.spec.plugin_description() for entry in self.plugins]
         intro = fill(self.intro, plugin_description="\n".join(lines) or "- none")
         return "\n".join(filter(None, [intro, intro_of(self.tools)]))
 
@@ -191,12 +187,7 @@ class CodeInterpreter(Role, Interpreter):
         """
         executor = self.executor.in_kernel(client)
         executor.load_plugins()
-
-        def run(cell: RecordedCell) -> Ran:
-            result = executor.execute_code(cell.post_id, cell.code, is_repeated=True)
-            return Ran(sections(result, level=3), result.reason, dict(result.variables))
-
-        return run
+        return executor.repeat
 
     def reply(self, memory: Memory, **_kwargs: object) -> Post:
         """Return the newest post of `replies`."""
@@ -213,57 +204,64 @@ class CodeInterpreter(Role, Interpreter):
             KernelError: If the kernel cannot be started.
             RoleError: If no role gave this one an order.
         """
-        view = self.generator.model.view(memory, self.alias)
+        view = self.generator.view(memory, self.alias)
         progress = progress_of(view.rounds, self.alias)
         if progress is None:
             raise RoleError(self.alias, "no role gave it a task in this round.")
         code = carried_code(progress.task)
         if code:
             return [self._run_given(memory, progress.task, code)]
-        while True:
-            form = self.generator.form
-            try:
-                return self._next_step(memory, progress)
-            except ModelError as error:
-                if error.kind != "form" or self.generator.form == form:
-                    raise
+        generator, most = self.generator, self.interpreter_config.max_retry_count
+        must_answer, offer = progress.must_answer, generator.offer(progress)
+        run = partial(self._run, memory)
+        step = OrderStep(generator, run, self.event_emitter, progress, most, self.answer_review)
+        allowed = offer.without_cells() if must_answer else offer
+        question = RoleQuestion(
+            self.alias,
+            "writing code",
+            partial(self._messages, memory, progress),
+            generator.prompt.schema(allowed),
+            offer,
+            allowed,
+            progress.task.message,
+            progress.notes,
+            has_outcome=bool(progress.cells),
+            may_call=not must_answer,
+            failed=progress.tries,
+            attempts=progress.tries + 1 if must_answer else most + 1,
+            revise=generator.prompt.revise,
+            revise_answer=generator.prompt.revise_answer,
+            take=step.carry_out,
+            end=step.give_up_reply,
+        )
+        return generator.ask(question)
 
-    def _next_step(self, memory: Memory, progress: OrderProgress) -> list[Post]:
-        most = self.interpreter_config.max_retry_count
-        with self.event_emitter.post(self.alias) as proxy:
-            self._load()
-            proxy.update_status("writing code")
-            compose = partial(self._messages, memory, progress)
-            writer = ReplyWriter(self.event_emitter, proxy, self.generator.offer(progress))
-
-            def run(post: PostEventProxy, code: str, before: Sequence[Post]) -> CellEnd:
-                return self._run(memory, post, code, before)
-
-            step = OrderStep(self.generator, run, self.event_emitter, progress, proxy, writer, most)
-            answer = PostAsking(
-                self.logger,
-                lambda: writer.read(self.generator.chunks(compose, progress, proxy)),
-                proxy,
-                "the code model",
-                lambda reply: step.carry_out(reply, self.answer_review),
-                lambda problem: [step.give_up_reply(problem)],
-                failed=progress.tries,
-                attempts=progress.tries + 1 if progress.must_answer else most + 1,
-            ).ask()
-            return [answer] if isinstance(answer, Post) else answer
-
-    def _messages(self, memory: Memory, progress: OrderProgress) -> list[ChatMessage]:
-        rounds, generator = memory.conversation.rounds, self.generator
-        view = generator.model.view(memory, self.alias)
-        shown = self.selection.pool([*self.plugins, *self.tools], rounds, progress.task.message)
+    def _messages(self, memory: Memory, progress: OrderProgress, form: Form) -> list[ChatMessage]:
+        self._load()
+        rounds, generator, task = memory.conversation.rounds, self.generator, progress.task
+        view = generator.view(memory, self.alias)
+        shown = self.selection.pool([*self.plugins, *self.tools], rounds, task.message)
         around = self.situations.around(
             view.rounds,
             rounds,
             self.files,
-            lambda: self.long_memory.text(progress.task.message),
-            shows_pictures=generator.model.takes("images"),
+            lambda: self.long_memory.text(task.message),
+            shows_pictures=generator.takes("images"),
         )
-        return generator.compose(memory, view, shown, around, progress)
+        generator.load_examples(memory)
+        given = PromptInput(
+            *view,
+            generator.examples,
+            shown,
+            "" if task.send_from == USER else view.rounds[-1].user_query,
+            [entry.content for entry in memory.get_shared_memory_entries("plan")],
+            around,
+            task,
+            form,
+            generator.offer(progress),
+            progress.must_answer,
+        )
+        return generator.experiences.added_to(generator.prompt.compose(given), memory)
 
     def run(self, memory: Memory, task: Post) -> Post:
         """Run the code that is the message of a post, as a model's would be, and report.
@@ -280,19 +278,16 @@ class CodeInterpreter(Role, Interpreter):
             proxy.update_attachment(self.scope.language, AttachmentType.reply_type)
             proxy.update_attachment(code, AttachmentType.reply_content)
             order = task.id if carried_code(task) else ""
-            end = self._run(memory, proxy, code, [], order)
-            if end.result is None:
-                problem = f"{end.refusal}{end.problem}"
-                if end.revise:
-                    proxy.update_attachment(end.problem, AttachmentType.code_error)
-                report = (
-                    proxy.update_message if carried_code(task) or not end.revise else proxy.error
-                )
-                report(problem)
+            try:
+                result, edited = self._run(memory, proxy, code, [], order)
+            except CellRefused as refused:
+                if refused.revise:
+                    proxy.update_attachment(str(refused), AttachmentType.code_error)
+                tell = proxy.update_message if order or not refused.revise else proxy.error
+                tell(refused.report)
             else:
-                is_known = order and not end.is_edited  # to the author of a carried cell
-                shown = None if is_known else end.code
-                proxy.update_message(sections(end.result, code=shown))
+                shown = edited if order else result.code  # the author of a carried cell knows it
+                proxy.update_message(sections(result, code=shown))
             proxy.update_send_to(task.send_from)
             return proxy.end()
 
@@ -308,36 +303,46 @@ class CodeInterpreter(Role, Interpreter):
         self,
         memory: Memory,
         proxy: PostEventProxy,
-        code: str,
+        written: str,
         before: Sequence[Post],
         order: str = "",
-    ) -> CellEnd:
-        """Run a cell, and put the outcome on the post.
+    ) -> tuple[ExecutionResult, str]:
+        """Run a cell into the post, and return the code as well if a person changed it.
 
         `before` are posts with cells that the memory does not hold yet; `order` is the id of the
         post that carried the cell.
+
+        Raises:
+            CellRefused: If the cell does not run.
         """
         names = [entry.name for entry in (*self.plugins, *self.tools)]
 
         def earlier() -> list[RecordedCell]:
-            of_order = [
-                RecordedCell(post.id, text_of(post, AttachmentType.reply_content), self.alias)
-                for post in before
-            ]
+            of_order = filter(None, map(cell_of, before))
             return [*successful_cells(memory.conversation.rounds), *of_order]
 
-        end = self._cells.run(proxy, code, names, earlier, self.files.bring)
-        if end.result is not None:
-            paths = attach_outcome(proxy, end.result, order)
-            if paths:
-                self.files.keep_pictures(proxy.post.id, paths)
-        return end
+        code = self.scope.cell(written)  # kept as it runs, so that it can run again
+        proxy.post.get_attachment(AttachmentType.reply_content)[-1].content = code
+        allowed = self._gate.admit(proxy, code, names, earlier)
+        proxy.update_status("running code")
+        self.files.bring(allowed)
+        with self._client.operation():
+            self.generator.llm_api.check()
+            self._client.load_plugins([])  # waits until the kernel has started
+            emit = proxy.emit_execution_output
+            result = self.executor.execute_code(proxy.post.id, allowed, emit)
+        if allowed != code:
+            result.log.insert(0, ("info", "user", "The user changed this code before it ran."))
+        paths = attach_outcome(proxy, result, order)
+        if paths:
+            self.files.keep_pictures(proxy.post.id, paths)
+        return result, allowed if allowed != code else ""
 
     def close(self) -> None:
         """Stop the compactor and the kernel."""
         self.generator.close()
         self.selection.close()
-        self.executor.stop()
+        self._client.stop()
 
 
 class _NarrowConfig(CodeInterpreterConfig):

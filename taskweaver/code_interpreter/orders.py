@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 
-from taskweaver.code_interpreter.prompt import FURTHER_TEXTS, CodeTexts, PromptInput, text_of
+from taskweaver.code_interpreter.prompt import FURTHER_TEXTS, CodeTexts, PromptInput
 from taskweaver.llm.types import ChatMessage, Form, format_chat_message
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import has_run, variables_after
@@ -31,7 +31,6 @@ from taskweaver.role.prompt import (
     ComposedRounds,
     example_messages,
     load_prompt,
-    with_head,
     with_start,
     with_tail,
 )
@@ -110,21 +109,21 @@ def earlier_outcomes(cells: Sequence[Post]) -> str:
     shown = [
         post
         for at, post in enumerate(cells)
-        if text_of(post, AttachmentType.execution_status) == "SUCCESS" or at == len(cells) - 1
+        if post.text(AttachmentType.execution_status) == "SUCCESS" or at == len(cells) - 1
     ]
     limit_chars = _EARLIER_CHARS // len(shown)
     parts = []
     for number, post in enumerate(shown, start=1):
-        code = fenced(text_of(post, AttachmentType.reply_content), "python")
-        result = text_of(post, AttachmentType.execution_result)
+        code = fenced(post.text(AttachmentType.reply_content), "python")
+        result = post.text(AttachmentType.execution_result)
         text = shorten(f"{code}\n\n{result}", limit_chars)
         parts.append(f"## Cell {number}\n{text}")
     return "\n\n".join(parts)
 
 
 def _gist(post: Post) -> tuple[str, str]:
-    code = text_of(post, AttachmentType.reply_content)
-    return code, text_of(post, AttachmentType.execution_result)
+    code = post.text(AttachmentType.reply_content)
+    return code, post.text(AttachmentType.execution_result)
 
 
 PROMPT_FILE = Path(__file__).with_name("code_generator_prompt.yaml")
@@ -161,18 +160,15 @@ class OrderPrompt(CodeTexts):
         """Return the whole prompt: instructions, examples, rounds."""
         around, known = given.around, self._past.setdefault(given.form, ComposedRounds())
 
-        def past(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            texts = _RoundTexts(self, round_, previous, around.news)
-            return with_head(self._messages(given.form, texts), around.heads.get(round_.id, ""))
+        def composed(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            newest = (given, around.pictures) if round_ in given.rounds[-1:] else ()
+            texts = _RoundTexts(self, round_, previous, around.news, *newest)
+            return self._messages(given.form, texts)
 
-        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            texts = _RoundTexts(self, round_, previous, around.news, given, around.pictures)
-            return with_head(self._messages(given.form, texts), around.heads.get(round_.id, ""))
-
-        live = known.messages(given.rounds, past, newest, around.heads)
+        live = known.messages(given.rounds, composed, around.heads)
         messages = [
             format_chat_message("system", self._instructions(given)),
-            *example_messages(given.examples, past),
+            *example_messages(given.examples, composed),
             *with_start(live, compaction=given.compaction),
         ]
         if given.must_answer:
@@ -207,7 +203,7 @@ class OrderPrompt(CodeTexts):
         """Return the messages of a round."""
         round_, previous, given = texts.round, texts.previous, texts.given
         if form == "tools":
-            kinds = [text_of(post, AttachmentType.reply_type) for post in round_.post_list]
+            kinds = [post.text(AttachmentType.reply_type) for post in round_.post_list]
             past = "bash" if "bash" in kinds else "python"
             language = given.offer.language if given else past
             history = History(
@@ -232,11 +228,11 @@ class OrderPrompt(CodeTexts):
         """Return a past reply of the role, in JSON or with fences."""
         if post.get_attachment(AttachmentType.invalid_response):
             return next(correction(post))
-        thought, code = text_of(post, AttachmentType.thought), cell_in(post)
+        thought, code = post.text(AttachmentType.thought), cell_in(post)
         words = "" if code else answer_in_words(post) or post.message
         is_last = post.send_to != self._alias
         if form == "fences":
-            language = text_of(post, AttachmentType.reply_type)
+            language = post.text(AttachmentType.reply_type)
             info = f"{language} last" if is_last and post.send_to != USER else language
             text = "\n\n".join(filter(None, [thought, fenced(code, info) if code else words]))
             return format_chat_message("assistant", text)
@@ -276,7 +272,7 @@ class _RoundTexts:
 
     def note(self, post: Post) -> str:
         """Return the request that a post of the role to itself stands for."""
-        text = text_of(post, AttachmentType.revise_message)
+        text = post.text(AttachmentType.revise_message)
         if text:
             return self.prompt.text("correction", CORRECTION=quoted_section(text))
         return self.prompt.text("go_on")
@@ -284,7 +280,7 @@ class _RoundTexts:
     def feedback(self, post: Post) -> str:
         """Return the outcome of a reply: the run, and the changed variables."""
         result, variables = (
-            text_of(post, AttachmentType.execution_result),
+            post.text(AttachmentType.execution_result),
             self._variables.get(post.id),
         )
         parts = [result, f"### Variables\n{variables}" if variables else "", self._repeated(post)]
@@ -294,7 +290,7 @@ class _RoundTexts:
         """Return the result of the call that a post of the role stands for, or an empty text."""
         if not cell_in(post):
             return ""
-        revise = text_of(post, AttachmentType.revise_message)
+        revise = post.text(AttachmentType.revise_message)
         words = "" if has_run(post) or revise else post.message
         return "\n\n".join(filter(None, [self.feedback(post), revise, words])) or "(no outcome)"
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.errors import ModelError
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.memory.cells import successful_cells
 from taskweaver.memory.round import Round
+from taskweaver.memory.vectors.embedders import embedder
 from taskweaver.plugin.spec import PluginEntry
-from taskweaver.utils.ranking import WordIndex, cosine, topic_words
+from taskweaver.utils.retrieval import TextIndex
 
 _WORD = re.compile(r"\w+")
 
@@ -29,16 +28,13 @@ class PluginSelection:
     ) -> None:
         """Choose at most so many.
 
-        Without `most` all are shown. Without an embedding model, or once it fails, words are
-        compared.
+        Without `most` all are shown. Without an embedding model the table of the package compares
+        meanings.
         """
         self._most = most
-        self._llm_api = llm_api
-        self._embedding_model = embedding_model
-        self._logger = logger
+        self._embedder = embedder(embedding_model, llm_api.get_embedding_list, logger.warning)
         self._texts: list[str] = []
-        self._index: WordIndex | None = None
-        self._vectors: dict[str, list[float]] = {}
+        self._index: TextIndex | None = None
 
     def pool(
         self, plugins: Sequence[PluginEntry], rounds: Sequence[Round], task: str
@@ -57,31 +53,11 @@ class PluginSelection:
     def select(self, plugins: Sequence[PluginEntry], request: str) -> list[PluginEntry]:
         """Return the plugins that suit a request best, the best first."""
         texts = [f"{entry.name} {entry.spec.description}" for entry in plugins]
-        scores = self._similarities(texts, request) if self._embedding_model else None
-        scores = self._by_words(texts, request) if scores is None else scores
-        best = sorted(range(len(plugins)), key=lambda number: -scores[number])
-        return [plugins[number] for number in best[: self._most]]
-
-    def _by_words(self, texts: list[str], request: str) -> list[float]:
         if self._index is None or texts != self._texts:
             self.close()
-            self._texts, self._index = texts, WordIndex(texts, is_stemming=True)
-        return self._index.ranks(topic_words(request))
-
-    def _similarities(self, texts: list[str], request: str) -> list[float] | None:
-        new = [text for text in dict.fromkeys([*texts, request]) if text not in self._vectors]
-        try:
-            vectors = self._llm_api.get_embedding_list(new) if new else []
-        except TaskWeaverError as error:
-            if isinstance(error, ModelError) and error.kind == "cancelled":
-                raise
-            self._logger.warning(f"plugins are chosen by their words from now on: {error}")
-            self._embedding_model = ""  # asking in vain at each turn would hold up the answers
-            return None
-        found = self._vectors | dict(zip(new, vectors, strict=True))
-        # Kept are the plugins' own, and the request's as long as it is worked on.
-        self._vectors = {text: found[text] for text in (*texts, request)}
-        return [cosine(found[request], found[text]) for text in texts]
+            self._texts, self._index = texts, TextIndex(texts, self._embedder)
+        best = [*self._index.find(request, len(texts)), *range(len(texts))]
+        return [plugins[number] for number in list(dict.fromkeys(best))[: self._most]]
 
     def close(self) -> None:
         """Discard the index."""

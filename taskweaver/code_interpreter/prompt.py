@@ -23,7 +23,6 @@ from taskweaver.role.prompt import (
     example_messages,
     load_prompt,
     reply_schema,
-    with_head,
     with_start,
 )
 from taskweaver.role.situation import Surroundings, variables_text
@@ -71,11 +70,6 @@ _ORIGINAL = OriginalPrompt(
 )
 _OWN_FIELDS = {AttachmentType.thought, AttachmentType.reply_type, AttachmentType.reply_content}
 _NOT_OWN_FIELDS = frozenset(AttachmentType) - _OWN_FIELDS
-
-
-def text_of(post: Post, kind: AttachmentType) -> str:
-    """Return the attachments of a type as one text."""
-    return "\n".join(str(item.content) for item in post.get_attachment(kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +138,7 @@ class CodeTexts:
 
         Its text places a line on each, or stubs in full where nothing else can be called.
         """
-        lines = "\n".join(entry.format_line() for entry in plugins)
+        lines = "\n".join(entry.spec.format_line() for entry in plugins)
         stubs = "\n\n".join(entry.format_prompt() for entry in plugins)
         return self.text("plugins", PLUGIN_LINES=lines, PLUGINS=stubs) if plugins else ""
 
@@ -176,7 +170,6 @@ class CodePrompt(CodeTexts):
         self,
         alias: str,
         role_name: str,
-        translator: PostTranslator,
         path: Path | None,
         variants: Sequence[Path] = (),
         language: str = "python",
@@ -189,7 +182,6 @@ class CodePrompt(CodeTexts):
         packaged = load_prompt(PROMPT_FILE, FURTHER_TEXTS)
         texts = load_prompt(path or PROMPT_FILE, _TEXTS, packaged, _ORIGINAL)
         super().__init__(alias, role_name, texts, variants)
-        self._translator = translator
         self._past = ComposedRounds()
         self._schema = reply_schema(
             {"thought": {}, "reply_type": {"enum": [language, "text"]}, "reply_content": {}}
@@ -201,16 +193,12 @@ class CodePrompt(CodeTexts):
 
     def compose(self, given: PromptInput) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, files, plugins, rounds."""
-        heads = given.around.heads
 
-        def past(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            return with_head(self._round_messages(round_, previous), heads.get(round_.id, ""))
+        def composed(round_: Round, previous: Round | None) -> list[ChatMessage]:
+            is_newest = round_ in given.rounds[-1:]
+            return self._round_messages(round_, previous, given if is_newest else None)
 
-        def newest(round_: Round, previous: Round | None) -> list[ChatMessage]:
-            messages = self._round_messages(round_, previous, given)
-            return with_head(messages, heads.get(round_.id, ""))
-
-        live = self._past.messages(given.rounds, past, newest, heads)
+        live = self._past.messages(given.rounds, composed, given.around.heads)
         if given.plugins and live:
             text = f"{self.plugins_text(given.plugins)}\n\n{live[0]['content']}"
             live = [format_chat_message(live[0]["role"], text), *live[1:]]
@@ -245,7 +233,7 @@ class CodePrompt(CodeTexts):
         if given is not None:
             parts += self.context(given)
         if post.send_from == self._alias:
-            text = text_of(post, AttachmentType.revise_message)
+            text = post.text(AttachmentType.revise_message)
             parts.append(self.text("correction", CORRECTION=quoted_section(text)))
         else:
             parts.append(self.task(post))
@@ -258,15 +246,15 @@ class CodePrompt(CodeTexts):
         invalid = post.get_attachment(AttachmentType.invalid_response)
         if invalid:
             return str(invalid[0].content)
-        return self._translator.post_to_raw_text(
+        return PostTranslator.post_to_raw_text(
             post, if_format_message=False, if_format_send_to=False, ignored_types=_NOT_OWN_FIELDS
         )
 
     def _feedback(self, post: Post) -> str:
         """Return the outcome of a reply: the run and the variables afterwards."""
-        result = text_of(post, AttachmentType.execution_result)
+        result = post.text(AttachmentType.execution_result)
         parts = [result] if result else []
-        stored = text_of(post, AttachmentType.session_variables)
+        stored = post.text(AttachmentType.session_variables)
         variables = (
             variables_text((str(n), str(v)) for n, v in json.loads(stored)) if stored else ""
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from difflib import get_close_matches
 
 from taskweaver.config.config_mgt import UNSET, AppConfigSource
 from taskweaver.config.errors import ConfigError
@@ -12,13 +11,14 @@ from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import BY_NAME, find
 from taskweaver.config.keys.roles import EXT_ROLES, INTERPRETERS
 from taskweaver.config.replaced import ALIASES, REMOVED, VALUES, provider_key, refusal, removed
+from taskweaver.utils.text import did_you_mean
 
 _PACKAGED = ("planner", "code_interpreter", *INTERPRETERS, "code_generator", *EXT_ROLES)
 _EXT_LLMS = "ext_llms.llm_configs"
 
 
 def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]:
-    """Check every value that is set; all keys below `extra_prefixes` are those of further roles.
+    """Check every value that is set. Keys below `extra_prefixes` belong to further roles.
 
     Returns:
         One sentence for each unknown key, with what replaces it or the known key most
@@ -51,7 +51,7 @@ def _known(name: str, roles: tuple[str, ...]) -> Key | None:
 
 
 def _check_value(src: AppConfigSource, key: Key) -> list[str]:
-    """Convert a value; return a notice if it stands for another one."""
+    """Convert a value, and return a notice if the value means another value here."""
     setting = src.lookup(key.name, key.choices)
     if setting is None:
         return []
@@ -85,13 +85,12 @@ def _unknown(name: str, roles: tuple[str, ...]) -> str:
     for row in BY_NAME:
         if row.startswith("{role}."):
             known += [row.replace("{role}", role) for role in roles]
-    match = get_close_matches(name, known, n=1, cutoff=0.6)
-    hint = f"did you mean {match[0]}?" if match else "it has no effect."
+    hint = did_you_mean(name, known, "it has no effect.")
     return f"There is no configuration key {name}; {hint}"
 
 
 def _check_models(src: AppConfigSource) -> list[str]:
-    """Check the keys of each further model as if they were the main one's."""
+    """Check the keys of each further model like the keys of the main model."""
     warnings = []
     for alias, values in (src.get_dict(_EXT_LLMS, None) or {}).items():
         where = f"{_EXT_LLMS} ({alias})"

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from taskweaver.config.keys.key import Key, KeyType
 from taskweaver.utils.files import absolute_path
+from taskweaver.utils.text import did_you_mean
 
 APP_BASE_DIR = "${AppBaseDir}"
 MODULE_BASE_DIR = "${ModuleBaseDir}"
@@ -96,9 +96,8 @@ def _to_choice(value: object, choices: tuple[str, ...]) -> str:
         value = str(value).lower()
     if isinstance(value, str) and value in choices:
         return value
-    close = get_close_matches(str(value), choices, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    raise ValueError(f"one of {', '.join(choices)}{hint}")
+    hint = did_you_mean(str(value), choices)
+    raise ValueError(f"one of {', '.join(choices)}" + (f" ({hint})" if hint else ""))
 
 
 def _to_path(value: object, app_base: Path) -> str:
@@ -111,7 +110,7 @@ def _to_path(value: object, app_base: Path) -> str:
 
 
 def coerce(key: Key, value: object, app_base: Path) -> Any:
-    """Convert a configured value, which is not None, to the type of its key.
+    """Convert a configured value, which is not None, to the type of a key.
 
     `app_base` stands for ``${AppBaseDir}`` in a path, and is where relative paths start.
 

@@ -45,7 +45,7 @@ _PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
 class Setting(NamedTuple):
-    """A value that is set, its place in words, and its layer."""
+    """A value that is set, with the place in words and the layer."""
 
     value: Any
     where: str
@@ -124,7 +124,7 @@ class AppConfigSource:
         }
 
     def lookup(self, name: str, choices: Sequence[str] = ()) -> Setting | None:
-        """Return the value set for `name`, unconverted, or None when it is not set.
+        """Return the value set for `name`, unconverted, or None without a value.
 
         In each source, a value for the chosen provider goes first, see `provider_name`, and the
         original's name of a key last. A word of the environment that is one of the key's `choices`
@@ -184,13 +184,13 @@ class AppConfigSource:
         return is_set or any(os.environ.get(name, "").strip() for name in _choosing_variables())
 
     def change(self, source: Literal["json", "user"], values: Mapping[str, Any]) -> None:
-        """Set values in the layer of a file, or remove those that are `UNSET`; writes no file."""
+        """Set values in the layer of a file, without writing the file. `UNSET` removes a value."""
         changed = {**self._stores[source], **values}
         self._stores[source] = {name: v for name, v in changed.items() if v is not UNSET}
 
     @property
     def link_root(self) -> Path | None:
-        """The folder that links among the project's data may not leave; None for any target."""
+        """The folder that links among the project's data may not leave, or None."""
         return None if self.follows_links else self.app_base_path
 
     @property
@@ -283,7 +283,7 @@ class AppConfigSource:
         return self._get(name, "dict", default)
 
     def get_path(self, name: str, default: D = UNSET) -> str | D:
-        """Return a path as text: absolute, its placeholders filled in."""
+        """Return an absolute path as text, with placeholders filled in."""
         return self._get(name, "path", default)
 
     def get_enum(self, name: str, options: Sequence[str] = (), default: D = UNSET) -> str | D:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from taskweaver.errors import TaskWeaverError
 
 
+@dataclass(eq=False, repr=False)
 class ConfigError(TaskWeaverError):
-    """A configuration cannot be read, or a value in it cannot be used.
+    """A configuration cannot be read, or a value cannot be used.
 
     Attributes:
         key: The key in question, or the file when no single key is.
@@ -14,11 +17,9 @@ class ConfigError(TaskWeaverError):
         remedy: The remedy; empty when the problem says so itself.
     """
 
-    def __init__(self, key: str, problem: str, remedy: str = "") -> None:
-        super().__init__(key, problem, remedy)
-        self.key = key
-        self.problem = problem
-        self.remedy = remedy
+    key: str
+    problem: str
+    remedy: str = ""
 
     def __str__(self) -> str:
         """The key, the problem and the remedy."""

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from taskweaver.config.errors import ConfigError
 from taskweaver.utils.app_utils import MOST_BYTES
-from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, read_text, write_text
+from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, read_json, write_text
 
 
 def read_config_file(path: Path) -> dict[str, Any]:
@@ -23,17 +23,11 @@ def read_config_file(path: Path) -> dict[str, Any]:
         ConfigError: If it is missing, not JSON, or not an object; names the file and the line.
     """
     try:
-        text = read_text(path, MOST_BYTES)
-        data = json.loads(text, object_pairs_hook=_without_repetition)
+        data = read_json(path, MOST_BYTES, _without_repetition)
     except FileNotFoundError:
         raise ConfigError(str(path), "there is no such file.") from None
     except OSError as error:
         raise ConfigError(str(path), f"cannot be read: {error.strerror or error}.") from error
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ConfigError(str(path), f"is not JSON: {error.msg} at {place}.") from error
-    except RecursionError:
-        raise ConfigError(str(path), "is nested too deeply.") from None
     except ValueError as error:
         raise ConfigError(str(path), f"{str(error).removeprefix(f'{path} ')}.") from error
     if not isinstance(data, dict):
@@ -71,7 +65,7 @@ class KeptEndpoint:
 
 
 def user_file(name: str = CONFIG) -> Path | None:
-    """Return the path of a file of the user's configuration; None without a home folder."""
+    """Return the path of a file of the user's configuration, or None without a home folder."""
     named = Path(os.environ.get("XDG_CONFIG_HOME", ""))
     try:
         folder = named if named.is_absolute() else Path.home() / ".config"
@@ -81,7 +75,7 @@ def user_file(name: str = CONFIG) -> Path | None:
 
 
 def user_values(name: str = CONFIG) -> dict[str, Any]:
-    """Return the content of a file of the user's configuration; empty if it does not exist.
+    """Return the content of a file of the user's configuration, or nothing for a missing file.
 
     Raises:
         ConfigError: If it cannot be read.
@@ -98,7 +92,7 @@ def user_values(name: str = CONFIG) -> dict[str, Any]:
 
 
 def kept_endpoints() -> list[KeptEndpoint]:
-    """Return the endpoints that the user added; those of another form are passed over.
+    """Return the endpoints that the user added, without malformed entries.
 
     Raises:
         ConfigError: If the file cannot be read.
@@ -110,7 +104,7 @@ def kept_endpoints() -> list[KeptEndpoint]:
 
 
 def kept_key(address: str) -> str:
-    """Return the key that was entered for the host of an address; empty if there is none.
+    """Return the key that was entered for the host of an address, or an empty text.
 
     Raises:
         ConfigError: If the file cannot be read.
@@ -139,7 +133,7 @@ def keep_endpoint(endpoint: KeptEndpoint) -> None:
 def change_file(
     file: Path | None, change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Change a JSON file of the configuration, all of it or nothing; return what it was before.
+    """Change a JSON file of the configuration atomically, and return the content before.
 
     A new file can be read by its owner alone.
 

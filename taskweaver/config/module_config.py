@@ -14,7 +14,7 @@ D = TypeVar("D")
 
 
 class ModuleConfig:
-    """Base of configuration classes; a subclass reads its values in `_configure`.
+    """Base of configuration classes. A subclass reads values in `_configure`.
 
     ::
 

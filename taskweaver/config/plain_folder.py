@@ -66,7 +66,7 @@ def prepare_place(src: AppConfigSource) -> str:
 
 
 def _make(place: Path, folder: Path) -> bool:
-    """Make a place and name its working folder in it; return whether it is new."""
+    """Make a place that names its working folder, and return whether the place is new."""
     place.parent.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     place.parent.mkdir(exist_ok=True, mode=0o700)
     place.mkdir(exist_ok=True, mode=0o700)
@@ -79,7 +79,7 @@ def _make(place: Path, folder: Path) -> bool:
 
 
 def _has_own_sessions(folder: Path) -> bool:
-    """Return whether the user made the folder's sessions; a link counts as its maker's."""
+    """Return whether the user made the folder's sessions. The maker of a link counts."""
     sessions = folder / _OWN_SESSIONS
     try:
         makers = {place.lstat().st_uid for place in (sessions.parent, sessions)}

@@ -31,11 +31,12 @@ _SENT = "it is not sent; set it at the endpoint."
 _AD = "it is used with llm.api_type azure_ad."
 _SANDBOX = "set execution.sandbox, see 'What is promised, and what is not' in the documentation."
 _TOKENS = "tokens are kept in memory."
-_RECORDED = "the mock asks no endpoint; to record replies set llm.api_type recorded."
+_RECORDED = "the mock gives a fixed reply; llm.api_type recorded records and plays back."
 _KERNELS = (
     "no server is started; execution.server names one, see 'The server' in the documentation."
 )
 
+_BING = "its API has ended; set web_search.api_provider to duckduckgo, google or searxng."
 _SELECTION = "set the key of this name under code_interpreter."
 
 REMOVED: dict[str, str] = {
@@ -47,6 +48,7 @@ REMOVED: dict[str, str] = {
     "stop_token": "set llm.stop_token.",
     "use_local_uri": "artifacts are always named by their path.",
     "llm.mock.playback_delay": "the mock's reply comes at once.",
+    "llm.mock.cache_path": _RECORDED,
     "llm.*.aad_skip_interactive": "set llm.aad_auth_mode.",
     "llm.*.aad_use_token_cache": _TOKENS,
     "llm.*.aad_token_cache_path": _TOKENS,
@@ -82,23 +84,16 @@ REMOVED: dict[str, str] = {
     "logging.remote": "the log is a file; collect it from there.",
     "logging.appinsights_connection_string": "the log is a file; collect it from there.",
     "tracing.tokenizer_target_model": "tokens are counted from what the model reports.",
+    "web_search.bing_api_key": _BING,
     "web_explorer.config_file_path": "the role uses the session's model and prompt files.",
     "web_explorer.gpt4v_*": "the role uses the session's model.",
     "web_explorer.chrome_*": "set web_explorer.browser_path.",
 }
 """Keys that are not read, ``*`` for any text, with what to do instead."""
 
-_WORDS = "experiences are compared by words; for vectors set llm.embedding_api_type openai."
+_WORDS = "the package has vectors of its own; for a model set llm.embedding_api_type openai."
 _EMBEDDERS = (
-    "sentence_transformers",
-    "azure",
-    "azure_ad",
-    "azure_ml",
-    "ollama",
-    "google_genai",
-    "qwen",
-    "zhipuai",
-    "groq",
+    "sentence_transformers azure azure_ad azure_ml ollama google_genai qwen zhipuai groq".split()
 )
 
 VALUES: dict[tuple[str, Any], tuple[Any, str]] = {
@@ -109,14 +104,18 @@ VALUES: dict[tuple[str, Any], tuple[Any, str]] = {
 """Values that mean another one here, with what to know about it; empty when they mean the same."""
 
 REFUSED: dict[tuple[str, Any], str] = {
+    ("web_search.api_provider", "bing"): _BING,
     ("llm.api_type", "azure_ml"): REMOVED["llm.azure_ml.*"],
-    ("llm.mock.mode", "record_only"): _RECORDED,
+    **{
+        ("llm.mock.mode", mode): _RECORDED
+        for mode in ("record_only", "playback_only", "playback_or_record")
+    },
 }
 """Values nothing can stand in for, with what to do instead."""
 
 
 def removed(name: str) -> str | None:
-    """Return the alternative to setting a key; None for one that was not removed."""
+    """Return the alternative to setting a removed key, or None."""
     hint = REMOVED.get(name)
     if hint is None:
         hint = next((text for key, text in REMOVED.items() if fnmatchcase(name, key)), None)
@@ -124,12 +123,12 @@ def removed(name: str) -> str | None:
 
 
 def refusal(name: str, value: object) -> str | None:
-    """Return the alternative to a value without an equivalent; None for others."""
+    """Return the alternative to a value without an equivalent, or None."""
     return REFUSED.get((name, value)) if isinstance(value, str) else None
 
 
 def replaced(name: str, value: object) -> Any:
-    """Return the equivalent of a value here; most stay as they are.
+    """Return the equivalent of a value here. Most values stay unchanged.
 
     Raises:
         ValueError: If nothing can stand in for it; the text has the remedy.
@@ -146,7 +145,7 @@ def replaced(name: str, value: object) -> Any:
 
 
 def provider_key(name: str, providers: tuple[str, ...]) -> str | None:
-    """Return the key that an alias or one of a provider stands for, such as ``llm.model``."""
+    """Return the key that an alias or a provider's key stands for, such as ``llm.model``."""
     if name in ALIASES:
         return ALIASES[name]
     section, _, rest = name.rpartition(".")

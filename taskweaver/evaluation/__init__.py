@@ -1,4 +1,4 @@
-"""Evaluation: cases asked of a model, checked by program where possible, and compared."""
+"""Evaluation: cases asked of a model, checked, and compared; `cli/eval` prints the results."""
 
 from taskweaver.utils.system.platform import require_supported
 

@@ -1,4 +1,4 @@
-"""Cases: the steps of a conversation, its files, and the checks of its answers."""
+"""Cases: steps of a conversation, files, and checks of the answers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
+    AliasChoices,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -83,23 +84,27 @@ class RecordedCall(StrictForm):
     arguments: Annotated[str, BeforeValidator(_as_json)] = "{}"
 
 
+class RecordedResponse(StrictForm):
+    """Fields of a recorded reply, which are played as calls of tools."""
+
+    send_to: str = "User"
+    message: str = ""
+    code: str = ""
+    plan: str = ""
+    remember: str = ""
+
+
 class RecordedReply(StrictForm):
-    """A reply of a model: its text and calls as they stand, or the fields of a ``response``."""
+    """A recorded reply of a model: text and calls, or the fields of a ``response``."""
 
     text: str = ""
-    response: dict[str, Any] | None = None
+    response: RecordedResponse | None = None
     calls: Many[RecordedCall] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _of_text(cls, value: Any) -> Any:
         return {"text": value} if isinstance(value, str) else value
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if not self.text and not self.calls and self.response is None:
-            raise ValueError("has neither text nor calls")
-        return self
 
 
 class CaseStep(StrictForm):
@@ -272,18 +277,17 @@ class _OriginalCase(StrictForm):
     pre_command: Many[str] = ()
     scoring_points: Many[ScoringPoint] = ()
     task_description: Words | None = None
-    user_query: Many[Words] = ()
-    eval_query: Many[_Query] = ()
-    dialogues: Many[_Query] = ()
+    queries: Many[_Query] = Field(
+        (), validation_alias=AliasChoices("user_query", "eval_query", "dialogues")
+    )
 
     def case(self, file: Path) -> EvalCase:
-        """Return it as a case. Its file names it, or its folder where each case has one."""
-        queries = [*self.eval_query, *self.dialogues]
-        points = [*self.scoring_points, *(p for query in queries for p in query.scoring_points)]
+        """Return the case, named like the file, or like the folder where the file is alone."""
+        asked = [point for query in self.queries for point in query.scoring_points]
+        points = [*self.scoring_points, *asked]
         if not points:
             raise EvaluationError(str(file), "scoring_points are missing.")
-        asked = [*self.user_query, *(query.user_query for query in queries)]
-        steps = [CaseStep(ask=text) for text in asked]
+        steps = [CaseStep(ask=query.user_query) for query in self.queries]
         if self.task_description is not None:
             steps = [CaseStep(converse=self.task_description)]
         siblings = [item for end in ("*.yaml", "*.yml") for item in file.parent.glob(end)]

@@ -1,4 +1,4 @@
-"""Checks of answers, code and files. Each is met, or names its problem."""
+"""Checks of answers, code and files. A check is met, or names the problem."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from taskweaver.evaluation.forms import Many, Pattern, StrictForm, Words
 from taskweaver.memory.cells import ExecutedCell
 from taskweaver.session.answers.numbers import Number, numbers_in
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.text import shorten, unfenced
+from taskweaver.utils.text import shorten_words, unfenced
 
 _MOST_CHARS, _MOST_BYTES = 100_000, 4 << 20
 _SHOWN_CHARS = 160
@@ -38,10 +38,12 @@ class Observed:
         is_answered: Whether each round ended with an answer.
         cells: Cells that ran.
         refusals: Number of cells that were refused before they ran.
-        roles: Aliases of the roles that took part.
+        roles: Aliases of the roles that took part, sorted.
         artifacts: Names of the files that cells made, relative to `cwd`.
         cwd: Working directory of the session.
         prompts: Prompts of the model calls, as text.
+        holds: Evaluates an expression in the kernel; returns the problem, empty for none.
+        judge: Asks a model whether a statement is true; returns the reason of a no, else nothing.
     """
 
     answer: str
@@ -49,52 +51,37 @@ class Observed:
     is_answered: bool
     cells: tuple[ExecutedCell, ...]
     refusals: int
-    roles: frozenset[str]
+    roles: tuple[str, ...]
     artifacts: tuple[str, ...]
     cwd: Path
     prompts: tuple[str, ...]
+    holds: Callable[[str], str]
+    judge: Callable[[str], str]
 
     @property
     def code(self) -> str:
         """The code of all cells that ran."""
         return "\n".join(cell.code for cell in self.cells)
 
-    def count(self, kind: str) -> int:
-        """Count the ``calls`` of a model, ``cells``, ``failed_cells`` or ``figures``."""
-        counts = {
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of model calls, cells, failed cells and figures."""
+        return {
             "calls": len(self.prompts),
             "cells": len(self.cells),
             "failed_cells": sum(not cell.is_success for cell in self.cells),
             "figures": len({name for name in self.artifacts if name.lower().endswith(_FIGURES)}),
         }
-        return counts[kind]
-
-
-@dataclass(frozen=True, slots=True)
-class Examiner:
-    """Ways to find out more than the conversation shows.
-
-    Attributes:
-        holds: Evaluates a Python expression in the kernel; returns the problem, empty for none.
-        judge: Asks a model whether a statement agrees with the conversation; returns the problem.
-    """
-
-    holds: Callable[[str], str]
-    judge: Callable[[str], str]
 
 
 class NumberCheck(StrictForm):
-    """A number of the answer. Without a tolerance as exact as the answer shows it, up to 1 %."""
+    """A number of the answer. The default tolerance is half of the last digit, at most 1 %."""
 
     value: float
     within: float | None = None
 
-    def tolerance(self, step: float) -> float:
-        """Return the largest difference from a number that is shown in steps."""
-        if self.within is not None:
-            return self.within + _ROUNDING_ERROR
-        rounded = min(step / 2, abs(self.value) * _MOST_ROUNDED)
-        return rounded + abs(self.value) * _ROUNDING_ERROR
+    def __str__(self) -> str:
+        return f"{self.value:g}"
 
 
 class CountCheck(StrictForm):
@@ -105,12 +92,15 @@ class CountCheck(StrictForm):
 
 
 class FileCheck(StrictForm):
-    """A file of the working directory. The columns and rows are those of a CSV table."""
+    """A file of the working directory, with the columns and rows of a CSV table."""
 
     name: Words
     matches: Pattern | None = None
     columns: Many[str] = ()
     rows: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
 
 
 def _short(*names: str) -> BeforeValidator:
@@ -152,85 +142,78 @@ class Check(StrictForm):
     failed_cells: _Counts = ()
     figures: _Counts = ()
 
-    @model_validator(mode="after")
-    def _has_one(self) -> Self:
-        if not self.model_fields_set:
-            raise ValueError("is empty")
-        return self
-
-    def problems(self, seen: Observed, examiner: Examiner) -> Iterator[str]:
-        """Yield the problem of each check, empty for one that is met.
+    def problems(self, seen: Observed) -> Iterator[str]:
+        """Yield the problem of each check, an empty text for a check that is met.
 
         Raises:
             TaskWeaverError: If a check cannot be made.
         """
-        for kind, find in _FINDERS.items():
+        for kind in type(self).model_fields:
             for wanted in getattr(self, kind):
-                problem = find(wanted, seen, examiner)
-                is_moot = problem and not seen.answer and kind in _OF_ANSWERS
-                yield f"there is no answer to check: {problem}" if is_moot else problem
+                reason = _reason(kind, wanted, seen)
+                check = f"{kind.removeprefix('as_')}: {getattr(wanted, 'pattern', wanted)}"
+                yield reason and not_met(check, reason)
+
+
+def not_met(check: str, reason: str) -> str:
+    """Return the problem of a check that is not met."""
+    return f"'{shown(check)}' is not met; {reason}"
 
 
 def shown(text: str) -> str:
     """Return the beginning of a text on one line."""
-    return shorten(" ".join(text.split()), _SHOWN_CHARS) or "nothing"
+    return shorten_words(text, _SHOWN_CHARS) or "nothing"
 
 
-def _is(found: bool, wanted: bool, absent: str, present: str) -> str:  # noqa: FBT001
-    """Return the problem of a fact, empty if it is as wanted."""
-    if found == wanted:
+def _reason(kind: str, wanted: Any, seen: Observed) -> str:
+    """Return the reason why a check is not met, or an empty text."""
+    match kind:
+        case "file":
+            return _file_problem(wanted, seen)
+        case "judge":
+            return seen.judge(wanted)
+        case "holds":
+            return seen.holds(wanted)
+    is_met, fact = _RULES[_OPPOSITES.get(kind, kind)]
+    if is_met(wanted, seen) is not (kind in _OPPOSITES):
         return ""
-    return absent if wanted else present
+    return f"{fact}: {shown(str(getattr(seen, fact)))}"
 
 
-def _number(wanted: NumberCheck, seen: Observed, _: Examiner) -> str:
+def _has_number(wanted: NumberCheck, seen: Observed) -> bool:
+    error = abs(wanted.value) * _ROUNDING_ERROR
+
     def fits(number: Number) -> bool:
         sign = math.copysign(1, wanted.value) if number.sign == 0 else number.sign
-        return any(
-            abs(sign * reading.value - wanted.value) <= wanted.tolerance(reading.step)
-            for reading in (*number.readings, *number.plain)
-        )
+        for reading in (*number.readings, *number.plain):
+            rounded = min(reading.step / 2, abs(wanted.value) * _MOST_ROUNDED) + error
+            within = rounded if wanted.within is None else wanted.within + _ROUNDING_ERROR
+            if abs(sign * reading.value - wanted.value) <= within:
+                return True
+        return False
 
-    if any(map(fits, numbers_in(seen.answer[:_MOST_CHARS]))):
-        return ""
-    return f"the number {wanted.value:g} is not in the answer: {shown(seen.answer)}"
-
-
-def _text(text: str, seen: Observed, _: Examiner, *, is_wanted: bool) -> str:
-    is_there = text.casefold() in seen.answer.casefold()
-    end = f"the answer: {shown(seen.answer)}"
-    return _is(is_there, is_wanted, f"{text!r} is not in {end}", f"{text!r} must not be in {end}")
+    return any(map(fits, numbers_in(seen.answer[:_MOST_CHARS])))
 
 
-def _pattern(
-    pattern: re.Pattern[str], seen: Observed, _: Examiner, *, is_wanted: bool, is_code: bool = False
-) -> str:
-    what, text = ("the code that ran", seen.code) if is_code else ("the answer", seen.answer)
-    is_there = pattern.search(text[:_MOST_CHARS]) is not None
-    end = f"match {pattern.pattern!r}: {shown(text)}"
-    return _is(is_there, is_wanted, f"{what} does not {end}", f"{what} must not {end}")
-
-
-def _json(wanted: dict[str, Any], seen: Observed, _: Examiner) -> str:
+def _has_json(wanted: dict[str, Any], seen: Observed) -> bool:
     found = _OBJECT.search(unfenced(seen.answer[:_MOST_CHARS]))
     try:
         data = json.loads(found[0]) if found else None
     except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        return f"the answer is not one JSON object: {shown(seen.answer)}"
-    for name, value in wanted.items():
-        other = data.get(name)
-        is_same = name in data and other == value
-        if isinstance(value, float | int) and isinstance(other, float | int):
-            is_same = math.isclose(other, value, rel_tol=1e-6, abs_tol=_ROUNDING_ERROR)
-        if not is_same:
-            return f"{name!r} of the answer is {other!r}, not {value!r}"
-    return ""
+        return False
+    return isinstance(data, dict) and all(
+        name in data and _is_same(data[name], value) for name, value in wanted.items()
+    )
+
+
+def _is_same(one: object, other: object) -> bool:
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return math.isclose(one, other, rel_tol=1e-6, abs_tol=_ROUNDING_ERROR)
+    return one == other
 
 
 def _content(seen: Observed, name: str) -> str | None:
-    """Return the beginning of a file, which sandboxed code can write, None if there is none."""
+    """Return the beginning of a file in a folder that sandboxed code can write, or None."""
     try:
         with Folder.at(seen.cwd.resolve()) as folder, folder.open_file(name) as file:
             return str(file.read(_MOST_BYTES).decode("utf-8-sig", "replace"))
@@ -238,81 +221,57 @@ def _content(seen: Observed, name: str) -> str | None:
         return None
 
 
-def _file(wanted: FileCheck, seen: Observed, _: Examiner) -> str:
-    name, text = wanted.name, _content(seen, wanted.name)
+def _file_problem(wanted: FileCheck, seen: Observed) -> str:
+    text = _content(seen, wanted.name)
     if text is None:
-        return f"there is no file {name}"
+        return "there is no such file"
     if wanted.matches is not None and not wanted.matches.search(text):
-        return f"{name} does not match {wanted.matches.pattern!r}: {shown(text)}"
-    return _table(wanted, text) if wanted.columns or wanted.rows is not None else ""
+        return f"the file does not match {wanted.matches.pattern!r}: {shown(text)}"
+    return _table_problem(wanted, text) if wanted.columns or wanted.rows is not None else ""
 
 
-def _table(wanted: FileCheck, text: str) -> str:
-    name = wanted.name
+def _table_problem(wanted: FileCheck, text: str) -> str:
     try:
         header, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     except (csv.Error, ValueError) as error:
-        return f"{name} is no CSV table: {error}"
+        return f"the file is no CSV table: {error}"
     missing = [column for column in wanted.columns if column not in header]
     if missing:
-        return f"{name} lacks the columns {', '.join(missing)}; it has {', '.join(header)}"
-    if wanted.rows is not None and len(rows) != wanted.rows:
-        return f"{name} has {len(rows)} rows, not {wanted.rows}"
-    return ""
+        return f"the file lacks the columns {', '.join(missing)}; it has {', '.join(header)}"
+    is_met = wanted.rows in (None, len(rows))
+    return "" if is_met else f"the file has {len(rows)} rows, not {wanted.rows}"
 
 
-def _prompt(text: str, seen: Observed, _: Examiner, *, is_wanted: bool) -> str:
-    is_there = any(text in prompt for prompt in seen.prompts)
-    return _is(is_there, is_wanted, f"{text!r} is in no prompt", f"{text!r} is in a prompt")
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text[:_MOST_CHARS]) is not None
 
 
-def _count(wanted: CountCheck, seen: Observed, _: Examiner, *, kind: str) -> str:
-    count = seen.count(kind)
-    if wanted.least <= count and (wanted.most is None or count <= wanted.most):
-        return ""
-    bound = f"at least {wanted.least}" if count < wanted.least else f"at most {wanted.most}"
-    return f"{kind.replace('_', ' ')}: {count}, not {bound}"
+def _is_within(wanted: CountCheck, seen: Observed, *, kind: str) -> bool:
+    count = seen.counts[kind]
+    return wanted.least <= count and (wanted.most is None or count <= wanted.most)
 
 
-_FINDERS: dict[str, Callable[[Any, Observed, Examiner], str]] = {
-    "answered": lambda wanted, seen, _: _is(
-        seen.is_answered, wanted, "there is no answer", f"it is answered: {shown(seen.answer)}"
-    ),
-    "number": _number,
-    "contains": partial(_text, is_wanted=True),
-    "lacks": partial(_text, is_wanted=False),
-    "matches": partial(_pattern, is_wanted=True),
-    "matches_not": partial(_pattern, is_wanted=False),
-    "as_json": _json,
-    "supported": lambda wanted, seen, _: (
-        f"numbers of the answer stand in no outcome: {', '.join(seen.unsupported)}"
-        if wanted and seen.unsupported
-        else ""
-    ),
-    "judge": lambda statement, _, examiner: examiner.judge(statement),
-    "file": _file,
-    "no_file": lambda name, seen, _: _is(
-        _content(seen, name) is not None, False, "", f"there is a file {name}"
-    ),
-    "code": partial(_pattern, is_wanted=True, is_code=True),
-    "code_not": partial(_pattern, is_wanted=False, is_code=True),
-    "code_ran": lambda wanted, seen, _: _is(
-        bool(seen.cells), wanted, "no code ran", f"code ran: {shown(seen.code)}"
-    ),
-    "refused": lambda wanted, seen, _: _is(
-        bool(seen.refusals), wanted, "no code was refused", f"{seen.refusals} cells were refused"
-    ),
-    "role": lambda alias, seen, _: _is(
-        alias in seen.roles,
-        True,
-        f"{alias} took no part; there were {', '.join(sorted(seen.roles))}",
-        "",
-    ),
-    "prompt": partial(_prompt, is_wanted=True),
-    "prompt_not": partial(_prompt, is_wanted=False),
-    "holds": lambda expression, _, examiner: examiner.holds(expression),
-    **{kind: partial(_count, kind=kind) for kind in ("calls", "cells", "failed_cells", "figures")},
+_RULES: dict[str, tuple[Callable[[Any, Observed], bool], str]] = {
+    "number": (_has_number, "answer"),
+    "contains": (lambda text, seen: text.casefold() in seen.answer.casefold(), "answer"),
+    "matches": (lambda pattern, seen: _matches(pattern, seen.answer), "answer"),
+    "as_json": (_has_json, "answer"),
+    "supported": (lambda wanted, seen: not (wanted and seen.unsupported), "unsupported"),
+    "answered": (lambda wanted, seen: wanted == seen.is_answered, "answer"),
+    "no_file": (lambda name, seen: _content(seen, name) is None, "artifacts"),
+    "code": (lambda pattern, seen: _matches(pattern, seen.code), "code"),
+    "code_ran": (lambda wanted, seen: wanted == bool(seen.cells), "code"),
+    "refused": (lambda wanted, seen: wanted == bool(seen.refusals), "refusals"),
+    "role": (lambda alias, seen: alias in seen.roles, "roles"),
+    "prompt": (lambda text, seen: any(text in prompt for prompt in seen.prompts), "prompts"),
+    **{
+        kind: (partial(_is_within, kind=kind), "counts")
+        for kind in ("calls", "cells", "failed_cells", "figures")
+    },
 }
-"""The function that finds the problem, by kind of check."""
+"""The rule of each kind of check, and the fact that is shown where a check is not met."""
 
-_OF_ANSWERS = frozenset("number contains lacks matches matches_not as_json supported judge".split())
+_OPPOSITES = {
+    "lacks": "contains", "matches_not": "matches", "code_not": "code", "prompt_not": "prompt",
+}  # fmt: skip
+"""Kinds that are met where another kind is not."""

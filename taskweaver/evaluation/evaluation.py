@@ -1,12 +1,11 @@
-"""Evaluations: cases played side by side, each within its time, with a row for each."""
+"""Evaluations: cases played side by side within time limits, with a row of results each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,9 +14,10 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.evaluation.case import EvalCase, read_cases
 from taskweaver.evaluation.forms import EvaluationError
 from taskweaver.evaluation.play import CasePlay, PlaySetup
-from taskweaver.evaluation.results import AnsweredBy, ResultFile, ResultRow
+from taskweaver.evaluation.results import AnsweredBy, ResultRow, append_row, begin_file
 from taskweaver.llm.services import ModelFunction, ModelServices
 from taskweaver.trust.opening import Trust
+from taskweaver.utils.text import did_you_mean
 
 OnRow = Callable[[ResultRow], None]
 _OFFLINE = "builtin/offline"
@@ -43,7 +43,7 @@ class Evaluation:
 
     @property
     def is_passed(self) -> bool:
-        """Whether every case passed, but for those that cannot be played this way."""
+        """Whether every case passed that can be played with this model."""
         outcomes = {row.outcome for row in self.rows}
         return not self.broken and "passed" in outcomes and outcomes <= {"passed", "skipped"}
 
@@ -88,19 +88,16 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
     found, broken = read_cases(cases)
     chosen = _chosen(found, only, is_held_out=is_held_out)
     left_out = 0 if only else len(found) - len(chosen)
-    with ExitStack() as stack:
-        setup, announcement = stack.enter_context(
-            _setup(project, dict(config or {}), model, trust, is_trusted=is_trusted)
-        )
-        file = stack.enter_context(ResultFile(out)) if out is not None else None
-        known = _known(file.rows if file is not None else (), chosen, setup)
+    settings = dict(config or {})
+    with _setup(project, settings, model, trust, is_trusted=is_trusted) as (setup, announcement):
+        known = _known(begin_file(out) if out else (), chosen, setup)
         due = [case for case in chosen if case.name not in known]
         on_start(announcement, len(due))
         played: dict[str, ResultRow] = {}
         for row in _play_all(due, setup, jobs):
             played[row.case] = row
-            if file is not None:
-                file.add(row)
+            if out:
+                append_row(out, row)
             on_row(row)
     rows = tuple(known.get(case.name) or played[case.name] for case in chosen)
     return Evaluation(announcement, rows, frozenset(known), tuple(broken), left_out)
@@ -112,8 +109,7 @@ def _chosen(cases: list[EvalCase], only: Sequence[str], *, is_held_out: bool) ->
     names = [case.name for case in cases]
     for name in only:
         if name not in names:
-            near = get_close_matches(name, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {len(names)} others."
+            hint = did_you_mean(name, names, f"there are {len(names)} others.")
             raise EvaluationError(name, f"there is no case of this name; {hint}")
     return [case for case in cases if case.name in only]
 
@@ -132,7 +128,7 @@ def _known(
 
 
 def _play_all(cases: Sequence[EvalCase], setup: PlaySetup, jobs: int) -> Iterator[ResultRow]:
-    """Play cases side by side. Yield their rows as they end."""
+    """Play cases side by side, and yield a row for each case that ends."""
     plays = [CasePlay(case, setup) for case in cases]
     pool = ThreadPoolExecutor(max(jobs, 1), thread_name_prefix="eval")
     try:
@@ -155,7 +151,7 @@ def _setup(
     *,
     is_trusted: bool,
 ) -> Iterator[tuple[PlaySetup, str]]:
-    """Open the project once, to learn who answers. Give an empty one where there is none."""
+    """Open the project, or an empty project without one, once to learn who answers."""
     with TemporaryDirectory(prefix="taskweaver-eval-", ignore_cleanup_errors=True) as scratch:
         folder, is_valid, _ = TaskWeaverApp.discover_app_dir(project)
         has_project = project is not None or is_valid

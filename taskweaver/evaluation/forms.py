@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from taskweaver.errors import TaskWeaverError
+from taskweaver.utils.text import did_you_mean
 
 T = TypeVar("T")
 
@@ -45,23 +46,19 @@ Pattern = Annotated[re.Pattern[str], BeforeValidator(_compiled)]
 
 
 def mistake(error: ValidationError) -> str:
-    """Describe the first mistake: its place in the data, and the problem."""
+    """Describe the first mistake: the place in the data, and the problem."""
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part + 1 if isinstance(part, int) else part) for part in first["loc"])
     problem = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        known = [name for form in _forms(StrictForm) for name in form.model_fields]
-        near = get_close_matches(str(first["loc"][-1]), known, n=1)
-        problem = "is not known" + (f"; did you mean {near[0]!r}?" if near else "")
+        known = [name for form in StrictForm.__subclasses__() for name in form.model_fields]
+        problem = f"is not known; {did_you_mean(str(first['loc'][-1]), known)}".rstrip("; ")
     elif isinstance(first["input"], str | int | float | None) and first["type"] != "value_error":
         problem += f", not {first['input']!r}"
     return f"{place}: {problem}" if place else problem
 
 
-def _forms(form: type[StrictForm]) -> list[type[StrictForm]]:
-    return [form, *(deep for below in form.__subclasses__() for deep in _forms(below))]
-
-
+@dataclass(eq=False, repr=False)
 class EvaluationError(TaskWeaverError):
     """Cases or results cannot be used.
 
@@ -70,10 +67,8 @@ class EvaluationError(TaskWeaverError):
         problem: The problem with it.
     """
 
-    def __init__(self, source: str, problem: str) -> None:
-        super().__init__(source, problem)
-        self.source = source
-        self.problem = problem
+    source: str
+    problem: str
 
     def __str__(self) -> str:
         """Return the place and the problem."""
@@ -81,4 +76,4 @@ class EvaluationError(TaskWeaverError):
 
 
 class CaseFailed(EvaluationError):
-    """A case cannot be played to its end. Other cases are not affected."""
+    """A case cannot be played to the end. All further cases are played."""

@@ -38,7 +38,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 class StatementJudge:
-    """A model beside the one that is tried. Its consumption is counted apart."""
+    """A model beside the tested model. The judge's consumption is counted apart."""
 
     def __init__(self, services: ModelServices) -> None:
         self._api = LLMApi(services)
@@ -46,18 +46,18 @@ class StatementJudge:
 
     @property
     def usage(self) -> Usage:
-        """Consumption of its calls."""
+        """Consumption of the judge."""
         return self._api.usage
 
     def close(self) -> None:
-        """Give up a call under way, and refuse further ones."""
+        """Give up a call under way, and refuse further calls."""
         self._api.close()
 
     def decide(self, task: str, turns: Turns, statement: str) -> str:
         """Decide whether a statement agrees with a conversation about a task.
 
         Returns:
-            The problem; empty if it agrees.
+            The reason of a no; empty if the statement agrees.
 
         Raises:
             ModelError: If the model cannot be asked.
@@ -75,8 +75,7 @@ class StatementJudge:
                 continue
             hit = str(data.get("is_hit", "")).strip().lower()
             if hit in ("yes", "no"):
-                reason = shown(str(data.get("reason", "")))
-                return "" if hit == "yes" else f"the judge denies {statement!r}: {reason}"
+                return "" if hit == "yes" else f"the judge: {shown(str(data.get('reason', '')))}"
         raise CaseFailed("the judge", f"gave {_TRIES} replies that are no verdict.")
 
     def play_user(self, task: str, turns: Turns) -> Iterator[str]:

@@ -1,11 +1,8 @@
-"""The play of a case: its place, its application, its conversation, its limit, its row."""
+"""The play of a case: place, application, conversation, time limit and row of results."""
 
 from __future__ import annotations
 
-import ast
 import json
-import os
-import signal
 import subprocess
 import textwrap
 import threading
@@ -24,20 +21,19 @@ from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.errors import TaskWeaverError
 from taskweaver.evaluation.case import EvalCase, ScoringPoint
+from taskweaver.evaluation.checks import not_met
 from taskweaver.evaluation.conversation import CaseConversation, Recording
 from taskweaver.evaluation.forms import CaseFailed
-from taskweaver.evaluation.judge import StatementJudge, Turns
+from taskweaver.evaluation.judge import StatementJudge
 from taskweaver.evaluation.results import AnsweredBy, Outcome, ResultRow
 from taskweaver.llm.services import ModelFunction, ModelServices
-from taskweaver.llm.types import Usage
 from taskweaver.trust.opening import Trust
-from taskweaver.utils.parsing import parse
 from taskweaver.utils.text import fill
 
 _GRACE_S = 20.0
 """Time in which a case that was interrupted, then stopped, has to end."""
 
-_SHOWN_CHARS, _NOT_FOUND = 300, 127
+_SHOWN_CHARS = 300
 _OWN_FOLDERS = {
     "workspace.workspace_path": "workspace",
     "execution_service.env_dir": "workspace/env",
@@ -45,16 +41,19 @@ _OWN_FOLDERS = {
     "session.data_dir": "data",
     "session.experience_dir": "experience",
 }
-_HISTORY = """\
+_DECIDING_CELL = """\
 import json, sys, types
 sys.path.insert(0, ".")
 class HumanMessage(types.SimpleNamespace): type = "human"
 class AIMessage(types.SimpleNamespace): type = "ai"
-chat_history = [kind(content=text) for pair in json.loads({TURNS})
+history = [kind(content=text) for pair in json.loads({TURNS})
     for kind, text in zip((AIMessage, HumanMessage), pair)]
-agent_response = chat_history[-1].content if chat_history else ""
+def check_agent_response(chat_history, agent_response):
+{BODY}
+    return None
+assert check_agent_response(history, history[-1].content if history else "") is not False
 """
-"""As the original has it: the model that plays the user is the AI, the agent the human."""
+"""The code of a scoring point as a function: the model that plays the user is the AI there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ class PlaySetup:
     function: ModelFunction | None = None
 
     def refusal(self, case: EvalCase) -> str:
-        """Return the reason why a case is not played, empty if it is."""
+        """Return the reason why a case is not played, or an empty text."""
         if self.by == "recording" and not case.is_recorded:
             return "it has no recorded replies"
         if self.by == "offline" and not case.offline:
@@ -98,14 +97,15 @@ class CasePlay:
 
     case: EvalCase
     setup: PlaySetup
-    _conversation: CaseConversation | None = None
-    _app: TaskWeaverApp | None = None
-    _judge: StatementJudge | None = None
-    _is_stopped: bool = False
     _began: float = field(default_factory=time.perf_counter)
+    _time_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Prepare the conversation. Nothing is asked yet."""
+        self._talk = CaseConversation(self.case)
 
     def run_within_limit(self) -> ResultRow:
-        """Play the case. Interrupt it at its limit, stop its application after that, leave it."""
+        """Play the case. At the limit interrupt the case, then stop the application, then go on."""
         refusal = self.setup.refusal(self.case)
         if refusal:
             return self._row("skipped", problems=(refusal,))
@@ -130,17 +130,13 @@ class CasePlay:
         return ended[0]
 
     def interrupt(self) -> None:
-        """End the case: its question, its judge, its further steps."""
-        self._is_stopped = True
-        if self._conversation is not None:
-            self._conversation.interrupt()
-        if self._judge is not None:
-            self._judge.close()
+        """End the question and the judging under way, and begin no further step."""
+        self._talk.interrupt()
 
     def _stop(self) -> None:
-        """End the application of the case, its kernels included."""
-        if self._app is not None:
-            self._app.stop()
+        """End the application of the case with all kernels."""
+        if self._talk.app is not None:
+            self._talk.app.stop()
 
     def _run(self) -> ResultRow:
         try:
@@ -151,29 +147,31 @@ class CasePlay:
         except Exception as error:  # noqa: BLE001 - of any kind: the other cases go on
             return self._row("error", problems=(f"{type(error).__name__}: {error}",))
 
-    def _row(self, outcome: Outcome, *, problems: tuple[str, ...] = ()) -> ResultRow:
-        """Return the row of the case as it stands."""
-        talk = self._conversation
-        used = talk.usage if talk else Usage()
+    def _row(
+        self, outcome: Outcome, *, problems: tuple[str, ...] = (), score: float = 0.0
+    ) -> ResultRow:
+        """Return the row of the case at this moment."""
+        case, talk, used = self.case, self._talk, self._talk.usage
         return ResultRow(
-            case=self.case.name,
-            kind=self.case.kind,
+            case=case.name,
+            kind=case.kind,
             by=self.setup.by,
             model=self.setup.model,
-            digest=self.case.digest,
+            digest=case.digest,
             outcome=outcome,
-            questions=len(talk.turns) if talk else 0,
+            score=round(score, 4),
+            questions=len(talk.turns),
             calls=used.calls,
             prompt_tokens=used.prompt_tokens,
             completion_tokens=used.completion_tokens,
             cached_tokens=used.cached_tokens,
             is_estimated=used.is_estimated,
-            judge_calls=self._judge.usage.calls if self._judge else 0,
-            time_s=round(time.perf_counter() - self._began, 3),
-            is_held_out=self.case.held_out,
+            judge_calls=talk.judge_calls,
+            time_s=round(self._time_s or time.perf_counter() - self._began, 3),
+            is_held_out=case.held_out,
             problems=problems,
-            notes=tuple(talk.notes) if talk else (),
-            answers=tuple(answer for _, answer in talk.turns) if talk else (),
+            notes=tuple(talk.notes),
+            answers=tuple(answer for _, answer in talk.turns),
             version=__version__,
             at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
@@ -186,51 +184,48 @@ class CasePlay:
         own = None if setup.has_project else case.app_dir
         if own is not None and not setup.is_trusted:
             raise CaseFailed(case.name, f"it opens the project {own}: allow it with --trust.")
-        model, recording = setup.function, None
+        talk, model = self._talk, setup.function
         if setup.by == "recording":
-            model = recording = Recording(case.name)
+            model = talk.recording = Recording(case.name)
             config |= {"llm.api_type": "function", "llm.form": "tools", "ext_llms.llm_configs": {}}
         trust = setup.trust if own is None else True
-        self._app = TaskWeaverApp(own or setup.project, config, model=model, trust=trust)
-        with self._app as app:
+        with TaskWeaverApp(own or setup.project, config, model=model, trust=trust) as app:
+            talk.app = app
             if setup.by == "live" and setup.function is None:
-                self._judge = StatementJudge(app.app_injector.get(ModelServices))
+                talk.judge = StatementJudge(app.app_injector.get(ModelServices))
             self._began = time.perf_counter()
-            self._conversation = CaseConversation(case, app, recording, self._judge)
-            return self._converse(self._conversation)
+            return self._converse(talk)
 
     def _converse(self, talk: CaseConversation) -> ResultRow:
-        """Play the conversation, and score it. The time of the row is that of the conversation."""
-        if not self._is_stopped:
-            talk.play()
-        played = self._row("failed")
-        if not self._is_stopped:
+        """Play and score the conversation. The row has the time without the scoring."""
+        talk.play()
+        self._time_s = time.perf_counter() - self._began
+        weighed: list[tuple[float, str]] = []
+        if not talk.is_over:
             talk.check_all()
-        points = [] if self._is_stopped else self.case.points
-        weighed = [(point.weight, self._decide(talk, point)) for point in points]
+            weighed = [(point.weight, _decide(talk, point)) for point in self.case.points]
         weighed += [(1.0, problem) for problem in talk.problems]
+        problems = tuple(problem for _, problem in weighed if problem)
+        if talk.is_over:
+            return self._row("timeout", problems=problems)
         met = sum(weight for weight, problem in weighed if not problem)
         score = met / sum(weight for weight, _ in weighed) if weighed else 1.0
-        problems = tuple(problem for _, problem in weighed if problem)
-        if self._is_stopped:
-            return played.model_copy(update={"outcome": "timeout", "problems": problems})
-        facts = {
-            "outcome": "failed" if problems else "passed",
-            "score": round(score, 4),
-            "problems": problems,
-            "judge_calls": self._judge.usage.calls if self._judge else 0,
-        }
-        return played.model_copy(update=facts)
+        return self._row("failed" if problems else "passed", problems=problems, score=score)
 
-    def _decide(self, talk: CaseConversation, point: ScoringPoint) -> str:
-        """Return the problem of a scoring point, empty if it is met."""
-        if point.eval_code:
-            return talk.run_check(_cell(point.eval_code, talk.turns), point.score_point)
-        return talk.judge(point.score_point)
+
+def _decide(talk: CaseConversation, point: ScoringPoint) -> str:
+    """Return the problem of a scoring point, or an empty text."""
+    if point.eval_code:
+        body = textwrap.indent(point.eval_code, "    ")
+        cell = fill(_DECIDING_CELL, TURNS=repr(json.dumps(talk.turns)), BODY=body)
+        reason = talk.run_check(cell)
+    else:
+        reason = talk.ask_judge(point.score_point)
+    return reason and not_met(point.score_point, reason)
 
 
 def _prepared(case: EvalCase, folder: Path) -> dict[str, Any]:
-    """Write the files of a case, and return the configuration that leads to them.
+    """Write the files of a case, and return the configuration that leads to the files.
 
     Nothing of a case is written into the project's own folder.
     """
@@ -260,10 +255,8 @@ def _require_package(case: str, text: str) -> None:
     try:
         requirement = Requirement(text)
         installed = version(requirement.name)
-    except InvalidRequirement as error:
-        raise CaseFailed(case, f"{text!r} is no requirement: {error}") from error
-    except PackageNotFoundError as error:
-        raise CaseFailed(case, f"the package of {text!r} is not installed.") from error
+    except (InvalidRequirement, PackageNotFoundError) as error:
+        raise CaseFailed(case, f"{text!r} is no package that is installed: {error}") from error
     if not requirement.specifier.contains(installed, prereleases=True):
         raise CaseFailed(case, f"{text} is needed, and {installed} is installed.")
 
@@ -272,52 +265,18 @@ def _run_command(case: EvalCase, command: str, folder: Path) -> None:
     """Run a command in a shell, with the user's rights.
 
     Raises:
-        CaseFailed: If it cannot be run, fails, or takes longer than the case may.
+        CaseFailed: If it fails, or takes longer than the case may.
     """
-    with subprocess.Popen(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=case.limit_s)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # the shell alone would leave its programs
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise CaseFailed(case.name, f"{command!r} takes too long: {error}") from error
-            raise
-    if process.returncode:
-        status = process.returncode
-        end = "cannot be run" if status == _NOT_FOUND else f"ended with {status}"
-        said = output.decode("utf-8", "replace").strip()[-_SHOWN_CHARS:]
-        raise CaseFailed(case.name, f"{command!r} {end}: {said}")
-
-
-def _cell(code: str, turns: Turns) -> str:
-    """Return the cell that decides a scoring point with code, which may be a function's body."""
-    start = fill(_HISTORY, TURNS=repr(json.dumps(turns)))
-    if not _returns(code):
-        return start + code
-    body = textwrap.indent(code, "    ")
-    return (
-        f"{start}def check_agent_response(agent_response):\n{body}\n"
-        "assert check_agent_response(agent_response) is not False"
-    )
-
-
-def _returns(code: str) -> bool:
-    """Return whether code returns outside of its own functions."""
     try:
-        nodes: list[ast.AST] = list(parse(code).body)
-    except (SyntaxError, ValueError):
-        return False
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, ast.Return):
-            return True
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            nodes += ast.iter_child_nodes(node)
-    return False
+        subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=folder,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=case.limit_s,
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        said = (error.output or b"").decode("utf-8", "replace").strip()[-_SHOWN_CHARS:]
+        raise CaseFailed(case.name, f"{error} {said}") from error

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -74,12 +73,12 @@ class ResultRow(BaseModel):
 
     @property
     def is_scored(self) -> bool:
-        """Whether the case was played to its end."""
+        """Whether the case was played to the end."""
         return self.outcome in ("passed", "failed")
 
 
 def sums_of(rows: Sequence[ResultRow]) -> dict[str, float]:
-    """Return the sums over the cases that were played to their end, and the number of these."""
+    """Return the number of cases played to the end, and the sums over these cases."""
     scored = [row for row in rows if row.is_scored]
     sums: dict[str, float] = {name: sum(getattr(row, name) for row in scored) for name in _SUMMED}
     passed = sum(row.outcome == "passed" for row in scored)
@@ -106,54 +105,30 @@ def read_rows(path: Path) -> list[ResultRow]:
     return rows
 
 
-class ResultFile:
-    """A file of results that one process writes at a time. A context manager.
+def begin_file(path: Path) -> list[ResultRow]:
+    """Return the rows of a file of results, which is made, and cut off half a line at the end.
 
-    Attributes:
-        rows: The rows that were there before.
+    Raises:
+        EvaluationError: If the file cannot be used, or holds anything but results.
     """
+    rows = read_rows(path) if path.exists() else []
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
+    except OSError as error:
+        raise EvaluationError(str(path), f"cannot be written: {error.strerror}.") from error
+    return rows
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, take its lock, and cut off a line that was not written whole.
 
-        Raises:
-            EvaluationError: If it cannot be opened, another process writes it, or it holds
-                anything but results.
-        """
-        self._path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "ab")
-        except OSError as error:
-            raise EvaluationError(str(path), f"cannot be written: {error.strerror}.") from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.rows = read_rows(path)
-            self._file.truncate(path.read_bytes().rfind(b"\n") + 1)
-        except BlockingIOError as error:
-            self._file.close()
-            raise EvaluationError(str(path), "another evaluation writes to it.") from error
-        except BaseException:
-            self._file.close()
-            raise
+def append_row(path: Path, row: ResultRow) -> None:
+    """Append a row to a file of results.
 
-    def add(self, row: ResultRow) -> None:
-        """Append a row.
-
-        Raises:
-            EvaluationError: If it cannot be written.
-        """
-        try:
-            self._file.write(row.model_dump_json().encode() + b"\n")
-            self._file.flush()
-        except OSError as error:
-            problem = f"cannot be written: {error.strerror}."
-            raise EvaluationError(str(self._path), problem) from error
-
-    def __enter__(self) -> Self:
-        """Return the file itself."""
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Close the file."""
-        self._file.close()
+    Raises:
+        EvaluationError: If it cannot be written.
+    """
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(row.model_dump_json() + "\n")
+    except OSError as error:
+        raise EvaluationError(str(path), f"cannot be written: {error.strerror}.") from error

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -227,7 +228,7 @@ class LLMApi:
         shortener: Shortener | None = None,
         **extra: Any,
     ) -> Generator[Chunk]:
-        """Ask a model, and yield the reply with reasoning and tool calls, piece by piece.
+        """Ask a model, and return the reply with reasoning and tool calls, piece by piece.
 
         The last chunk has a `finish` and the whole calls; with the finish ``length`` the reply is
         cut off, calls included, and that is no error here.
@@ -267,7 +268,9 @@ class LLMApi:
             reasoning_effort=reasoning_effort,
             cache_key=self.cache_key,
         )
-        yield from self._fitting(model, request, on_status, shortener)
+        ask = partial(self._stream, model, on_status)
+        window = self._services.window(model.service.model)
+        return window.stream(request, model.window_for(request), ask, on_status, shortener)
 
     def window(self, llm_alias: str = "") -> int:
         """Return the tokens that a model takes, or 0 if unknown so far.
@@ -313,28 +316,14 @@ class LLMApi:
         with self.in_flight.call() as token, self._services.meter.call(token):
             yield token
 
-    def _fitting(
-        self,
-        model: Model,
-        request: ModelRequest,
-        on_status: StatusListener | None,
-        shortener: Shortener | None,
-    ) -> Generator[Chunk]:
-        def ask(fitting: ModelRequest) -> Generator[Chunk]:
-            with self._call() as token:  # a summary between two tries is a call of its own
-                yield from self._stream(model, replace(fitting, cancel=token), on_status)
-
-        window = self._services.window(model.service.model)
-        tokens = model.window_for(request)
-        yield from window.stream(request, tokens, ask, on_status, shortener)
-
     def _stream(
-        self, model: Model, request: ModelRequest, on_status: StatusListener | None
+        self, model: Model, on_status: StatusListener | None, request: ModelRequest
     ) -> Generator[Chunk]:
         usage: Usage | None = None
         failure: BaseException | None = None
-        call = ObservedCall(self._services.tracing, self.prompts, model, request, self.round_id)
-        try:
+        with self._call() as token:  # a summary between two tries is a call of its own
+            sent = replace(request, cancel=token)
+            call = ObservedCall(self._services.tracing, self.prompts, model, sent, self.round_id)
             try:
                 for chunk in stream_with_retries(
                     model.service, call.request, model.retry, on_status
@@ -343,16 +332,16 @@ class LLMApi:
                     if chunk.finish is not None:
                         call.check()
                     yield chunk
+                call.check()
+            except GeneratorExit:  # its caller has read as much as it needs
+                raise
+            except BaseException as error:
+                failure = error
+                raise
             finally:
                 if call.last is not None:
                     usage = call.usage(self._services.estimator)
                     self.ledger.add(usage)
+                call.close(usage, failure)
+                if usage is not None:
                     self._services.meter.add(usage)
-            call.check()
-        except GeneratorExit:  # its caller has read as much as it needs
-            raise
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            call.close(usage, failure)

@@ -289,10 +289,6 @@ def chat(model: Model, request: ModelRequest) -> Operation:
     return model_call("chat", model.service.model, {**model.origin.attributes(), **known})
 
 
-def _json(value: list[dict[str, Any]]) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _spoken(message: ChatMessage) -> dict[str, Any]:
     """Return a message as spans hold messages. An image is only named as one."""
     content = message["content"] or ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.images import has_images, without_images
@@ -42,16 +42,16 @@ Count = Callable[[Sequence[ChatMessage]], int]
 """Estimates the tokens of messages."""
 
 
-class Shortener(Protocol):
-    """The writer of a prompt, which can say the same in fewer words."""
+class Shortener(NamedTuple):
+    """The writer of a prompt, which can say the same in fewer words.
 
-    def shorter(self) -> Sequence[ChatMessage] | None:
-        """Return the prompt with more of the past summarised, or None if all of the past is."""
-        ...
+    Attributes:
+        shorter: Returns the prompt with more of the past summarised; None once all of the past is.
+        warn: Shows the user a sentence.
+    """
 
-    def warn(self, text: str, /) -> None:
-        """Show the user a sentence."""
-        ...
+    shorter: Callable[[], Sequence[ChatMessage] | None]
+    warn: Callable[[str], None]
 
 
 class ModelWindow:
@@ -97,15 +97,19 @@ class ModelWindow:
         wanted = request
         for tries_left in reversed(range(_MOST_TRIES)):
             wanted = self._shortened(wanted, shortener)
-            fitting = self._cut(wanted)
-            pieces = self._noting(fitting, ask(fitting), shortener)
-            refusal = yield from _unless_too_long(pieces)
-            if refusal is None:
+            fitting, is_begun = self._cut(wanted), False
+            try:
+                with closing(ask(fitting)) as pieces:
+                    for piece in pieces:
+                        is_begun = True
+                        yield piece
+                        self._compare(fitting, piece, shortener)
                 return
-            if not tries_left:
-                raise refusal
-            tokens = self._tokens(fitting.messages)
-            self._learnt = min(window_of(refusal, tokens), self._learnt or tokens)
+            except ModelError as error:
+                if error.kind != "context_overflow" or is_begun or not tries_left:
+                    raise
+                tokens = self._tokens(fitting.messages)
+                self._learnt = min(window_of(error, tokens), self._learnt or tokens)
             if on_status is not None:
                 on_status("the conversation is shortened to fit the model's window")
 
@@ -132,25 +136,18 @@ class ModelWindow:
     def _fits(self, request: ModelRequest) -> bool:
         return not self.known or self._tokens(request.messages) <= int(self.known * _MARGIN)
 
-    def _noting(
-        self, request: ModelRequest, pieces: Generator[Chunk], shortener: Shortener | None
-    ) -> Generator[Chunk]:
-        """Yield a reply, and learn the window if the server read far less than the prompt."""
-        with closing(pieces):
-            for piece in pieces:
-                yield piece
-                if piece.finish is not None and piece.usage is not None:
-                    self._compare(request, piece.usage.prompt_tokens, shortener)
+    def _compare(self, request: ModelRequest, piece: Chunk, shortener: Shortener | None) -> None:
+        """Learn the window if the server read far less than the prompt.
 
-    def _compare(self, request: ModelRequest, read: int, shortener: Shortener | None) -> None:
-        """Compare the tokens that a server read with the estimate, and with an earlier prompt.
+        The tokens that were read are compared with the estimate, and with an earlier prompt.
 
         The second comparison is for prompts with tools, which the estimates leave out: their share
         is large in a short prompt alone. Prompts with images are not compared: each server counts
         these in its own way.
         """
-        if has_images(request.messages):
+        if piece.finish is None or piece.usage is None or has_images(request.messages):
             return
+        read = piece.usage.prompt_tokens
         counted, estimated = self._estimator.count(request.messages), self._tokens(request.messages)
         before = self._whole
         if before is not None and min(read, estimated) >= _NOTED_TOKENS:
@@ -174,21 +171,6 @@ class ModelWindow:
 
     def _tokens(self, messages: Sequence[ChatMessage]) -> int:
         return self._estimator.estimate(self._model, messages, "").prompt_tokens
-
-
-def _unless_too_long(pieces: Generator[Chunk]) -> Generator[Chunk, None, ModelError | None]:
-    """Yield the pieces of a reply. Return the error of a prompt that is too long."""
-    is_begun = False
-    try:
-        with closing(pieces):
-            for piece in pieces:
-                is_begun = True
-                yield piece
-    except ModelError as error:
-        if error.kind != "context_overflow" or is_begun:
-            raise
-        return error
-    return None
 
 
 def window_of(error: ModelError, tokens: int) -> int:

@@ -30,7 +30,9 @@ def without_images(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
     An image without such a text stays: the question is about it.
     """
-    return [_described(message) if _is_described(message) else message for message in messages]
+    return [
+        _described(message) if has_described_images([message]) else message for message in messages
+    ]
 
 
 def plain_parts(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
@@ -88,10 +90,6 @@ def _name(image: Mapping[str, Any]) -> str:
 def _parts(message: ChatMessage) -> Sequence[dict[str, Any]]:
     content = message["content"]
     return content if isinstance(content, list) else ()
-
-
-def _is_described(message: ChatMessage) -> bool:
-    return any("instead" in part for part in _parts(message))
 
 
 def _described(message: ChatMessage) -> ChatMessage:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,6 +19,7 @@ from typing import Any, Literal
 
 from taskweaver import __version__
 from taskweaver.llm.transport.endpoint import Endpoint
+from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, read_json, write_text
 from taskweaver.utils.system.installation import state_folder
 
 KEPT_S = 7 * 24 * 3600.0
@@ -28,7 +28,6 @@ KEPT_S = 7 * 24 * 3600.0
 MOST_TOKENS = 1 << 27
 """Largest number that is believed to be a window."""
 
-MAX_FILES = 256
 _MAX_BYTES = 16 << 10
 _MAX_NAMES = 32
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
@@ -184,10 +183,8 @@ def _files() -> Iterator[Path]:
 def _read(file: Path) -> StoredFacts | None:
     """Return the facts in a file, or None if old, of another version, or not readable."""
     try:
-        with file.open("rb") as opened:
-            text = opened.read(_MAX_BYTES + 1)
-        value = json.loads(text) if len(text) <= _MAX_BYTES else None
-    except (OSError, ValueError, RecursionError):
+        value = read_json(file, _MAX_BYTES)
+    except (OSError, ValueError):
         return None
     if not isinstance(value, dict) or value.get("version") != __version__:
         return None
@@ -244,20 +241,7 @@ def _write(file: Path, address: str, model: str, known: LearntFacts) -> None:
     """Replace a file as a whole, readable by the owner alone."""
     stamp = {"version": __version__, "at": time.time(), "address": address, "model": model}
     kept = {name: getattr(known, name) for name in _KEPT}
-    partial = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
+    text = json.dumps({**stamp, **kept})
     with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        try:
-            partial.touch(0o600, exist_ok=False)
-            partial.write_text(json.dumps({**stamp, **kept}), "utf-8")
-            Path(partial).replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
-        _bound(file.parent)
-
-
-def _bound(folder: Path) -> None:
-    """Delete the oldest files of too many."""
-    files = [(file.stat().st_mtime, file) for file in folder.iterdir()]
-    for _, file in sorted(files, reverse=True)[MAX_FILES:]:
-        file.unlink(missing_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=PRIVATE_FOLDER)
+        write_text(file, text, mode=PRIVATE, is_synced=False)

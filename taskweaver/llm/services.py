@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Self, cast
@@ -21,7 +20,7 @@ from taskweaver.llm.providers.abilities import FORMS, FormLadder, ImageSupport, 
 from taskweaver.llm.providers.embedding import OpenAIEmbedding
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.function import FunctionService
-from taskweaver.llm.providers.mock import MockEmbedding, MockService
+from taskweaver.llm.providers.mock import Mock
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.providers.recorded import RecordedMode, RecordedService
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset, is_first_call
@@ -33,6 +32,7 @@ from taskweaver.llm.types import Form, ModelRequest
 from taskweaver.llm.usage import Meter, Prices, TokenEstimator
 from taskweaver.logging.tracing import Tracing
 from taskweaver.utils.redact import register_secret
+from taskweaver.utils.text import did_you_mean
 
 ModelFunction = Callable[..., Any]
 """Gets the messages (and the request, if it takes two arguments); returns text or its pieces."""
@@ -106,7 +106,7 @@ class ModelServices:
         self._on_new_host = on_new_host
         self._lock = threading.RLock()
         self._models: dict[str, Model] = {}
-        self._embedding: OpenAIEmbedding | MockEmbedding | None = None
+        self._embedding: OpenAIEmbedding | Mock | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -243,7 +243,7 @@ class ModelServices:
         if self._function is not None and api_type in ("auto", "function"):
             return FunctionService(self._function), "a Python function"
         if config.use_mock:
-            return MockService(config.mock), "llm.use_mock"
+            return config.mock, "llm.use_mock"
         match api_type:
             case "function":
                 detail = "llm.api_type is function, and no function was given."
@@ -304,9 +304,9 @@ class ModelServices:
         mode = cast("RecordedMode", config.recorded_mode)
         return RecordedService(config.recorded_path, mode, connect)
 
-    def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding | MockEmbedding:
+    def _make_embedding(self, config: LLMServiceConfig) -> OpenAIEmbedding | Mock:
         if config.use_mock:
-            return MockEmbedding(config.mock, config.embedding_model)
+            return config.mock
         if not config.embedding_model:
             raise ModelError("configuration", "llm.embedding_model is not set.")
         config.model = config.embedding_model
@@ -386,7 +386,6 @@ def _offline() -> CompletionService:
 
 
 def _unknown_alias(alias: str, known: Sequence[str]) -> ModelError:
-    near = get_close_matches(alias, known, n=1)
-    listed = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(known) or 'none'}."
+    listed = did_you_mean(alias, known, f"it has: {', '.join(known) or 'none'}.")
     detail = f"there is no model {alias!r} in ext_llms.llm_configs;"
     return ModelError("configuration", f"{detail} {listed}")

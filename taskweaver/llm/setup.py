@@ -387,7 +387,8 @@ class ModelSetup:
         if present.is_same(model):
             return ""
         remedy = "Choose for this project, or remove the keys of llm. there."
-        return f"This project keeps {present.name}: its taskweaver_config.json sets it. {remedy}"
+        stays = "stays without a model" if present.provider == OFFLINE else f"keeps {present.name}"
+        return f"This project {stays}: its taskweaver_config.json sets it. {remedy}"
 
 
 def _with_variables() -> list[FoundModel]:

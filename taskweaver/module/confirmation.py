@@ -249,9 +249,3 @@ class AnsweredElsewhere:
             self._open[request_id] = answer
             self._changed.notify_all()
             return True
-
-    def wait_for_request(self, timeout_s: float) -> ConfirmationRequest | None:
-        """Return an open request, waiting for a request, or None without a request in time."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.requests, timeout_s)
-            return next(iter(self.requests.values()), None)

@@ -195,9 +195,10 @@ class PostEventProxy:
         self._tell(PostEventType.post_message_update, message, {"is_end": is_end})
 
     def restart_message(self) -> None:
-        """Empty the message: the text so far was a draft."""
-        self.post.message = ""
-        self._tell(PostEventType.post_message_restart, "", {})
+        """Empty the message, if there is one: the text so far was a draft."""
+        if self.post.message:
+            self.post.message = ""
+            self._tell(PostEventType.post_message_restart, "", {})
 
     def update_attachment(
         self,

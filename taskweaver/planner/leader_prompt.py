@@ -17,14 +17,14 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.memory.summaries import CompactedMessage
-from taskweaver.role.files import PicturesOf, no_pictures
+from taskweaver.role.files import no_pictures
 from taskweaver.role.forms.history import History, numbered
+from taskweaver.role.forms.memory_calls import OPERATIONS
 from taskweaver.role.forms.offer import USER, ActionOffer
 from taskweaver.role.prompt import (
     ComposedRounds,
     example_messages,
     load_prompt,
-    with_head,
     with_start,
 )
 from taskweaver.role.situation import Surroundings
@@ -86,17 +86,14 @@ def _led(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
 def _asked(posts: Sequence[Post], leader: str, runner: str) -> Iterator[Post]:
     """Yield the posts, with an order to the leader in place of each to the runner."""
     for post in posts:
-        forms = [item.content for item in post.get_attachment(AttachmentType.reply_type)]
         if post.send_from != runner:
             yield replace(post, send_from=USER, send_to=leader)
-        elif "text" in forms or not _code(post):
+        elif post.last(AttachmentType.reply_type) == "text" or not _code(post):
             yield replace(post, send_from=leader, send_to=USER)
         else:
-            kinds = AttachmentType.thought, AttachmentType.execution_result
-            thoughts, results = map(post.get_attachment, kinds)
-            words, outcome = (
-                "\n".join(str(item.content) for item in items) for items in (thoughts, results)
-            )
+            thoughts = post.get_attachment(AttachmentType.thought)
+            outcome = post.text(AttachmentType.execution_result)
+            words = post.text(AttachmentType.thought)
             yield Post.create(words, leader, runner, [*thoughts, *_cell(post)])
             yield Post.create(outcome or _CODE.sub("", post.message), runner, leader)
 
@@ -106,10 +103,10 @@ def _cell(report: Post | None) -> list[Attachment]:
     if report is None:
         return []
     match = _CODE.match(report.message)
-    code = [str(item.content) for item in _code(report)] or ([match["code"]] if match else [])
+    code = _code(report) or (match["code"] if match else "")
     if not code:
         return []
-    kinds = {AttachmentType.reply_type: "python", AttachmentType.reply_content: code[-1]}
+    kinds = {AttachmentType.reply_type: "python", AttachmentType.reply_content: code}
     return [Attachment.create(kind, text) for kind, text in kinds.items()]
 
 
@@ -117,8 +114,8 @@ def _is_order(post: Post, leader: str, runner: str) -> bool:
     return post.send_from == leader and post.send_to == runner
 
 
-def _code(post: Post) -> list[Attachment]:
-    return post.get_attachment(AttachmentType.reply_content)
+def _code(post: Post) -> str:
+    return post.last(AttachmentType.reply_content)
 
 
 PROMPT_FILE = Path(__file__).with_name("planner_prompt.yaml")
@@ -183,28 +180,23 @@ class LeaderPrompt:
             examples: Example conversations.
             around: Guide, situation and pictures.
         """
+        language, incoming = self.offer.language or "python", self._texts["incoming"]
 
-        def written(round_: Round, shown: PicturesOf) -> list[ChatMessage]:
-            language, incoming = self.offer.language or "python", self._texts["incoming"]
+        def composed(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            shown = around.pictures if round_ in rounds[-1:] else no_pictures
             history = History(self._alias, form, incoming, language, shown, around.news)
-            return with_head(history.messages(round_.post_list), around.heads.get(round_.id, ""))
-
-        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            return written(round_, no_pictures)
-
-        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            return written(round_, around.pictures)
+            return history.messages(round_.post_list)
 
         known = self._past.setdefault(form, ComposedRounds())
-        live = known.messages(rounds, past, newest, around.heads)
+        live = known.messages(rounds, composed, around.heads)
         start = with_start(live, compaction=compaction)
-        chat = numbered([*example_messages(examples, past), *start])
+        chat = numbered([*example_messages(examples, composed), *start])
         return [format_chat_message("system", self._instructions(form, around.guide)), *chat]
 
     def shared_plan(self, post: Post) -> str:
         """Return the plan for the rest of the roles, or an empty text."""
-        plans = post.get_attachment(AttachmentType.plan)
-        return fill(self._texts["shared_plan"], PLAN=str(plans[-1].content)) if plans else ""
+        plan = post.last(AttachmentType.plan)
+        return fill(self._texts["shared_plan"], PLAN=plan) if plan else ""
 
     def revise(self, form: Form, problem: str) -> str:
         """Return the request to correct an unusable reply."""
@@ -241,7 +233,10 @@ class LeaderPrompt:
             code = fill(text, LANGUAGE=self.offer.language, RUNNER=self.offer.runner)
         ask = self._texts["fences_ask"] if form == "fences" and self.offer.roles else ""
         fields = ", ".join(f'"{name}": "..."' for name in self.offer.fields)
-        memory = self._texts[f"{form}_memory"] if self.offer.has_memory else ""
+        memory = ""
+        if self.offer.has_memory:
+            told = (f"- {name}: {text}" for name, (_, text) in OPERATIONS.items())
+            memory = fill(self._texts[f"{form}_memory"], OPERATIONS="\n".join(told))
         branches = self._texts[f"{form}_alternatives"] if self.offer.has_branches else ""
         acting = "\n".join(filter(None, [code, ask, branches, memory]))
         return fill(rules, ACTING=acting, FIELDS=fields).replace("\n\n", "\n")

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from injector import inject
 
 from taskweaver.llm.api import LLMApi
-from taskweaver.llm.errors import ModelError
 from taskweaver.llm.types import ChatMessage, Form
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.cells import has_failed, has_run, ran_code
+from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
@@ -26,17 +27,13 @@ from taskweaver.planner.leader_prompt import (
     led_examples,
 )
 from taskweaver.planner.prompt import PlannerPrompt
-from taskweaver.role.asking import PostAsking, RefusedReply, RoleModel
-from taskweaver.role.cells import CellRunner
+from taskweaver.role.asking import RefusedReply, RoleModel, RoleQuestion
 from taskweaver.role.compacting import CompactingRoleConfig
 from taskweaver.role.correction import follows_empty_reply, tries_so_far
 from taskweaver.role.errors import UnusableReply
-from taskweaver.role.forms.actions import ModelReply
-from taskweaver.role.forms.fences import Asked, told
-from taskweaver.role.forms.kept_replies import refused_reply
-from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation
+from taskweaver.role.forms.actions import ReplyReading
+from taskweaver.role.forms.memory_calls import FactOperation
 from taskweaver.role.forms.offer import USER, ActionOffer
-from taskweaver.role.forms.reading import last_words, read_reply
 from taskweaver.role.forms.values import EMPTY_REPLY
 from taskweaver.role.forms.writing import ReplyWriter
 from taskweaver.role.prompt import prompt_version
@@ -44,6 +41,28 @@ from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.role import Role
 
 _ANSWER_NOW = "Answer now."
+
+
+@runtime_checkable
+class CellRunner(Protocol):
+    """A role that runs cells that another role wrote."""
+
+    alias: str
+    examples: list[Conversation]
+
+    @property
+    def language(self) -> str:
+        """Language of its cells."""
+        ...
+
+    @property
+    def has_own_model(self) -> bool:
+        """Whether it takes orders in words: a model or texts of its own are configured."""
+        ...
+
+    def cell_guide(self, memory: Memory) -> str:
+        """Return what an author of cells has to know: the kernel, its rules, its functions."""
+        ...
 
 
 class PlannerConfig(CompactingRoleConfig):
@@ -75,7 +94,7 @@ class Planner(Role):
         super().__init__(config, logger, tracing, event_emitter, role_entry)
         self.planner_config = config
         self.llm_api = llm_api
-        self.model = RoleModel(config, logger, tracing, event_emitter, llm_api)
+        self.model = RoleModel(config, logger, event_emitter, llm_api)
         self.bind_peers({})
 
     def bind_peers(self, peers: Mapping[str, Role]) -> None:
@@ -86,10 +105,11 @@ class Planner(Role):
         self._runner: CellRunner | None = None
         self.prompt: LeaderPrompt | PlannerPrompt
         if path is not None and prompt_version(path) < 2:
-            self.prompt = PlannerPrompt(self.alias, workers, self.model.translator, path)
+            self.prompt = PlannerPrompt(self.alias, workers, path)
         else:
             self._runner = self._runner_of(others)
             self.prompt = LeaderPrompt(self.alias, workers, self._offer(others), path)
+        self.model.only_form = self.prompt.only_form
         self._load_examples(None)
 
     def _runner_of(self, others: Mapping[str, Role]) -> CellRunner | None:
@@ -133,79 +153,52 @@ class Planner(Role):
             ModelError: If the model cannot be reached.
             UnusableReply: If its replies stay unusable.
         """
-        while True:
-            form = self._form
-            try:
-                return self._replies(memory, form)
-            except ModelError as error:
-                if error.kind != "form" or self._form == form:
-                    raise
-
-    @property
-    def _form(self) -> Form:
-        return self.prompt.only_form or self.model.form
-
-    def _replies(self, memory: Memory, form: Form) -> list[Post]:
         view = self.model.view(memory, self.alias)
         tries, most = tries_so_far(view.rounds, self.alias), self.planner_config.max_retry_count
         self._load_examples(memory)
-        with self.event_emitter.post(self.alias) as proxy:
-            compose = partial(self._messages, memory, form)
-            proxy.update_status("thinking")
-            offer = self.prompt.offer
-            newest = view.rounds[-1]
-            is_answer = ran_code(newest) or (form == "tools" and self.model.takes("tools"))
-            asked = Asked(form, newest.user_query, is_answer, told(newest.post_list))
-            report = next(filter(has_run, reversed(newest.post_list)), None)
-            outcome = "" if report is None else report.message
-            is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
-            writer = ReplyWriter(self.event_emitter, proxy, offer, self._carry_out)
+        newest, offer = view.rounds[-1], self.prompt.offer
+        has_outcome = ran_code(newest)
+        report = next(filter(has_run, reversed(newest.post_list)), None)
+        outcome = "" if report is None else report.message
+        is_nudged = bool(outcome) and follows_empty_reply(view.rounds, self.alias)
 
-            def stream() -> ModelReply:
-                schema = self.prompt.schema if form == "json" else None
-                tools = offer.tools() if form == "tools" else []
-                may_call = not is_nudged
-                return writer.read(
-                    self.model.chunks(compose, tools, schema, proxy, may_call=may_call)
-                )
+        def take(proxy: PostEventProxy, writer: ReplyWriter, reading: ReplyReading) -> list[Post]:
+            if reading.problem == EMPTY_REPLY and is_nudged:
+                return [self._report(proxy, outcome)]
+            if reading.problem:
+                raise RefusedReply(reading.problem)
+            draft = writer.draft(reading)
+            if draft is not None and tries < most:  # a correction is left
+                self.model.review(self.answer_review, draft)
+            return [self._finish(post, report) for post in writer.posts(reading)]
 
-            def validate(reply: ModelReply) -> list[Post]:
-                reading = read_reply(reply, offer, asked)
-                if reading.problem and tries >= most and ran_code(newest):
-                    reading = last_words(reply) or reading
-                self.model.note_form(form, reading)
-                is_empty = reading.problem == EMPTY_REPLY
-                if is_empty and is_nudged:
-                    return [self._report(proxy, outcome)]
-                if reading.problem:
-                    problem = f"{reading.problem} {_ANSWER_NOW}" if is_empty else reading.problem
-                    revise = self.prompt.revise(form, problem)
-                    kept = refused_reply(reply.calls, reply.record, revise)
-                    raise RefusedReply(reading.problem, revise, reply=kept)
-                self._review(writer.draft(reading), tries)
-                posts = writer.posts(reading)
-                self._review(posts[0], tries)
-                return [self._finish(post, report) for post in posts]
+        def end(proxy: PostEventProxy, problem: str) -> list[Post]:
+            if outcome:
+                return [self._report(proxy, outcome)]
+            raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
 
-            def end(problem: str) -> list[Post]:
-                if outcome:
-                    return [self._report(proxy, outcome)]
-                raise UnusableReply(self.alias, f"{tries + 1} replies could not be used: {problem}")
-
-            answer = PostAsking(
-                self.logger, stream, proxy, "the Planner", validate, end, tries, most + 1
-            ).ask()
-            return [answer] if isinstance(answer, Post) else answer
-
-    def _review(self, post: Post | None, tries: int) -> None:
-        """Check an answer to the user, as long as corrections are left.
-
-        Raises:
-            RefusedReply: If numbers of it stand in no outcome.
-        """
-        may_correct = tries < self.planner_config.max_retry_count
-        if post is not None and post.send_to == USER and may_correct:
-            self.model.review(self.answer_review, post, self.prompt.revise_answer)
+        question = RoleQuestion(
+            self.alias,
+            "thinking",
+            partial(self._messages, memory),
+            self.prompt.schema,
+            offer,
+            offer,
+            newest.user_query,
+            newest.post_list,
+            has_outcome=has_outcome,
+            may_call=not is_nudged,
+            failed=tries,
+            attempts=most + 1,
+            revise=self.prompt.revise,
+            revise_answer=self.prompt.revise_answer,
+            take=take,
+            end=end,
+            carry_out=self._carry_out,
+            is_last=has_outcome and tries >= most,
+            nudge=_ANSWER_NOW,
+        )
+        return self.model.ask(question)
 
     def _messages(self, memory: Memory, form: Form) -> list[ChatMessage]:
         view = self.model.view(memory, self.alias)
@@ -221,16 +214,16 @@ class Planner(Role):
             guide=guide,
         )
         messages = self.prompt.compose(form, *view, self.examples, around)
-        return self.model.with_experiences(messages, memory)
+        return self.model.experiences.added_to(messages, memory)
 
-    def _carry_out(self, operation: FactOperation) -> DoneOperation:
-        """Do an operation on long-term memory."""
+    def _carry_out(self, operation: FactOperation) -> str:
+        """Do an operation on long-term memory, and return the result."""
         do = {
             "remember": self.long_memory.remember,
             "forget": self.long_memory.forget,
             "recall": self.long_memory.recall,
         }[operation.name]
-        return DoneOperation(operation.name, operation.text, do(operation.text))
+        return do(operation.text)
 
     def _report(self, proxy: PostEventProxy, outcome: str) -> Post:
         """Answer with the last outcome, where the model has no words."""

@@ -21,7 +21,6 @@ from taskweaver.role.prompt import (
     example_messages,
     load_prompt,
     reply_schema,
-    with_head,
     with_start,
 )
 from taskweaver.role.situation import Surroundings
@@ -60,7 +59,6 @@ class PlannerPrompt:
         self,
         alias: str,
         workers: Mapping[str, Callable[[], str]],
-        translator: PostTranslator,
         path: Path,
     ) -> None:
         """Read the texts.
@@ -68,14 +66,12 @@ class PlannerPrompt:
         Args:
             alias: Alias of the Planner.
             workers: Functions that return the description of each worker, by alias.
-            translator: Writes earlier posts.
             path: The prompt file.
         """
         names = ("instruction_template", "worker", "incoming", "shared_plan", "revise")
         packaged = load_prompt(PROMPT_FILE, ("revise_answer",))
         self._texts = load_prompt(path, names, packaged, _ORIGINAL)
         self._alias = alias
-        self._translator = translator
         self._workers = workers
         self._past = ComposedRounds()
         self.offer = ActionOffer(roles=tuple(workers), has_plan=True)
@@ -100,16 +96,15 @@ class PlannerPrompt:
     ) -> list[ChatMessage]:
         """Return the whole prompt: instructions, examples, situation, rounds."""
 
-        def past(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            return self._messages(round_, around, no_pictures)
+        def composed(round_: Round, _previous: Round | None) -> list[ChatMessage]:
+            pictures = around.pictures if round_ in rounds[-1:] else no_pictures
+            posts = [self._post_messages(post, around, pictures) for post in round_.post_list]
+            return [message for messages in posts for message in messages]
 
-        def newest(round_: Round, _previous: Round | None) -> list[ChatMessage]:
-            return self._messages(round_, around, around.pictures)
-
-        live = self._past.messages(rounds, past, newest, around.heads)
+        live = self._past.messages(rounds, composed, around.heads)
         return [
             format_chat_message("system", self._instructions()),
-            *example_messages(examples, past),
+            *example_messages(examples, composed),
             *with_start(live, compaction=compaction),
         ]
 
@@ -117,10 +112,7 @@ class PlannerPrompt:
         """Return the plan for the workers, or an empty text."""
         if not post.get_attachment(AttachmentType.plan):
             return ""
-        plan, step = (
-            "\n".join(str(item.content) for item in post.get_attachment(kind))
-            for kind in (AttachmentType.plan, AttachmentType.current_plan_step)
-        )
+        plan, step = post.text(AttachmentType.plan), post.text(AttachmentType.current_plan_step)
         return fill(self._texts["shared_plan"], PLAN=plan, STEP=step)
 
     def revise(self, _form: Form, problem: str) -> str:
@@ -143,13 +135,6 @@ class PlannerPrompt:
             DATE=date.today().isoformat(),  # noqa: DTZ011 - the user's own day is meant
         )
 
-    def _messages(
-        self, round_: Round, around: Surroundings, pictures: PicturesOf
-    ) -> list[ChatMessage]:
-        posts = [self._post_messages(post, around, pictures) for post in round_.post_list]
-        messages = [message for messages in posts for message in messages]
-        return with_head(messages, around.heads.get(round_.id, ""))
-
     def _post_messages(
         self, post: Post, around: Surroundings, pictures: PicturesOf
     ) -> list[ChatMessage]:
@@ -160,10 +145,8 @@ class PlannerPrompt:
             images = image_parts(post, pictures)
             return [with_images(format_chat_message("user", text), images)]
         if post.send_to == self._alias:
-            invalid, revise = (
-                "\n".join(str(item.content) for item in post.get_attachment(kind))
-                for kind in (AttachmentType.invalid_response, AttachmentType.revise_message)
-            )
-            note = fill(self._texts["incoming"], SENDER="User", MESSAGE=quoted(revise))
+            invalid = post.text(AttachmentType.invalid_response)
+            revise = quoted(post.text(AttachmentType.revise_message))
+            note = fill(self._texts["incoming"], SENDER="User", MESSAGE=revise)
             return [format_chat_message("assistant", invalid), format_chat_message("user", note)]
-        return [format_chat_message("assistant", self._translator.post_to_raw_text(post))]
+        return [format_chat_message("assistant", PostTranslator.post_to_raw_text(post))]

@@ -40,20 +40,18 @@ class PluginRegistry:
     """The plugins in a folder. When a file changes, the folder is read again.
 
     A YAML file and the Python file it names are a plugin. So is a Python file without one that
-    registers a plugin; files that begin with ``_`` are helpers the others import.
+    registers a plugin. Files that begin with ``_`` are helpers for plugins to import.
+
+    Attributes:
+        folder: The folder.
     """
 
     def __init__(self, folder: Path | str) -> None:
-        self._folder = Path(folder)
+        self.folder = Path(folder)
         self._lock = threading.Lock()
         self._seen: _Files | None = None
         self._plugins: dict[str, PluginEntry] = {}
         self._broken: dict[str, PluginError] = {}
-
-    @property
-    def folder(self) -> Path:
-        """The folder."""
-        return self._folder
 
     @property
     def plugins(self) -> dict[str, PluginEntry]:
@@ -90,7 +88,7 @@ class PluginRegistry:
             described |= {Path(name).stem, impl}
         for name in sorted(name for name in files if name.endswith(".py")):
             if Path(name).stem not in described and not name.startswith("_"):
-                self._add(name, _one_file(self._folder / name, helpers))
+                self._add(name, _one_file(self.folder / name, helpers))
 
     def _add(self, file: str, read: _Read) -> str:
         """Add the content of a file, and return the file that implements the plugin."""
@@ -103,7 +101,7 @@ class PluginRegistry:
                 register_configured("", read.config)
                 return read.impl
             problem = f"there is another plugin called {read.name!r}: {other.described_in}."
-            read = PluginError(str(self._folder / file), problem)
+            read = PluginError(str(self.folder / file), problem)
         if isinstance(read, PluginError):
             stem = Path(file).stem
             self._broken[file if stem in self._broken else stem] = read
@@ -111,7 +109,7 @@ class PluginRegistry:
 
     def _of_yaml(self, name: str, helpers: Mapping[str, str]) -> _Read:
         try:
-            entry = PluginEntry.from_yaml_file(self._folder / name)
+            entry = PluginEntry.from_yaml_file(self.folder / name)
             return _checked(entry, helpers) if entry.enabled else entry
         except PluginError as error:
             return error
@@ -122,7 +120,7 @@ class PluginRegistry:
         for name in sorted(files):
             if name.startswith("_") and name.endswith(".py"):
                 try:
-                    with open_ordinary(self._folder / name) as file:
+                    with open_ordinary(self.folder / name) as file:
                         data = file.read()
                 except OSError:
                     continue  # gone meanwhile, or no file; what imports it says so
@@ -132,7 +130,7 @@ class PluginRegistry:
     def _files(self) -> dict[str, _Stamp]:
         facts = {}
         try:
-            with os.scandir(self._folder) as files:  # asked at each turn, so no file is asked twice
+            with os.scandir(self.folder) as files:  # asked at each turn, so no file is asked twice
                 for file in files:
                     name = file.name
                     if name.endswith((".yaml", ".py")) and name[0] != "." and not file.is_dir():

@@ -160,7 +160,10 @@ class PluginSpec:
         return f"- {self.name}: {_one_line(self.description)}{arguments}"
 
     def format_line(self) -> str:
-        """Return one line for a role that writes code: the call, the parts and the purpose."""
+        """Return one line for a role that writes code: the call, the parts and the purpose.
+
+        In a kernel, `help` of the function has the rest.
+        """
         last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
         args = [
             _TYPE_OF_OPTIONAL.sub("=", arg.declaration(may_be_left_out=n > last_required))
@@ -343,17 +346,9 @@ class PluginEntry:
         """
         return read_text(self.path)
 
-    def format_line(self) -> str:
-        """Return one line for a role that writes code; `help` of the function has the rest."""
-        return self.spec.format_line()
-
     def format_prompt(self) -> str:
         """Return a commented Python stub for a role that writes code."""
         return self.spec.format_prompt()
-
-    def plugin_description(self) -> str:
-        """Return one line for a role that plans."""
-        return self.spec.plugin_description()
 
     def format_function_calling(self) -> dict[str, Any]:
         """Return the form that models with function calling are given."""

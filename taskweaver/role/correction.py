@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import takewhile
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.module.event_emitter import PostEventProxy
-
-_SHOWN_CHARS = 160
 
 
 def tries_so_far(rounds: Sequence[Round], alias: str) -> int:
@@ -35,30 +31,3 @@ def task_of(rounds: Sequence[Round], alias: str) -> Post | None:
     """Return the newest post another role sent `alias`."""
     posts = rounds[-1].post_list if rounds else []
     return next((p for p in reversed(posts) if p.send_to == alias != p.send_from), None)
-
-
-def with_beginning(problem: str, raw: str) -> str:
-    """Return a problem of a reply, followed by the beginning of the reply in quotes, in a line."""
-    text = " ".join(raw.split())
-    if not text:
-        return f"{problem} The reply was empty."
-    shown = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS].rstrip()} ..."
-    return f"{problem} The reply began: {json.dumps(shown, ensure_ascii=False)}"
-
-
-def send_back(
-    proxy: PostEventProxy, invalid: str, revise: str, unsupported: Sequence[str] = ()
-) -> Post:
-    """Finish a post as a note to its own author, and return it.
-
-    `unsupported` are numbers of an answer that stand in no outcome, if these are the reason.
-    """
-    proxy.error(revise)
-    proxy.update_attachment(invalid, AttachmentType.invalid_response)
-    proxy.update_attachment(revise, AttachmentType.revise_message)
-    if unsupported:
-        finding = {"unsupported_numbers": list(unsupported)}
-        text = ", ".join(unsupported)
-        proxy.update_attachment(text, AttachmentType.answer_check, extra=finding)
-    proxy.update_send_to(proxy.post.send_from)
-    return proxy.end()

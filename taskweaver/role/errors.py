@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from taskweaver.errors import TaskWeaverError
+from taskweaver.utils.text import did_you_mean
 
 
 class RoleError(TaskWeaverError):
@@ -29,8 +29,7 @@ class UnknownRole(RoleError):
     """A role was asked for that is not installed."""
 
     def __init__(self, role: str, known: Sequence[str] = ()) -> None:
-        matches = get_close_matches(role, known, n=1)
-        remedy = f"did you mean {matches[0]!r}?" if matches else f"known: {', '.join(known)}."
+        remedy = did_you_mean(role, known, f"known: {', '.join(known)}.")
         super().__init__(role, f"there is no such role; {remedy}")
         self.args = (role, known)
 

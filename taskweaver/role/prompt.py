@@ -91,27 +91,28 @@ class ComposedRounds:
     def messages(
         self,
         rounds: Sequence[Round],
-        compose_past: ComposeRound,
-        compose_newest: ComposeRound,
-        heads: Mapping[str, str] | None = None,
+        compose: ComposeRound,
+        heads: Mapping[str, str],
     ) -> list[ChatMessage]:
         """Return the messages of rounds.
 
         Args:
-            rounds: The rounds; the last is composed anew in each prompt.
-            compose_past: Composes a round before it, once.
-            compose_newest: Composes the last.
-            heads: Texts before rounds, by their ids; all are composed again when one changes.
+            rounds: The rounds. The newest round is composed anew in each prompt.
+            compose: Composes a round.
+            heads: Texts before rounds, by their ids. A changed head composes all rounds again.
         """
-        ids = [(round_.id, (heads or {}).get(round_.id, "")) for round_ in rounds[:-1]]
+        ids = [(round_.id, heads.get(round_.id, "")) for round_ in rounds[:-1]]
         if ids[: len(self._ids)] != self._ids:
             self._ids, self._messages = [], []
+
+        def opened(index: int) -> list[ChatMessage]:
+            round_ = rounds[index]
+            return with_head(compose(round_, _before(rounds, index)), heads.get(round_.id, ""))
+
         for index in range(len(self._ids), len(ids)):
-            messages = compose_past(rounds[index], _before(rounds, index))
-            self._messages += _with_end(messages, rounds[index])
+            self._messages += _with_end(opened(index), rounds[index])
         self._ids = ids
-        newest = compose_newest(rounds[-1], _before(rounds, len(ids))) if rounds else []
-        return self._messages + newest
+        return self._messages + (opened(len(ids)) if rounds else [])
 
 
 def _with_end(messages: list[ChatMessage], round_: Round) -> list[ChatMessage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from injector import inject
 
@@ -16,7 +16,6 @@ from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.module.event_emitter import SessionEventEmitter
-from taskweaver.role.answering import AnswerReview
 from taskweaver.role.errors import RoleError
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.files import NoFiles, RoleFiles
@@ -42,6 +41,17 @@ class RoleConfig(ModuleConfig):
         self.use_experience = self._get_bool("use_experience")
         self.experience_dir = Path(self._get_path("experience_dir"))
         self.dynamic_experience_sub_path = self._get_bool("dynamic_experience_sub_path")
+
+
+class AnswerReview(Protocol):
+    """Checks an answer before it is sent."""
+
+    def doubts(self, post: Post) -> list[str]:
+        """Return the numbers of an answer that its author is asked to correct.
+
+        Empty if all numbers are supported, or if the author was asked already in this round.
+        """
+        ...
 
 
 class Role:

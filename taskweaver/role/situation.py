@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import variables_of
-from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.role.files import NoFiles, PicturesOf, RoleFiles, no_pictures
 from taskweaver.tables.files.file_list import (
@@ -90,30 +88,6 @@ class Situations:
         self._entries: dict[str, _Entry] = {}
         self._memory_at = self._memory = ""
 
-    def update(
-        self,
-        shown: Sequence[Round],
-        rounds: Sequence[Round],
-        files: RoleFiles,
-        memory: Callable[[], str],
-    ) -> None:
-        """Take notice of the rounds of the next prompt.
-
-        Args:
-            shown: The rounds that it shows; the last one is being answered.
-            rounds: All rounds of the conversation, that one included.
-            files: The user's files.
-            memory: Returns the section with the facts kept for the request; called once a round.
-        """
-        ids = [round_.id for round_ in shown]
-        self._entries = {id_: self._entries[id_] for id_ in ids if id_ in self._entries}
-        is_known = any(entry.is_whole for entry in self._entries.values())
-        newest = shown[-1]
-        if newest.id not in self._entries or not is_known:
-            self._begin(newest.id, rounds, files.listed(), is_whole=not is_known)
-            self._place(newest.id, memory())
-        self._note_files(newest, files)
-
     def around(
         self,
         shown: Sequence[Round],
@@ -124,17 +98,24 @@ class Situations:
         shows_pictures: bool,
         guide: str = "",
     ) -> Surroundings:
-        """Return the parts around the rounds of the next prompt.
+        """Take notice of the rounds of the next prompt, and return the parts around the rounds.
 
         Args:
-            shown: The rounds that it shows; the last one is being answered.
-            rounds: All rounds of the conversation, that one included.
+            shown: The rounds in the prompt. The last round is being answered.
+            rounds: All rounds of the conversation, the last included.
             files: The user's files.
             memory: Returns the section with the facts kept for the request; called once a round.
-            shows_pictures: Whether its reader is shown images.
-            guide: Rules for an author of cells; empty where it writes none.
+            shows_pictures: Whether the reader is shown images.
+            guide: Rules for an author of cells; empty for an author of none.
         """
-        self.update(shown, rounds, files, memory)
+        ids = [round_.id for round_ in shown]
+        self._entries = {id_: self._entries[id_] for id_ in ids if id_ in self._entries}
+        is_known = any(entry.is_whole for entry in self._entries.values())
+        newest = shown[-1]
+        if newest.id not in self._entries or not is_known:
+            self._begin(newest.id, rounds, files.listed(), is_whole=not is_known)
+            self._place(newest.id, memory())
+        self._note_files(newest, files)
         pictures = files.pictures if shows_pictures else NoFiles().pictures
         return Surroundings(guide, self.heads, self.news, pictures)
 
@@ -162,7 +143,7 @@ class Situations:
     ) -> None:
         variables = variables_of(rounds[:-1])
         if is_whole:
-            made = {name for round_ in rounds for post in round_.post_list for name in _made(post)}
+            made = {name for round_ in rounds for name in round_.artifacts}
             in_full = listed_in_full(files, made | files_named(rounds, files))
             head = _head(
                 file_list(files, made, in_full),
@@ -171,19 +152,20 @@ class Situations:
             known: dict[str, ListedFile | None] = {file.name: file for file in files}
             self._entries = {id_: _Entry(True, known, dict(variables), head, in_full)}
             return
+        entries = self._entries.values()
         now = {file.name: file for file in files}
-        before = frozenset().union(*(entry.in_full for entry in self._entries.values()))
+        before = frozenset().union(*(entry.in_full for entry in entries))
         named = files_named(rounds[-1:], files)
-        changes = _changes(self._files, now) | {name: now[name] for name in named - before}
+        changes = _changes(_sum(entry.files for entry in entries), now)
+        changes |= {name: now[name] for name in named - before}
         # Files without tables that cells wrote stand in the reports on the cells.
-        posts = (post for round_ in rounds for post in round_.post_list) if changes else ()
-        shown = {name for post in posts for name in _made(post)}
+        shown = {name for round_ in (rounds if changes else ()) for name in round_.artifacts}
         changed_files = {
             name: file
             for name, file in changes.items()
             if file is None or file.tables or name not in shown
         }
-        changed = _changes(self._variables, variables)
+        changed = _changes(_sum(entry.variables for entry in entries), variables)
         in_full = listed_in_full(list(filter(None, changed_files.values())), named)
         head = _head(file_changes(changed_files, in_full), _changed_variables(changed))
         self._entries[id_] = _Entry(False, changed_files, changed, head, in_full)
@@ -196,23 +178,16 @@ class Situations:
     def _note_files(self, round_: Round, files: RoleFiles) -> None:
         """List the tables that the newest reports of a round wrote."""
         entry = self._entries[round_.id]
-        new = [post for post in round_.post_list if _made(post) and post.id not in entry.news]
+        new = [post for post in round_.post_list if post.artifacts and post.id not in entry.news]
         if not new:
             return
         listed = {file.name: file for file in files.listed()}
         for post in new:
-            found = [listed[name] for name in _made(post) if name in listed and is_data_file(name)]
+            names = filter(is_data_file, post.artifacts)
+            found = [listed[name] for name in names if name in listed]
             tables = [file for file in found if file.tables]
             entry.news[post.id] = quoted_section(new_files(tables), level=3)
             entry.files |= {file.name: file for file in tables}
-
-    @property
-    def _files(self) -> dict[str, ListedFile]:
-        return _sum(entry.files for entry in self._entries.values())
-
-    @property
-    def _variables(self) -> dict[str, str]:
-        return _sum(entry.variables for entry in self._entries.values())
 
 
 def files_named(rounds: Iterable[Round], files: Sequence[ListedFile]) -> frozenset[str]:
@@ -251,9 +226,3 @@ def _changed_variables(changes: Mapping[str, str | None]) -> str:
     lines = [variables_text(kept, _SITUATION_CHARS)]
     lines += [indented(shorten(_GONE + ", ".join(gone), _SITUATION_CHARS))] if gone else []
     return "\n".join(filter(None, lines))
-
-
-def _made(post: Post) -> list[str]:
-    """Return the files that a report names."""
-    found = post.get_attachment(AttachmentType.artifact_paths)
-    return [str(name) for item in found for name in item.content]

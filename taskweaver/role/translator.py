@@ -78,8 +78,8 @@ class PostTranslator:
             validation_func(post_proxy.post)
         return reply
 
+    @staticmethod
     def post_to_raw_text(
-        self,
         post: Post,
         content_formatter: Callable[[Attachment], str] = lambda attachment: str(attachment.content),
         if_format_message: bool = True,  # noqa: FBT001, FBT002 - kept signature
@@ -124,7 +124,12 @@ class FieldWriter:
         """Write deltas; return whether `early_stop` ended that, with the rest unwritten."""
         for delta in deltas:
             text = self.texts[delta.key] = self.texts.get(delta.key, "") + delta.text
-            self._write_one(delta)
+            if delta.key == "message":
+                self._proxy.update_message(delta.text, delta.is_end)
+            elif delta.key in _KNOWN:
+                self._write_attachment(delta)
+            elif delta.key == "send_to" and delta.is_end:
+                self._proxy.update_send_to(text.strip())
             if (
                 delta.is_end
                 and early_stop is not None
@@ -132,15 +137,6 @@ class FieldWriter:
             ):
                 return True
         return False
-
-    def _write_one(self, delta: FieldDelta) -> None:
-        if delta.key == "message":
-            self._proxy.update_message(delta.text, delta.is_end)
-        elif delta.key == "send_to":
-            if delta.is_end:
-                self._proxy.update_send_to(self.texts["send_to"].strip())
-        elif delta.key in _KNOWN:
-            self._write_attachment(delta)
 
     def _write_attachment(self, delta: FieldDelta) -> None:
         if self._open is not None and self._open[0] == delta.key:

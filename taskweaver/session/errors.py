@@ -77,3 +77,16 @@ class EventsGone(SessionError):
 
 class EventsToCome(SessionError):
     """A reader asks for events after one that is yet to come."""
+
+
+def check_events(after: int, first: int, last: int) -> None:
+    """Check that the events after a number are kept, given the oldest and the newest number.
+
+    Raises:
+        EventsGone: If some are no longer kept.
+        EventsToCome: If there is no event of that number yet.
+    """
+    if after > last:
+        raise EventsToCome(f"There is no event {after} yet: the newest is {last}.")
+    if after < first - 1:
+        raise EventsGone(after, first)

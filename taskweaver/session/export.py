@@ -16,9 +16,11 @@ from taskweaver.session.errors import SessionError
 from taskweaver.session.export_cells import (
     NotebookOutputs,
     printing,
+    table_functions,
     with_outside_cells,
-    with_plain_tables,
+    without_profiles,
 )
+from taskweaver.tables.plans.code import modules_of
 from taskweaver.utils.files import write_text
 from taskweaver.utils.markup.inert_markdown import (
     inert_line,
@@ -40,7 +42,7 @@ def export(
     """Write finished rounds in the format a file's name ends in (see `FORMATS`).
 
     A notebook and a script run from top to bottom in the working directory of the conversation,
-    without TaskWeaver: `read_table` is replaced by plain pandas code.
+    without TaskWeaver: `read_table` is a function that reads each table with pandas.
     Secrets are masked, cells that hold a mask are named at the top and marked. Questions and
     answers are written from an allow-list, see `inert_markdown`: no reader of a file runs script
     or loads anything from elsewhere. A notebook has the stored outputs of its cells, a script
@@ -59,7 +61,7 @@ def export(
         for round_ in rounds
         if round_.state == "finished"
     ]
-    finished = with_plain_tables(with_outside_cells(finished))
+    finished = without_profiles(with_outside_cells(finished))
     if target.suffix not in writers:
         known = ", ".join(f"{suffix} ({what})" for suffix, what in FORMATS.items())
         raise SessionError(f"{target.name}: the name must end in one of {known}.")
@@ -140,10 +142,13 @@ def _cells(round_: Round) -> list[ExecutedCell]:
 
 
 def _imports(rounds: Sequence[Round]) -> str:
-    """Return imports for the names that kernels define without an import, where they are used."""
-    code = "\n".join(cell.code for cell in successful_cells(rounds))
+    """Return code for the names that kernels define without an import, where they are used."""
+    functions = table_functions(rounds)
+    code = "\n".join([functions, *(cell.code for cell in successful_cells(rounds))])
     used = [alias for alias in USUAL_NAMES if re.search(rf"\b{alias}\.", code)]
-    return "\n".join(f"import {USUAL_NAMES[alias]} as {alias}" for alias in sorted(used))
+    imports = [f"import {name}" for name in modules_of(functions)]
+    imports += [f"import {USUAL_NAMES[alias]} as {alias}" for alias in sorted(used)]
+    return "\n\n\n".join(filter(None, ["\n".join(imports), functions]))
 
 
 def _markdown(id_: str, text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Cells of exported conversations: outputs, printed results, plain pandas code for `read_table`.
+"""Cells of exported conversations: outputs, printed results, `read_table` with pandas alone.
 
 Everything is made from the stored outcomes and the files beside the conversation: no cell runs
 again. Rounds that record cells of another Jupyter client become rounds that run these cells.
@@ -9,17 +9,16 @@ from __future__ import annotations
 import ast
 import base64
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import ExecutedCell, table_reads
+from taskweaver.memory.cells import ExecutedCell, successful_cells, table_reads
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
-from taskweaver.tables.plans.code import as_code, modules_of
-from taskweaver.tables.plans.plan import TableRead
+from taskweaver.tables.plans.code import as_code
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.parsing import parse
@@ -169,130 +168,54 @@ def _with_cell(post: Post, code: str) -> Post:
     return replace(post, attachment_list=items)
 
 
-def with_plain_tables(rounds: Sequence[Round]) -> list[Round]:
-    """Return copies of rounds in which cells read tables with pandas alone.
-
-    A call with a literal path becomes the expression of its plan. Where the path is computed, the
-    cell defines a function of this name, with the expressions of all plans of the conversation.
-    Cells that only profile files are left out.
-    """
-    reads = [read for round_ in rounds for post in round_.post_list for read in table_reads(post)]
+def without_profiles(rounds: Sequence[Round]) -> list[Round]:
+    """Return copies of rounds without the cells that only profile files."""
     return [
-        replace(round_, post_list=[_plain_post(post, reads) for post in round_.post_list])
+        replace(round_, post_list=[_without_profile(post) for post in round_.post_list])
         for round_ in rounds
     ]
 
 
-def _plain_post(post: Post, reads: Sequence[TableRead]) -> Post:
-    codes = [str(item.content) for item in post.get_attachment(AttachmentType.reply_content)]
-    if not any(name in code for code in codes for name in (_READ, _PROFILE)):
-        return post
-    own = table_reads(post) or reads
-    kept = []
-    for item in post.attachment_list:
-        if item.type is AttachmentType.reply_content:
-            code = plain_code(str(item.content), own, reads)
-            if not code.strip():
-                continue
-            item = replace(item, content=code)
-        kept.append(item)
+def _without_profile(post: Post) -> Post:
+    kept = [
+        item
+        for item in post.attachment_list
+        if item.type is not AttachmentType.reply_content or not _is_profile(str(item.content))
+    ]
     return replace(post, attachment_list=kept)
 
 
-def plain_code(code: str, own: Sequence[TableRead], reads: Sequence[TableRead]) -> str:
-    """Return the code of a cell without functions of TaskWeaver's kernels.
-
-    `own` are the calls of `read_table` of this cell, `reads` those of the conversation.
-    """
-    if code.lstrip().startswith("%%"):
-        return code
-    code = code.replace("\r\n", "\n").replace("\r", "\n")  # as the parser counts lines
+def _is_profile(code: str) -> bool:
+    if _PROFILE not in code:
+        return False
     try:
-        tree = parse(code)
+        body = parse(code).body
     except (SyntaxError, ValueError, RecursionError):
-        return code if _READ not in code else _defined(code, reads)
-    nodes = list(ast.walk(tree))
-    if _is_rebound(nodes):
-        return code
-    if _is_profile_only(tree):
-        return ""
-    calls = [node for node in nodes if isinstance(node, ast.Call) and _is_call(node, _READ)]
-    found = [(call, _plan_code(call, own)) for call in calls]
-    known = [(call, text) for call, text in found if text is not None]
-    names = [node for node in nodes if isinstance(node, ast.Name) and node.id == _READ]
-    plain = _substituted(code, known)
-    modules = modules_of(" ".join(text for _, text in known))
-    if len(known) < len(names) and reads:
-        plain = _defined(plain, reads)
-    if any(isinstance(node, ast.Name) and node.id == _PROFILE for node in nodes):
-        plain = f"def {_PROFILE}(path, find='', **options):\n    return None\n\n\n{plain}"
-    imports = "".join(f"import {name}\n" for name in modules)
-    return f"{imports}\n{plain}" if imports else plain
+        return False
+    calls = [line.value.func for line in body if _is_call(line)]  # type: ignore[attr-defined]
+    return bool(body) and [getattr(call, "id", "") for call in calls] == [_PROFILE] * len(body)
 
 
-def _is_rebound(nodes: Iterable[ast.AST]) -> bool:
-    """Return whether a cell gives the name another meaning."""
-    for node in nodes:
-        match node:
-            case ast.Name(name, ast.Store()) | ast.alias(name, None) | ast.arg(name):
-                if name == _READ:
-                    return True
-            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
-                if name == _READ:
-                    return True
-            case ast.alias(asname=str(name)) if name == _READ:
-                return True
-    return False
+def _is_call(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Call)
 
 
-def _is_profile_only(tree: ast.Module) -> bool:
-    return bool(tree.body) and all(
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Call)
-        and _is_call(statement.value, _PROFILE)
-        for statement in tree.body
-    )
+def table_functions(rounds: Sequence[Round]) -> str:
+    """Return code that defines the kernel's functions on tables, as far as cells use them.
 
-
-def _is_call(node: ast.Call, name: str) -> bool:
-    return isinstance(node.func, ast.Name) and node.func.id == name
-
-
-def _plan_code(call: ast.Call, reads: Sequence[TableRead]) -> str | None:
-    """Return the code of a call with literal arguments, None for another call."""
-    given = dict(zip(("path", "sheet"), call.args, strict=False))
-    given |= {keyword.arg or "": keyword.value for keyword in call.keywords}
-    values = {name: value.value for name, value in given.items() if isinstance(value, ast.Constant)}
-    if len(values) != len(given) or not given.keys() <= {"path", "sheet"} or len(call.args) > 2:
-        return None
-    wanted = values.get("path"), values.get("sheet")
-    plans = [read.plan for read in reads if (read.path, read.sheet) == wanted]
-    return as_code(plans[-1]) if plans else None
-
-
-def _substituted(code: str, known: Sequence[tuple[ast.Call, str]]) -> str:
-    """Return code with calls replaced. The positions of a syntax tree count bytes."""
-    content = code.encode("utf-8")
-    starts = [0]
-    for line in content.split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    backwards = sorted(known, key=lambda item: (item[0].lineno, item[0].col_offset), reverse=True)
-    for call, text in backwards:
-        begin = starts[call.lineno - 1] + call.col_offset
-        end = starts[(call.end_lineno or call.lineno) - 1] + (call.end_col_offset or 0)
-        content = content[:begin] + text.encode("utf-8") + content[end:]
-    return content.decode("utf-8")
-
-
-def _defined(code: str, reads: Sequence[TableRead]) -> str:
-    """Return code after the definition of a function that reads the tables of a conversation."""
+    `read_table` reads each table of the conversation with pandas alone, by the newest plan.
+    """
+    reads = [read for round_ in rounds for post in round_.post_list for read in table_reads(post)]
     plans = {(read.path, read.sheet): as_code(read.plan) for read in reads}
-    modules = modules_of(" ".join(plans.values()))
-    imports = "".join(f"import {name}\n" for name in modules)
-    lines = "\n".join(f"        {key!r}: lambda: {text}," for key, text in plans.items())
-    function = (
-        f"def {_READ}(path, sheet=None):\n"
-        f"    readers = {{\n{lines}\n    }}\n"
-        "    return readers[str(path), sheet]()"
-    )
-    return f"{imports}import pandas as pd\n\n\n{function}\n\n\n{code}"
+    code = "\n".join(cell.code for cell in successful_cells(rounds))
+    found = []
+    if plans and _READ in code:
+        lines = "\n".join(f"        {key!r}: lambda: {text}," for key, text in plans.items())
+        found.append(
+            f"def {_READ}(path, sheet=None):\n"
+            f"    readers = {{\n{lines}\n    }}\n"
+            "    return readers[str(path), sheet]()"
+        )
+    if _PROFILE in code:
+        found.append(f"def {_PROFILE}(path, find='', **options):\n    return None")
+    return "\n\n\n".join(found)

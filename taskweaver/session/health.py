@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +23,11 @@ from taskweaver.session.storage.folder import (
     memory_copy,
     readable_rounds,
 )
-from taskweaver.session.storage.layout import CHAT, WORKING
 from taskweaver.session.storage.stored_sessions import require_own_memory
 from taskweaver.utils.file_system.safe_fs import open_ordinary
 
 Condition = Literal["sound", "damaged", "newer", "open", "unchecked"]
 _OF_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE}
-_MOST_FILES = 100_000
 _MOST_FINDINGS = 50
 _QUIET = MemoryConfig(memory_log_enabled=False, synchronous="NORMAL")  # for a copy
 
@@ -46,8 +43,6 @@ class SessionHealth:
             file cannot be read by this user, or there is no room for a copy of it).
         findings: Problems, a line each, those of the memory file first.
         rounds: Number of rounds that can be read.
-        files: Number of files in the working folders.
-        states: Number of stored states that can be read.
         is_memory_sound: Whether none of the findings is about the memory file.
     """
 
@@ -55,8 +50,6 @@ class SessionHealth:
     condition: Condition
     findings: tuple[str, ...] = ()
     rounds: int = 0
-    files: int = 0
-    states: int = 0
     is_memory_sound: bool = False
 
 
@@ -82,7 +75,7 @@ def check_session(folder: Path) -> SessionHealth:
 def _checked(folder: Path, findings: list[str]) -> SessionHealth:
     condition: Condition = "damaged"
     rounds, memory_findings = 0, list[str]()
-    states, problems = _states(folder) if not findings else (0, [])
+    problems = _state_problems(folder) if not findings else []
     copy = memory = folder / MEMORY_FILE
     try:
         require_own_memory(folder)
@@ -104,8 +97,6 @@ def _checked(folder: Path, findings: list[str]) -> SessionHealth:
         condition if findings else "sound",
         tuple(findings[:_MOST_FINDINGS]),
         rounds,
-        sum(1 for _ in working_files(folder)),
-        states,
         not memory_findings,
     )
 
@@ -132,12 +123,12 @@ def _memory_problems(copy: Path) -> tuple[list[str], int]:
     return problems, len(seen)
 
 
-def _states(folder: Path) -> tuple[int, list[str]]:
-    """Return the number of readable stored states, and the problems of the others."""
+def _state_problems(folder: Path) -> list[str]:
+    """Return the problems of the stored states."""
     states = StateFolder(folder / "state", 1)
     if not states.folder.is_dir() or states.folder.is_symlink() or not states.is_trusted:
-        return 0, []
-    count, problems = 0, []
+        return []
+    problems = []
     for path in sorted(states.folder.glob("rounds/*/*.json")):
         try:
             with open_ordinary(path, os.O_NOFOLLOW) as file:
@@ -145,26 +136,6 @@ def _states(folder: Path) -> tuple[int, list[str]]:
         except (StateDamaged, OSError) as error:
             problems.append(f"stored state {path.parent.name}/{path.stem}: {error}")
             continue
-        missing = [
-            name for name in manifest.chunks if not (states.folder / "chunks" / name).is_file()
-        ]
-        if missing:
+        if not all((states.folder / "chunks" / name).is_file() for name in manifest.chunks):
             problems.append(f"stored state {path.parent.name}/{path.stem}: parts of it are missing")
-        count += not missing
-    return count, problems
-
-
-def working_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in the working folders of a session, at most 100,000; links are left out."""
-    count = 0
-    for top in (CHAT.kernels / WORKING, CHAT.branches):
-        if (folder / top).is_symlink():
-            continue
-        for place, _, names in os.walk(folder / top):
-            for name in names:
-                path = Path(place, name)
-                if not path.is_symlink():
-                    yield path
-                    count += 1
-                if count >= _MOST_FILES:
-                    return
+    return problems

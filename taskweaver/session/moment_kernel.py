@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from taskweaver.ces.common import Client
+from taskweaver.ces.common import Client, forkable, inspectable
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state_folder import StateDamaged
 from taskweaver.ces.state_transfer import Restorable
@@ -34,6 +34,9 @@ class MomentKernel:
 
     It gets its variables as a fork does: from the snapshot of the round's end, else from the disk.
     It runs no cells, and nothing of it is stored. A view of another moment replaces it.
+
+    Attributes:
+        client: The kernel; None where there is none.
     """
 
     def __init__(self, branches: BranchTree, moments: Moments) -> None:
@@ -44,13 +47,8 @@ class MomentKernel:
         self._viewing = threading.Lock()  # held by each view; for the time below
         self._used_at = -math.inf
         self._making = threading.Lock()  # for the two below; `end` takes no other
-        self._client: Client | None = None
+        self.client: Client | None = None
         self._moment: _RoundEnd | None = None
-
-    @property
-    def has_process(self) -> bool:
-        """Whether the kernel runs."""
-        return self._client is not None
 
     def check_kept(self, branch: str, number: int) -> None:
         """Check that the variables of a moment can be had, before another kernel ends for its own.
@@ -68,7 +66,7 @@ class MomentKernel:
                 self._stored(lineage, moment)
 
     def view(self, branch: str, number: int, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of a variable as it was at the end of a round (see `Client.view`).
+        """Return a view of a variable as it was at the end of a round (see `Inspectable`).
 
         The branch may be at work. Views of several threads come one after another.
 
@@ -91,7 +89,7 @@ class MomentKernel:
                 text = f"There is no variable {wanted.get('name')!r:.100}: no code had run."
                 return {"problem": {"kind": "missing", "text": text}}
             try:
-                return self._kernel(moment).view(wanted)
+                return inspectable(self._kernel(moment)).view(wanted)
             finally:
                 self._used_at = time.monotonic()
 
@@ -108,13 +106,13 @@ class MomentKernel:
             client = self._own(moment)
             if client is None:
                 self._stop()
-                client = self._client = self._made(moment)
+                client = self.client = self._made(moment)
                 self._moment = moment
             return client
 
     def _own(self, moment: _RoundEnd) -> Client | None:
         """Return the kernel if it runs and is of a moment."""
-        client = self._client if self._moment == moment else None
+        client = self.client if self._moment == moment else None
         return client if client is not None and client.has_state else None
 
     def _made(self, moment: _RoundEnd) -> Client:
@@ -129,7 +127,7 @@ class MomentKernel:
             if snapshot is None or states.folder.path(lineage, moment.round_id) is None:
                 raise
             client = self._new_kernel(PAST, moment.branch, None)
-        client.restore_from(lambda: self._stored(lineage, moment))
+        forkable(client).restore_from(lambda: self._stored(lineage, moment))
         return client
 
     def _stored(self, lineage: list[str], moment: _RoundEnd) -> Restorable:
@@ -173,6 +171,6 @@ class MomentKernel:
             self._stop()
 
     def _stop(self) -> None:
-        client, self._client = self._client, None
+        client, self.client = self.client, None
         if client is not None:
             client.stop()

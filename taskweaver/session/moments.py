@@ -236,27 +236,6 @@ class Outline:
     merges: list[OutlineMerge]
 
 
-def outline(branches: BranchTree) -> Outline:
-    """Return the outline of a session. Of branches that are not open, posts of code alone are read.
-
-    A fork is named at the last round that it shares with its parent.
-    """
-    shown: dict[str, OutlineRound] = {}
-    for info in branches.files.branches():
-        shared = 0
-        rounds = branches.at(info.name).rounds(with_posts=False)
-        for number, round_ in enumerate(rounds, 1):
-            if round_.id in shown:
-                shared = number
-            else:
-                shown[round_.id] = OutlineRound(round_, info.name, number)
-        if info.parent is not None and shared:
-            shown[rounds[shared - 1].id].forks.append(info.name)
-    failed = failed_rounds(branches.files.store, [one.round for one in shown.values()])
-    marked = [replace(one, has_failed=one.round.id in failed) for one in shown.values()]
-    return Outline(marked, _merges(branches))
-
-
 def _merges(branches: BranchTree) -> list[OutlineMerge]:
     store = branches.files.store
     notes = store.merges()
@@ -323,8 +302,25 @@ class Moments:
         return difference(one, two, touched, files)
 
     def outline(self) -> Outline:
-        """Return all rounds of the session with forks and merges."""
-        return outline(self._branches)
+        """Return all rounds of the session with forks and merges.
+
+        Of branches that are not open, posts of code alone are read. A fork is named at the last
+        round that it shares with its parent.
+        """
+        shown: dict[str, OutlineRound] = {}
+        for info in self._branches.files.branches():
+            shared = 0
+            rounds = self._branches.at(info.name).rounds(with_posts=False)
+            for number, round_ in enumerate(rounds, 1):
+                if round_.id in shown:
+                    shared = number
+                else:
+                    shown[round_.id] = OutlineRound(round_, info.name, number)
+            if info.parent is not None and shared:
+                shown[rounds[shared - 1].id].forks.append(info.name)
+        failed = failed_rounds(self._branches.files.store, [one.round for one in shown.values()])
+        marked = [replace(one, has_failed=one.round.id in failed) for one in shown.values()]
+        return Outline(marked, _merges(self._branches))
 
     def losses(self, branch: str, number: int | None = None) -> list[LostVariable]:
         """Return the variables that a fork at the end of a round, or now, lacks. Raises as `at`.

@@ -63,10 +63,13 @@ class _Scratch:
         self.source = self._branch.name
         self._rounds = len(self._branch.memory.conversation.rounds)
         self._is_open = True
-        self.name = branches.files.free_name("rebuilt")
+        files = branches.files
+        with branches.shared.forking:
+            self.name = files.free_name("rebuilt")
+            files.reserved.add(self.name)
         self._seat = KernelSeat(self.name, self.source, branches.shared, self._branch.rounds)
         limit_bytes = branches.shared.config.fork_limit_bytes
-        self.folder = branches.files.copy_files(self.source, self.name, limit_bytes=limit_bytes)
+        files.copy_files(self.source, self.name, limit_bytes=limit_bytes)
 
     def kernel(self) -> Client:
         """Return its kernel, with the variables of the branch."""
@@ -80,7 +83,8 @@ class _Scratch:
                 raise SessionError("This result was accepted or discarded already.")
             if len(self._branch.memory.conversation.rounds) != self._rounds:
                 raise SessionError("The conversation went on: rebuild the variables again.")
-            self._branches.files.add_branch(self.source, self.name)
+            self._branches.files.store[self.source].fork(self.name)
+            self._branches.files.reserved.discard(self.name)
             self._is_open = False
             self._branches.checkout(self.name)
             current = self._branches.current
@@ -99,6 +103,7 @@ class _Scratch:
             self._is_open = False
             self._seat.stop()
             self._branches.files.remove_files(self.name)
+            self._branches.files.reserved.discard(self.name)
 
 
 def rebuild(

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from taskweaver.memory.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell, Ran
 from taskweaver.memory.round import RoundAnswer
 from taskweaver.session.answers.check import verify
 from taskweaver.session.answers.outcomes import CODE, SupportingText, cell_sources
@@ -212,18 +212,6 @@ def _of(data: Mapping[str, Any], name: str, kind: type[T]) -> T:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """A cell that was run again.
-
-    `report` has the form that is recorded; `error` is empty for success.
-    """
-
-    report: str
-    error: str
-    variables: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class ReceiptDifference:
     """The first point in which a receipt is not confirmed.
 
@@ -256,7 +244,7 @@ class ReceiptDifference:
         return f"{where}: {self.recorded!r} was recorded, now {self.now!r}"
 
 
-Run = Callable[[ExecutedCell], Outcome]
+Run = Callable[[ExecutedCell], Ran]
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +281,14 @@ def compare(receipt: Receipt, hashes: Mapping[str, str], run: Run) -> ReceiptCom
         found = _cell_difference(cell, outcome) if cell.is_success else None
         if found is not None:
             return ReceiptComparison(found)
-        again = replace(cell, report=redact_secrets(outcome.report), variables=outcome.variables)
+        again = replace(
+            cell, report=redact_secrets(outcome.report), variables=tuple(outcome.variables.items())
+        )
         sources = [*cell_sources(again), *sources]
     return _answer_compared(receipt, sources)
 
 
-def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> ReceiptDifference | None:
+def _cell_difference(cell: ExecutedCell, outcome: Ran) -> ReceiptDifference | None:
     if outcome.error:
         reason = outcome.error.strip().splitlines()[-1][:_SHOWN_CHARS]
         return ReceiptDifference("cell", "", cell.number, "Execution", 0, "success", reason)
@@ -313,9 +303,9 @@ def _cell_difference(cell: ExecutedCell, outcome: Outcome) -> ReceiptDifference 
     return ReceiptDifference("cell", "", cell.number, first.part, first.line, old, new)
 
 
-def _variable_differences(cell: ExecutedCell, outcome: Outcome) -> Iterator[LineDifference]:
+def _variable_differences(cell: ExecutedCell, outcome: Ran) -> Iterator[LineDifference]:
     """Yield the variables that are in both lists and differ."""
-    now = {name: redact_secrets(text) for name, text in outcome.variables}
+    now = {name: redact_secrets(text) for name, text in outcome.variables.items()}
     for name, old in cell.variables:
         new = now.get(name, old)
         if any(differing_lines(f"### Result\n{old}", f"### Result\n{new}")):

@@ -120,11 +120,7 @@ def _answer(rounds: Sequence[Round]) -> RoundAnswer:
 
 def _reading(round_: Round) -> dict[str, Any]:
     """Return how a request was understood: the last plan, and the orders to other roles."""
-    plans = [
-        str(item.content)
-        for post in round_.post_list
-        for item in post.get_attachment(AttachmentType.plan)
-    ]
+    plans = [plan for post in round_.post_list if (plan := post.last(AttachmentType.plan))]
     leader = round_.post_list[-1].send_from
     orders = [
         post.message
@@ -250,7 +246,9 @@ def _file_for(
         try:
             return {"name": item.name, "content": base64.b64decode(item.content, validate=True)}
         except (binascii.Error, ValueError) as error:
-            raise ReceiptError(f"The content of {item.name} is no base64: {error}") from error
+            raise ReceiptError(
+                f"The content of {item.name} is not valid base64: {error}"
+            ) from error
     paths = (folder / item.name for folder in folders)
     found = next((path for path in paths if path.is_file() and not leaves(path, root)), None)
     if found is None:

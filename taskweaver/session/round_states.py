@@ -9,13 +9,14 @@ newest wins.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from taskweaver.ces.common import Client, Snapshot
+from taskweaver.ces.common import Client, Snapshot, forkable
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state_folder import StateFolder
 from taskweaver.ces.state_transfer import StateWriter
@@ -37,26 +38,28 @@ class _Kept:
     client: Client
     resident_bytes: int
     extra_bytes: int | None = None
+    used_at: float = field(default_factory=time.monotonic)
 
 
 class Snapshots:
-    """Snapshots by branch and round, the newest within a memory budget. Close it.
+    """Snapshots by branch and round, within a memory budget. Close it.
 
     Each is measured once, when its kernel's next one is taken: its extra memory is settled then.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit_bytes = limit_bytes
+    def __init__(self, limit_bytes: float, most: int = _MOST) -> None:
+        """Prepare to keep `most` snapshots, and `limit_bytes` of extra memory; 0 keeps none."""
+        self._limit_bytes, self._most = limit_bytes, most
         self._kept: dict[tuple[str, str], _Kept] = {}
         self._refused: dict[str, str] = {}
 
     def take(self, branch: str, round_id: str, client: Client) -> None:
-        """Keep the state after a round, and drop the oldest that are over the budget."""
+        """Keep the state after a round, and drop those over the budget, longest unused first."""
         if not self._limit_bytes:
             return
-        now = client.footprint
         try:
-            snapshot = client.snapshot()
+            kernel = forkable(client)
+            now, snapshot = kernel.footprint(), kernel.snapshot()
         except KernelError as error:
             self._refused[round_id] = str(error)
             return
@@ -66,9 +69,14 @@ class Snapshots:
                 # are new; the others replaced pages that the snapshot keeps.
                 grown = now.resident_bytes - earlier.resident_bytes
                 earlier.extra_bytes = max(0, now.resident_bytes - now.shared_bytes - grown)
+        self._drop((branch, round_id))  # of an attempt that did not finish
         self._kept[branch, round_id] = _Kept(snapshot, client, now.resident_bytes)
-        while len(self._kept) > _MOST or self.extra_bytes > self._limit_bytes:
-            self._kept.pop(next(iter(self._kept))).snapshot.close()
+        while len(self._kept) > self._most or self.extra_bytes > self._limit_bytes:
+            self._drop(min(self._kept, key=lambda key: self._kept[key].used_at))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        if key in self._kept:
+            self._kept.pop(key).snapshot.close()
 
     @property
     def extra_bytes(self) -> int:
@@ -80,8 +88,12 @@ class Snapshots:
 
     def get(self, branches: Sequence[str], round_id: str) -> Snapshot | None:
         """Return the snapshot after a round, as the first of some branches took it."""
-        kept = (self._kept.get((branch, round_id)) for branch in branches)
-        return next((one.snapshot for one in kept if one is not None), None)
+        for branch in branches:
+            kept = self._kept.get((branch, round_id))
+            if kept is not None:
+                kept.used_at = time.monotonic()
+                return kept.snapshot
+        return None
 
     def why_none(self, round_id: str) -> str:
         """Return why there is no snapshot of a round."""
@@ -89,9 +101,8 @@ class Snapshots:
 
     def close(self) -> None:
         """Discard all snapshots."""
-        kept, self._kept = self._kept, {}
-        for one in kept.values():
-            one.snapshot.close()
+        for key in list(self._kept):
+            self._drop(key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +147,7 @@ class RoundStates:
         self._waiting: dict[str, tuple[Future[None], StateWriter]] = {}
         self._stuck: dict[str, str] = {}
         self._problems = list(problems)
+        self._noted: set[str] = set()
         self._is_closed = False
 
     def begin_round(self, branch: str) -> None:
@@ -184,6 +196,12 @@ class RoundStates:
         problems, self._problems = self._problems, []
         return problems
 
+    def note(self, sentence: str) -> None:
+        """Keep a sentence for `take_problems`, unless it was kept before."""
+        if sentence not in self._noted:
+            self._noted.add(sentence)
+            self._problems.append(sentence)
+
     def _take(self, end: RoundEnd, *, is_again: bool = False) -> None:
         try:
             if not is_again:
@@ -196,7 +214,7 @@ class RoundStates:
 
     def _start_storing(self, end: RoundEnd) -> None:
         try:
-            writer = end.client.state_writer(self._stuck, self.folder.limit_bytes)
+            writer = forkable(end.client).state_writer(self._stuck, self.folder.limit_bytes)
         except KernelError as error:
             self._logger.info(f"the state after round {end.round_id} is not stored: {error}")
             return

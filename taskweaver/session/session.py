@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from taskweaver.ces.bounds.bound import ResourceBound
+from taskweaver.ces.common import Client, Forkable, Measured
 from taskweaver.ces.process.footprint import Footprint
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
@@ -17,6 +18,7 @@ from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventHandler, SessionEventType
 from taskweaver.role.role import Role
 from taskweaver.session.branches.branch import SessionBranch
+from taskweaver.session.branches.locks import PAST
 from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.parts import SessionMetadata, SessionParts
 from taskweaver.session.branches.tree import BranchTree
@@ -30,6 +32,8 @@ from taskweaver.session.storage.compare import BranchDifference
 from taskweaver.session.storage.store import BranchInfo
 from taskweaver.session.storage.workdir import AddedFile
 from taskweaver.utils.system.forks import bind_to_process
+
+_UNUSED = ("not started", "stopped")
 
 
 class Session:
@@ -169,6 +173,13 @@ class Session:
         """
         return self._here.run_code(code, event_handler)
 
+    @property
+    def kernels(self) -> dict[str, Client]:
+        """The kernels that exist, by branch, and by `PAST` that of a past moment."""
+        found = {one.name: one.kernel.taken for one in self._tree.used}
+        found[PAST] = self.moment_kernel.client
+        return {name: one for name, one in found.items() if one and one.state not in _UNUSED}
+
     def start_kernel(self) -> None:
         """Start the process of the kernel in the background, so that the first cell need not."""
         self._here.kernel.get().start()
@@ -265,12 +276,14 @@ class Session:
     @property
     def bounds(self) -> tuple[ResourceBound, ...]:
         """The bounds on the session's resources, and the mechanism that enforces each."""
-        return self._here.kernel.get().bounds
+        kernel = self._here.kernel.get()
+        return kernel.bounds() if isinstance(kernel, Measured) else ()
 
     @property
     def kernel_memory(self) -> Footprint:
         """The memory the current branch's kernel takes up."""
-        return self._here.kernel.get().footprint
+        kernel = self._here.kernel.get()
+        return kernel.footprint() if isinstance(kernel, Forkable) else Footprint()
 
     @property
     def kept_states(self) -> tuple[int, int]:
@@ -330,6 +343,14 @@ class Session:
         for branch in self._tree.used:
             if branch.name in names:
                 branch.interrupt()
+
+    def must_stay(self) -> bool:
+        """Return whether `release` would lose anything; the next round then says so, once."""
+        self._record_foreign_cells()
+        lines = [line for branch in self._tree.used for line in branch.kernel.at_stake()]
+        if lines:
+            self._shared.states.note(f"The kernel ran on unused. At its end: {' '.join(lines)}")
+        return bool(lines)
 
     def release(self) -> None:
         """End all kernels and roles, once the variables are stored; they come back when used.

@@ -14,12 +14,14 @@ from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.services import ModelServices
 from taskweaver.logging.log import TelemetryLogger
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.session.config import AppSessionConfig
-from taskweaver.session.errors import SessionInUse
+from taskweaver.memory.round import Round
+from taskweaver.session.errors import SessionBusy, SessionInUse
+from taskweaver.session.session import Session
 from taskweaver.session.storage.layout import CHAT, RUN
-from taskweaver.session.storage.store import SessionFiles
+from taskweaver.session.storage.stored_sessions import NAME
 from taskweaver.session.storage.workdir import copy_working_folder
 from taskweaver.treesearch.engine.search import Machine, Search
 from taskweaver.treesearch.errors import SearchError, system_errors
@@ -27,7 +29,7 @@ from taskweaver.treesearch.execution.results import keep_evaluator
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.idea import read_idea
 from taskweaver.treesearch.model.journal import Journal
-from taskweaver.treesearch.model.node import NodeStatus, Objective
+from taskweaver.treesearch.model.node import Node, NodeStatus, Objective
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.treesearch.record.run_folder import (
     discard_run,
@@ -43,6 +45,7 @@ from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.platform import require_linux
 
 _MOST_COPIED = 4 << 30
+_QUIET = MemoryConfig(memory_log_enabled=False)
 
 
 def start_search(
@@ -202,8 +205,18 @@ def _machine(app: TaskWeaverApp, src: AppConfigSource) -> Machine:
     )
 
 
-def session_on_node(app: TaskWeaverApp, node: str, *, is_detached: bool = False) -> str:
-    """Fork a node into a branch of its run, which is current then: a run is a session.
+def node_round(places: RunPlaces, node: Node) -> Round | None:
+    """Return the stored round of a node that has ended, or None if the run keeps no round of it."""
+    if not node.branch or not places.memory.exists():
+        return None
+    with BranchedMemory(places.memory, _QUIET) as store:
+        return BranchLog(store, node.branch).newest() if node.branch in store else None
+
+
+def session_on_node(
+    app: TaskWeaverApp, node: str, *, is_detached: bool = False
+) -> tuple[Session, str]:
+    """Fork a node into a branch of its run, which is opened as a session: the current branch.
 
     Conversation, memory and files go along, and in single mode the variables.
 
@@ -215,32 +228,36 @@ def session_on_node(app: TaskWeaverApp, node: str, *, is_detached: bool = False)
             variables. A run that another process works on is always continued so.
 
     Returns:
-        The id of the session, for `TaskWeaverApp.resume_session`.
+        The session, and the name of the branch in it.
 
     Raises:
         SearchError: If the node does not exist, or has no memory to continue from.
         SessionError: If the files cannot be copied.
+        SessionBusy: If the node is being forked elsewhere in this process.
     """
     run, _, wanted = node.rpartition("/")
     places = find_run(app, run or "latest")
-    branch, is_fork = _branch_of(places, wanted)
-    if not is_detached and app.session_manager.folder_of(places.folder.name) == places.folder:
+    branch, name = _branch_of(places, wanted)
+    id_ = places.folder.name
+    if not is_detached and app.session_manager.folder_of(id_) == places.folder:
         with suppress(SessionInUse):
-            return _gone_on(app, places, branch, is_fork=is_fork)
-    return _detached(app, places, branch)
+            session = app.get_session(id_)
+            chat = session.at(branch).fork(name, is_similar=True) if name else branch
+            with suppress(SessionBusy):  # another chat is at work
+                session.checkout(chat)
+            return session, chat
+    return app.get_session(_detached(app, places, branch)), CHAT.root
 
 
-def _branch_of(places: RunPlaces, wanted: str) -> tuple[str, bool]:
-    """Return the branch of a node, or an earlier fork of one, and whether it is a fork."""
+def _branch_of(places: RunPlaces, wanted: str) -> tuple[str, str]:
+    """Return the branch of a node with the name of a fork, or an earlier fork without one."""
     state = fold(read_log(places.log))
     journal = state.journal if state else Journal(Objective())
     best = journal.best()
     found = best.id if wanted == "best" and best else wanted
     if found not in journal:
-        if places.memory.exists() and not RUN.is_of_search(found):
-            with BranchedMemory(places.memory, MemoryConfig(memory_log_enabled=False)) as store:
-                if found in store:
-                    return found, True
+        if places.memory.exists() and NAME.fullmatch(found) and not RUN.is_of_search(found):
+            return found, ""
         names = ", ".join([n.id for n in journal.nodes][:10]) or "none yet"
         raise SearchError(f"The run {places.folder.name} has no node {wanted!r}; it has {names}.")
     if journal[found].status is NodeStatus.RUNNING:
@@ -249,26 +266,7 @@ def _branch_of(places: RunPlaces, wanted: str) -> tuple[str, bool]:
         raise SearchError(f"{found} has no memory: it holds no conversation to continue.")
     if not places.memory.exists():
         raise SearchError(f"The memory of the run is gone: {places.memory.resolve()}.")
-    return journal[found].branch, False
-
-
-def _gone_on(app: TaskWeaverApp, places: RunPlaces, branch: str, *, is_fork: bool) -> str:
-    """Make a fork of a node's branch current, or an earlier fork; return the id of the session.
-
-    Raises:
-        SessionInUse: If another process has the run open, or this one.
-    """
-    id_, config = places.folder.name, MemoryConfig(log_dir=places.memory.parent)
-    files = SessionFiles(id_, places.folder, config, RUN)
-    try:
-        if not is_fork:
-            name = files.similar_name(f"{branch}-chat")
-            limit_bytes = AppSessionConfig(app.config).fork_limit_bytes
-            branch = files.fork(branch, name, None, limit_bytes=limit_bytes)
-        files.set_current(branch)
-    finally:
-        files.close()
-    return id_
+    return journal[found].branch, f"{found}-chat"
 
 
 def _detached(app: TaskWeaverApp, places: RunPlaces, branch: str) -> str:
@@ -278,8 +276,7 @@ def _detached(app: TaskWeaverApp, places: RunPlaces, branch: str) -> str:
     folder.mkdir(mode=0o700, parents=True)
     with tempfile.TemporaryDirectory() as temporary:
         file = Path(temporary) / "branch.jsonl"
-        quiet = MemoryConfig(memory_log_enabled=False)
-        with BranchedMemory(places.memory, quiet) as store:
+        with BranchedMemory(places.memory, _QUIET) as store:
             store.export(file, branch, is_private=True)
         with BranchedMemory(folder / CHAT.memory) as own:
             own.import_(file)

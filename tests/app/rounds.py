@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fake_endpoint import Call, serving
-from kept_sessions import KeptSessions
 from live_folders import paths_below
+from patience import PATIENCE_S
 from support import Listener, Script, code_reply
 
 from taskweaver.app.app import TaskWeaverApp
+from taskweaver.console.terminal.text import section
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import ConfirmationRequest
 from taskweaver.session.session import Session
+from taskweaver.utils.files import write_yaml
 
 Body = list[bytes] | Callable[[Call], None]
 """What an endpoint streams, or how it answers otherwise."""
@@ -25,15 +28,12 @@ ALONE: dict[str, Any] = {"session.roles": ["code_interpreter"]}
 
 
 class Played(NamedTuple):
-    """Rounds, and what was asked for and heard in them."""
-
     rounds: list[Round]
     calls: list[Call]
     listener: Listener
 
 
 def keys_of(url: str, **more: Any) -> dict[str, Any]:
-    """Return the configuration for an endpoint."""
     return {
         "llm.api_type": "openai", "llm.api_base": url, "llm.model": "m", "llm.api_key": "k",
         "llm.max_retries": 0, **more,
@@ -70,14 +70,6 @@ def play(project: Path, *bodies: Body, rounds: int = 1, **config: Any) -> Played
     return Played(played, calls, listener)
 
 
-def go_on(kept: KeptSessions, *bodies: Body, rounds: int = 1, **config: Any) -> Played:
-    """Play rounds of a session that goes on, whose endpoint answers with these bodies."""
-    session, calls = kept.answered(answering(*bodies), **config)
-    listener = Listener()
-    played = [session.send_message(f"go {n}", listener) for n in range(rounds)]
-    return Played(played, calls, listener)
-
-
 def play_script(
     project: Path, replies: Iterable[str], message: str = "go", **config: Any
 ) -> tuple[Round, Script, Listener]:
@@ -87,17 +79,39 @@ def play_script(
         return session.send_message(message, listener), script, listener
 
 
-def go_on_with(
-    kept: KeptSessions, replies: Iterable[str], message: str = "go", **config: Any
-) -> tuple[Round, Script, Listener]:
-    """Play a round of a session that goes on, whose model gives these replies."""
-    script, listener = Script(replies), Listener()
-    session = kept.scripted(script, **config)
-    return session.send_message(message, listener), script, listener
+def run(session: Session, code: str) -> str:
+    """Run a cell as a round; return its result, or its error."""
+    message = session.run_code(code).post_list[-1].message
+    return section(message, "Result") or section(message, "Error")
+
+
+def ask(session: Session, question: str, listener: Listener | None = None) -> Round:
+    """Ask a question, and wait for the summary that it made due."""
+    round_ = session.send_message(question, listener)
+    for thread in threading.enumerate():
+        if thread.name == "compaction":
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+    return round_
+
+
+def add_plugin(project: Path, name: str, body: str) -> Path:
+    """Write the file of a plugin, without a description, into a project; return it."""
+    file = project / "plugins" / f"{name}.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(
+        f"from taskweaver.plugin import Plugin, register_plugin\n\n\n@register_plugin\n{body}"
+    )
+    return file
+
+
+def add_example(folder: Path, sender: str, receiver: str, word: str) -> None:
+    post = {"message": f"example {word}", "send_from": sender, "send_to": receiver}
+    rounds = [{"user_query": "q", "state": "finished", "post_list": [post]}]
+    write_yaml(folder / "one.yaml", {"enabled": True, "rounds": rounds})
 
 
 def cell(code: str, intent: str = "look", **more: object) -> tuple[str, object]:
-    """Return the call of a cell."""
     return ("run_python", {"intent": intent, "code": code, **more})
 
 
@@ -107,17 +121,14 @@ def hops(round_: Round) -> list[str]:
 
 
 def newest(call: Call) -> str:
-    """Return the newest message of a request."""
     return str(call.body["messages"][-1]["content"])
 
 
 def results(call: Call) -> list[str]:
-    """Return the results of calls in a request."""
     return [str(m["content"]) for m in call.body["messages"] if m["role"] == "tool"]
 
 
 def shown(call: Call) -> str:
-    """Return all messages of a request."""
     return json.dumps(call.body["messages"], ensure_ascii=False)
 
 
@@ -150,15 +161,12 @@ class Person:
 
 
 class Written(NamedTuple):
-    """Rounds of an interpreter alone, its model, and what was heard in them."""
-
     rounds: list[Round]
     script: Script
     listener: Listener
 
     @property
     def said(self) -> list[str]:
-        """The last message of each round."""
         return [round_.post_list[-1].message for round_ in self.rounds]
 
 
@@ -166,30 +174,14 @@ def write(
     project: Path, *cells: str, rounds: int = 0, handler: Any = None, **config: Any
 ) -> Written:
     """Have an interpreter write cells or give replies, by default each in a round of its own."""
-    script = Script(map(_reply, cells))
+    replies = (text if text.startswith('{"response"') else code_reply(text) for text in cells)
+    script, listener = Script(replies), Listener()
     with TaskWeaverApp(project, model=script, config=ALONE | config) as app:
-        return _written(app.get_session(), script, rounds or len(cells), handler)
-
-
-def write_on(
-    kept: KeptSessions, *cells: str, rounds: int = 0, handler: Any = None, **config: Any
-) -> Written:
-    """Do as `write` in a session that goes on."""
-    script = Script(map(_reply, cells))
-    session = kept.scripted(script, **ALONE | config)
-    return _written(session, script, rounds or len(cells), handler)
-
-
-def _reply(text: str) -> str:
-    return text if text.startswith('{"response"') else code_reply(text)
-
-
-def _written(session: Session, script: Script, rounds: int, handler: Any) -> Written:
-    listener = Listener()
-    session.event_emitter.confirmation_handler = handler
-    return Written([session.send_message("go", listener) for _ in range(rounds)], script, listener)
+        session = app.get_session()
+        session.event_emitter.confirmation_handler = handler
+        played = [session.send_message("go", listener) for _ in range(rounds or len(cells))]
+    return Written(played, script, listener)
 
 
 def marks(folder: Path) -> list[Path]:
-    """Return the files called ``mark`` that code has left."""
     return paths_below(folder, "mark")

@@ -23,7 +23,6 @@ Answer = Callable[[str], list[bytes]]
 
 
 def own_cell(code: str) -> list[bytes]:
-    """Return a cell of the interpreter that ends its order."""
     return called(cell(code, is_last=True))
 
 

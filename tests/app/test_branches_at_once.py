@@ -10,13 +10,13 @@ from pathlib import Path
 import psutil
 import pytest
 from patience import PATIENCE_S
+from rounds import run
 from support import NO_SNAPSHOTS, Listener, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.terminal.text import section
 from taskweaver.llm.types import ChatMessage
-from taskweaver.module.event_emitter import PostEventType, RoundEventType
-from taskweaver.session.errors import LimitReached, SessionBusy, SessionClosed, SessionError
+from taskweaver.module.event_emitter import RoundEventType
+from taskweaver.session.errors import LimitReached, SessionBusy
 from taskweaver.session.session import Session
 
 
@@ -115,17 +115,6 @@ def test_limits_are_those_of_the_session_on_every_branch(session: Session) -> No
             session.at(name).send_message("say: more")
 
 
-def test_a_branch_that_is_not_there_and_a_session_that_was_stopped(session: Session) -> None:
-    with pytest.raises(SessionError, match="no branch 'x'"):
-        session.at("x")
-    here = session.at("main")
-    session.stop()
-    with pytest.raises(SessionClosed):
-        here.send_message("say: hello")
-    with pytest.raises(SessionClosed):
-        session.release()
-
-
 @pytest.fixture
 def coding(tmp_path: Path) -> Iterator[Session]:
     config = {"session.roles": ["code_interpreter"], **NO_SNAPSHOTS}
@@ -134,25 +123,16 @@ def coding(tmp_path: Path) -> Iterator[Session]:
         yield app.get_session()
 
 
-def result(session: Session, branch: str, code: str) -> str:
-    heard = Listener()
-    round_ = session.at(branch).run_code(code, heard)
-    assert round_.state == "finished", heard.messages(RoundEventType.round_error)
-    assert not heard.messages(PostEventType.post_confirmation_request)
-    return section(round_.post_list[-1].message, "Result")
-
-
 def processes() -> set[int]:
-    """Return the processes below this one."""
     running = psutil.Process().children(recursive=True)
     return {process.pid for process in running if process.status() != psutil.STATUS_ZOMBIE}
 
 
 def test_a_released_session_has_no_process_and_gets_its_variables_back(coding: Session) -> None:
     before = processes()
-    result(coding, "main", "x = [1, 2, 3]")
+    run(coding.at("main"), "x = [1, 2, 3]")
     coding.fork("b")
-    result(coding, "b", "x.append(4)")
+    run(coding.at("b"), "x.append(4)")
     at_work = processes()
     coding.release()
     shared = processes()  # the warm process, which is the application's
@@ -162,8 +142,8 @@ def test_a_released_session_has_no_process_and_gets_its_variables_back(coding: S
     assert [item.name for item in coding.branches()] == ["main", "b"]
     assert [len(coding.at(name).memory.conversation.rounds) for name in ("main", "b")] == [1, 2]
     assert processes() == shared, "looking starts no kernel"
-    assert result(coding, "b", "x") == "[1, 2, 3, 4]"
-    assert result(coding, "main", "x") == "[1, 2, 3]"
+    assert run(coding.at("b"), "x") == "[1, 2, 3, 4]"
+    assert run(coding.at("main"), "x") == "[1, 2, 3]"
     coding.release()
     assert processes() == shared
     coding.stop()

@@ -36,27 +36,19 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_a_session_brings_them_or_not(project: Path, *, is_trusted: bool) -> None:
-    replies = Script([planner_reply("User", "done")])
-    config = {"execution.sandbox": "none", "execution.zygote": False}
-    with TaskWeaverApp(project, config, model=replies, trust=is_trusted) as app:
-        session = app.get_session()
-        session.send_message("use leak.csv and own.csv")
-        names = {path.name for path in session.execution_cwd.iterdir()}
-        assert ("leak.csv" in names) is is_trusted
-        assert (session.execution_cwd / "own.csv").read_text() == "n\n42\n"
-        assert not (session.execution_cwd / "own.csv").is_symlink()
-
-
-@pytest.mark.parametrize("is_trusted", [True, False])
-def test_prompts_show_their_content_or_not_also_when_a_copy_vanishes(
+def test_a_session_brings_and_shows_them_or_not_also_when_a_copy_vanishes(
     project: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
 ) -> None:
     """Code can list a file of the same name, and remove it before its beginning is read."""
-    replies = Script([planner_reply("User", "done")])
+    replies = Script([planner_reply("User", "done")] * 2)
     config = {"execution.sandbox": "none", "execution.zygote": False}
     with TaskWeaverApp(project, config, model=replies, trust=is_trusted) as app:
-        session = app.get_session()
+        bringing, session = app.get_session(), app.get_session()
+        bringing.send_message("use leak.csv and own.csv")
+        names = {path.name for path in bringing.execution_cwd.iterdir()}
+        assert ("leak.csv" in names) is is_trusted
+        assert (bringing.execution_cwd / "own.csv").read_text() == "n\n42\n"
+        assert not (bringing.execution_cwd / "own.csv").is_symlink()
         copy = session.execution_cwd / "leak.csv"
         copy.write_text("n\n43\n")
         facts = Folder.stat
@@ -69,8 +61,8 @@ def test_prompts_show_their_content_or_not_also_when_a_copy_vanishes(
 
         monkeypatch.setattr(Folder, "stat", removing)
         session.send_message("hello")
-    assert ('["41"]' in str(replies.prompts[0])) is is_trusted
-    assert '["42"]' in str(replies.prompts[0])
+    assert ('["41"]' in str(replies.prompts[1])) is is_trusted
+    assert '["42"]' in str(replies.prompts[1])
 
 
 @pytest.mark.parametrize("start", ["", "data"])
@@ -91,13 +83,8 @@ def test_a_word_of_the_user_follows_none_inside_the_project(
 
 @pytest.mark.parametrize("is_trusted", [True, False])
 def test_documents_are_indexed_or_not(project: Path, tmp_path: Path, *, is_trusted: bool) -> None:
-    index = DocumentIndex(
-        tmp_path / "index.db",
-        project / "knowledge_base",
-        400,
-        project / "workspace",
-        None if is_trusted else project,
-    )
+    place, root = project / "knowledge_base", None if is_trusted else project
+    index = DocumentIndex(tmp_path / "index.db", place, 400, project / "workspace", root)
     passages, _ = index.search("password", 3, lambda _: None)
     assert bool(passages) is is_trusted
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_replies import CacheOfServer, reply, text, thinking, unmarked
 from claude_replies import call as claude_call
+from claude_replies import reply, text
 from fake_endpoint import Call, good, serving
-from kept_sessions import KeptSessions
 from ollama_server import MODEL, last, line, ollama, said
 from response_events import (
     REASONING,
@@ -24,7 +23,7 @@ from response_events import (
     message,
     reasoning,
 )
-from rounds import Body, answering, cell, go_on, keys_of, play
+from rounds import answering, cell, keys_of, play
 from scripted_server import delta, ending
 from support import Listener
 
@@ -32,7 +31,6 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.chat import Chat
 from taskweaver.console.commands.table import CommandLine
 from taskweaver.console.terminal.surface import PlainSurface
-from taskweaver.llm import learnt
 from taskweaver.llm.prompts import PROMPTS_FILE
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.event_emitter import PostEventType
@@ -51,14 +49,10 @@ def claude_cell(code: str, id_: str = "toolu_1") -> dict[str, Any]:
     return claude_call(id_, intent="look", code=code)
 
 
-def test_67_70_claudes_cells_and_their_results_are_one_message_each(
-    kept_sessions: KeptSessions,
-) -> None:
+def test_67_70_claudes_cells_and_their_results_are_one_message_each(project: Path) -> None:
     code = "\n".join([*(f"value_{n} = {n}" for n in range(200)), "6 * 7"])
     cells = reply(text("I multiply."), claude_cell(code), claude_cell("1 / 0", "toolu_2"))
-    (round_,), (first, second), listener = go_on(
-        kept_sessions, cells, reply(text("It is 42.")), **CLAUDE
-    )
+    (round_,), (first, second), listener = play(project, cells, reply(text("It is 42.")), **CLAUDE)
     assert round_.answer.text == "It is 42."
     (thought,) = round_.post_list[1].get_attachment(AttachmentType.thought)
     assert thought.content == "I multiply."
@@ -78,38 +72,6 @@ def test_67_70_claudes_cells_and_their_results_are_one_message_each(
     assert "ZeroDivisionError" in answered["content"][1]["content"]
 
 
-def test_68_claudes_reasoning_goes_back_beside_the_result_of_its_call(
-    kept_sessions: KeptSessions,
-) -> None:
-    thought = [thinking("Hm."), text("I look."), claude_cell("1 + 1")]
-    end = [thinking("So."), text("It is 2.")]
-    bodies = [reply(*thought), reply(*end), reply(text("Yes."))]
-    _, calls, _ = go_on(kept_sessions, *bodies, rounds=2, **CLAUDE)
-    for call in calls[1:]:
-        assert thought in [unmarked(one["content"]) for one in call.body["messages"]]
-    assert end in [unmarked(one["content"]) for one in calls[2].body["messages"]]
-
-
-def test_74_a_chat_with_claude_is_read_from_the_cache(project: Path) -> None:
-    bodies = [
-        body
-        for n in range(6)
-        for body in (reply(claude_cell(f"total = {n}\ntotal")), reply(text(f"It is {n}.")))
-    ]
-    more = {"planner.prompt_compression": False, "code_generator.prompt_compression": False}
-    rounds, calls, _ = play(project, *bodies, rounds=6, **CLAUDE, **more)
-    assert [round_.state for round_ in rounds] == ["finished"] * 6
-    cache, before = CacheOfServer(), 0
-    for number, call in enumerate(calls):
-        read, total, marks = cache.read(call.body)
-        assert marks <= 4
-        if number % 2:
-            assert read == before  # all of the first request of the round
-        elif number:
-            assert total - read <= 8  # all but the newest question and the round before it
-        before = total
-
-
 CELL = call_item(1, json.dumps({"intent": "multiply", "code": "6 * 7"}))
 WORKS = [created(), *reasoning(), *function_call(1, CELL), completed()]
 
@@ -123,12 +85,8 @@ def kinds(call: Call) -> list[str]:
     return [item.get("type") or item["role"] for item in call.body["input"]]
 
 
-def test_78_reasoning_goes_back_with_its_call_and_its_summary_is_shown(
-    kept_sessions: KeptSessions,
-) -> None:
-    (round_,), (first, second), listener = go_on(
-        kept_sessions, WORKS, says("It is 42."), **RESPONSES
-    )
+def test_78_reasoning_goes_back_with_its_call_and_its_summary_is_shown(project: Path) -> None:
+    (round_,), (first, second), listener = play(project, WORKS, says("It is 42."), **RESPONSES)
     assert round_.answer.text == "It is 42."
     assert first.path.endswith("/responses")
     assert first.body["tools"][0]["name"] == "run_python"
@@ -172,7 +130,7 @@ def test_78_it_goes_back_after_the_session_was_opened_again_to_its_model_alone(
 
 def test_an_endpoint_that_refuses_the_reasoning_gets_the_chat_without(project: Path) -> None:
     words = "The encrypted content for item rs_1 could not be verified."
-    bodies: list[Body] = [
+    bodies: list[Any] = [
         WORKS, lambda call: call.refuse(400, words, code="invalid_encrypted_content"),
         says("It is 42."), says("Yes."),
     ]  # fmt: skip
@@ -205,12 +163,6 @@ def test_43_reasoning_is_a_status_and_a_record_of_the_call_alone(project: Path) 
     assert "secret draft" in logged
 
 
-def test_47_reasoning_alone_is_no_answer_and_is_asked_for_once_more(project: Path) -> None:
-    empty = [delta(reasoning_content="hm"), *ending("stop")]
-    (round_,), calls, _ = play(project, empty, good("It is 42."))
-    assert (round_.answer.text, len(calls)) == ("It is 42.", 2)
-
-
 def test_35_refused_schemas_lead_to_json_then_words_then_fences(project: Path) -> None:
     def script(call: Call) -> None:
         if call.body.get("tools"):
@@ -226,57 +178,27 @@ def test_35_refused_schemas_lead_to_json_then_words_then_fences(project: Path) -
     assert round_.answer.text == "It is 42."
 
 
-def ollama_keys(url: str) -> dict[str, Any]:
-    return keys_of(url, **{"llm.api_type": "ollama", "llm.model": MODEL})
-
-
-@pytest.mark.parametrize("has_tools", [True, False])
-def test_83_ollamas_calls_or_fences_run_and_thinking_goes_back(
-    project: Path, has_tools: bool
-) -> None:
+def test_83_ollamas_calls_run_and_thinking_goes_back(project: Path) -> None:
     made = [
         {"function": {"name": name, "arguments": arguments}}
         for name, arguments in (cell("a = 6"), cell("a * 7"))
     ]
     calls = [line(thinking="I compute "), line(thinking="it."), line(calls=made), last()]
-    left = iter([calls if has_tools else said("```python\n6 * 7\n```"), said("It is 42.")])
+    left = iter([calls, said("It is 42.")])
 
     def answer(call: Call) -> None:
         call.stream(next(left), content_type="application/x-ndjson")
 
-    facts: dict[str, Any] = {} if has_tools else {"capabilities": ["completion"]}
-    with (
-        ollama(answer, **facts) as (endpoint, server),
-        TaskWeaverApp(project, config=ollama_keys(endpoint.url)) as app,
-    ):
-        round_ = app.get_session().send_message("go")
+    with ollama(answer) as (endpoint, server):
+        keys = keys_of(endpoint.url, **{"llm.api_type": "ollama", "llm.model": MODEL})
+        with TaskWeaverApp(project, config=keys) as app:
+            round_ = app.get_session().send_message("go")
     assert round_.answer.text == "It is 42."
     first, second = (call.body for call in server.chats)
-    assert ("tools" in first) is has_tools
-    assert ("```python" in first["messages"][0]["content"]) is not has_tools
-    if has_tools:
-        assert first["options"]["num_ctx"] == second["options"]["num_ctx"] == 16_384
-        own, *outcomes = second["messages"][-3:]
-        assert own["tool_calls"][0]["function"]["arguments"]["code"] == "a = 6"
-        assert own["thinking"] == "I compute it."
-        assert [outcome["tool_name"] for outcome in outcomes] == ["run_python"] * 2
-        assert "42" in outcomes[1]["content"]
-
-
-def test_a_second_session_begins_in_the_form_that_the_first_found(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(learnt, "state_folder", lambda: tmp_path / "state")
-
-    def answer(call: Call) -> None:
-        if "tools" in call.body:
-            words = f"registry.ollama.ai/library/{MODEL} does not support tools"
-            call.answer(400, {"error": words})
-        else:
-            call.stream(said(json.dumps({"response": {"send_to": "User", "message": "yes"}})))
-
-    with ollama(answer, capabilities=None) as (endpoint, server):
-        for _ in range(2):
-            with TaskWeaverApp(project, config=ollama_keys(endpoint.url)) as app:
-                assert app.get_session().send_message("go").answer.text == "yes"
-    assert ["tools" in call.body for call in server.chats] == [True, False, False]
+    assert "tools" in first
+    assert first["options"]["num_ctx"] == second["options"]["num_ctx"] == 16_384
+    own, *outcomes = second["messages"][-3:]
+    assert own["tool_calls"][0]["function"]["arguments"]["code"] == "a = 6"
+    assert own["thinking"] == "I compute it."
+    assert [outcome["tool_name"] for outcome in outcomes] == ["run_python"] * 2
+    assert "42" in outcomes[1]["content"]

@@ -75,7 +75,8 @@ def test_a_script_and_a_notebook_give_the_same_numbers_without_taskweaver(
         export(session.memory.conversation.rounds, file, title="t")
     text = script.read_text()
     assert "profile_tables" not in text
-    assert "umsatz = pd.read_csv('umsatz.csv'" in text.replace("(\n    ", "")
+    assert "('umsatz.csv',None):lambda:(pd.read_csv('umsatz.csv'," in "".join(text.split())
+    assert text.count("def read_table") == text.count("import pandas") == 1
     code = [
         cell["source"]
         for cell in json.loads(notebook.read_text())["cells"]

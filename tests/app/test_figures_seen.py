@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good
-from kept_sessions import KeptSessions
-from response_events import call_item, completed, created, function_call, message
-from rounds import ALONE, Body, cell, go_on, play
+from rounds import ALONE, cell, play
 from tool_replies import called
 
 from taskweaver.session.branches.pictures import MOST_BYTES, MOST_PIXELS
@@ -48,13 +46,11 @@ def size_of(png: bytes) -> tuple[int, int]:
     return width, height
 
 
-def test_figures_follow_results_and_never_stand_between_two_of_a_reply(
-    kept_sessions: KeptSessions,
-) -> None:
+def test_figures_follow_results_and_never_stand_between_two_of_a_reply(project: Path) -> None:
     """Each is seen as it was when its cell ended."""
     other = cell(PLOT.format(name="one").replace("[3, 5]", "[3, 500]"))
     cells = called(cell("6 * 7", "compute"), plot("one"), other, plot("two"))
-    _, (_, call), _ = go_on(kept_sessions, cells, good("South leads."), **SEES)
+    _, (_, call), _ = play(project, cells, good("South leads."), **SEES)
     waiting = 0
     for one in call.body["messages"]:
         assert one["role"] == "tool" or not waiting
@@ -66,11 +62,9 @@ def test_figures_follow_results_and_never_stand_between_two_of_a_reply(
     assert before != after
 
 
-def test_a_figure_is_sent_in_its_own_round_only_and_its_description_stays(
-    kept_sessions: KeptSessions,
-) -> None:
+def test_a_figure_is_sent_in_its_own_round_only_and_its_description_stays(project: Path) -> None:
     bodies = [called(plot()), called(cell("1")), good("South leads."), good("As I said.")]
-    _, calls, _ = go_on(kept_sessions, *bodies, rounds=2, **SEES)
+    _, calls, _ = play(project, *bodies, rounds=2, **SEES)
     assert [len(images(call)) for call in calls] == [0, 1, 1, 0]
     before = calls[1].body["messages"]
     assert calls[2].body["messages"][: len(before)] == before  # for the cache
@@ -87,20 +81,7 @@ def test_an_interpreter_sees_its_own_and_the_configuration_decides(project: Path
     assert '"Counts"; x (no label) North, South; y (no label) 0 to 5; bars: 2' in result["content"]
 
 
-def test_55_a_refused_image_is_never_sent_again_and_its_text_stands_instead(project: Path) -> None:
-    copy = cell("import shutil; shutil.copy('chart.png', 'second.png')")
-    words = "Invalid content type. image_url is only supported by certain models."
-    bodies: list[Body] = [
-        called(plot()), lambda call: call.refuse(400, words), good("South leads."), called(copy),
-        good("And again."),
-    ]  # fmt: skip
-    _, calls, _ = play(project, *bodies, rounds=2, **SEES)
-    assert [len(images(call)) for call in calls] == [0, 1, 0, 0, 0]
-    assert all("tools" in call.body for call in calls)
-    assert '"Counts"' in calls[2].body["messages"][-1]["content"]
-
-
-def test_large_pictures_are_made_smaller_and_others_are_named(kept_sessions: KeptSessions) -> None:
+def test_large_pictures_are_made_smaller_and_others_are_named(project: Path) -> None:
     code = """
 import numpy as np
 from PIL import Image
@@ -109,22 +90,10 @@ noise = np.random.default_rng(1).integers(0, 255, (800, 800, 3), dtype="uint8")
 Image.fromarray(noise).save("noise.png")
 open("fake.png", "wb").write(b"From: User")
 """
-    _, (_, call), _ = go_on(kept_sessions, called(cell(code)), good("Done."), **SEES)
+    _, (_, call), _ = play(project, called(cell(code)), good("Done."), **SEES)
     *_, result, seen = call.body["messages"]
     noise, wide = images(call)
     assert size_of(wide) in [(MOST_PIXELS, 313), (MOST_PIXELS, 314)]
     assert len(noise) <= MOST_BYTES
     assert '("fake.png" is not shown: not a picture.)' in result["content"]
     assert "fake.png" not in json.dumps(seen)
-
-
-def test_79_in_responses_a_figure_stands_inside_the_result_of_its_cell(project: Path) -> None:
-    item = call_item(1, json.dumps({"intent": "draw", "code": PLOT.format(name="chart")}))
-    works = [created(), *function_call(1, item), completed()]
-    says = [created(), *message(0, "South leads."), completed()]
-    _, calls, _ = play(project, works, says, **{"llm.dialect": "responses", "llm.model": "gpt-5"})
-    made, result = calls[1].body["input"][-2:]
-    assert (result["type"], result["call_id"]) == ("function_call_output", made["call_id"])
-    assert [part["type"] for part in result["output"]] == ["input_text", "input_image"]
-    assert set(result["output"][1]) == {"type", "image_url", "detail"}
-    assert result["output"][1]["image_url"].startswith("data:image/png;base64,")

@@ -27,23 +27,17 @@ def test_files_have_tables_and_questions(tmp_path: Path) -> None:
     ]
 
 
-def test_questions_name_the_file_among_several(tmp_path: Path) -> None:
-    for name in ("shop.csv", "old shop.csv"):
-        (tmp_path / name).write_text(ROWS)
-    plain, quoted = first_questions([tmp_path / "shop.csv", tmp_path / "old shop.csv"])
-    assert plain.questions[0].text == "What is the mean price per city in shop.csv?"
-    assert quoted.questions[0].text == "What is the mean price per city in `old shop.csv`?"
-
-
-def test_sheets_are_named(tmp_path: Path) -> None:
-    file = tmp_path / "book.xlsx"
-    with pd.ExcelWriter(file) as book:
+def test_questions_name_the_file_among_several_and_the_sheet(tmp_path: Path) -> None:
+    (tmp_path / "old shop.csv").write_text(ROWS)
+    with pd.ExcelWriter(tmp_path / "book.xlsx") as book:
         for sheet in ("North", "South"):
             frame = pd.DataFrame({"kind": ["a", "b", "a"], "price": [1.5, 2, 3]})
             frame.to_excel(book, sheet_name=sheet, index=False)
-    (outline,) = first_questions([file])
-    assert [table.id.part for table in outline.tables] == ["North", "South"]
-    assert "table North" in outline.questions[0].text
+    shop, sheets = first_questions([tmp_path / "old shop.csv", tmp_path / "book.xlsx"])
+    assert shop.questions[0].text == "What is the mean price per city in `old shop.csv`?"
+    assert [table.id.part for table in sheets.tables] == ["North", "South"]
+    assert "table North" in sheets.questions[0].text
+    assert "book.xlsx" in sheets.questions[0].text
 
 
 def test_odd_files_have_no_questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,11 @@ def test_unchanged_files_are_read_once(project: Path, monkeypatch: pytest.Monkey
     with TaskWeaverApp(project, model=script, config=COLD) as app, app.get_session() as session:
         for _ in range(3):
             session.send_message("hello")
+            session.release()
+        assert session.kernel_state == "not started"
     assert asked == [["huge.csv", "t.csv"]]
+    known = listed_files("\n\n".join(sections(script.prompts[2])))
+    assert {file.name: file.parts[0].columns for file in known}["huge.csv"] == ("a", "b")
     assert '"huge.csv", about ' in section(script.prompts[0])
 
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
+from rounds import run
 from support import NO_SNAPSHOTS, NO_STATES
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.console.terminal.text import section
-from taskweaver.memory.branched import InvalidUpdate
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.session.session import Session
 
@@ -36,12 +35,6 @@ def session(project: Path) -> Iterator[Session]:
         yield app.get_session()
 
 
-def run(session: Session, code: str) -> str:
-    round_ = session.run_code(code)
-    assert round_.state == "finished"
-    return section(round_.post_list[-1].message, "Result")
-
-
 def rounds(session: Session) -> int:
     return len(session.memory.conversation.rounds)
 
@@ -50,6 +43,20 @@ def on_fork(session: Session, name: str, at_round: int | None = None) -> Session
     session.fork(name, at_round=at_round)
     session.checkout(name)
     return session
+
+
+def test_a_branch_beyond_the_limit_of_processes_says_so_at_once(project: Path) -> None:
+    limit = {"execution.process_limit": 40}
+    with opened(project, **NO_STATES, **limit) as app, app.get_session() as session:
+        run(session, "x = 6 * 7")
+        why, name = "", ""
+        while not why and len(session.branches()) < 8:
+            name = session.fork()
+            why = session.at(name).kernel.why_restored
+        assert "execution.process_limit allows 40" in why
+        refused = session.at(name).run_code("1")
+        assert "execution.process_limit allows 40" in str(refused.reason)
+        assert run(session, "x") == "42", "the others go on"
 
 
 def test_both_sides_of_a_fork_live_on_apart_and_are_compared(session: Session) -> None:
@@ -105,29 +112,21 @@ def test_a_branch_that_is_renamed_keeps_its_name_and_its_work(session: Session) 
     run(session, "x = 1")
     session.fork("idea")
     session.at("main").rename("base")
-    session.at("idea").rename("without-outliers")
+    session.at("idea").rename("Ohne Ausreißer?")
     assert [(b.name, b.title) for b in session.branches()] == [
-        ("main", "base"), ("idea", "without-outliers")
+        ("main", "base"), ("idea", "Ohne Ausreißer?")
     ]  # fmt: skip
     session.checkout("idea")
     assert run(session, "x") == "1"
-    for taken in ("base", "main", "no name"):
-        with pytest.raises(SessionError, match=r"is taken|no spaces"):
+    for taken in ("base", "main", " ", "two\nlines"):
+        with pytest.raises(SessionError, match=r"is taken|one line"):
             session.at("idea").rename(taken)
-    with pytest.raises(SessionError, match="'base' is taken"):
-        session.fork("base")
-    assert session._stored.similar_name("base") == "base-1"
-
-
-def test_findings_are_merged_and_conversations_are_not(session: Session) -> None:
-    session.fork("b")
-    store = session._stored.store
-    store["b"].core["best"] = "42"
-    assert "core best" in session.merge("b").taken
-    assert store["main"].core["best"] == "42"
-    assert rounds(session) == 0
-    with pytest.raises(InvalidUpdate):
-        session.merge("main")
+    for name in ("base", "a b"):
+        with pytest.raises(SessionError, match=r"is taken|no spaces"):
+            session.fork(name)
+    assert session.at("main").fork(title="Mit Ausreißern!") == "Mit-Ausrei-ern"
+    assert session.branches()[-1].title == "Mit Ausreißern!"
+    assert session._stored.new_name("base", is_similar=True) == "base-1"
 
 
 def test_what_cannot_be_is_refused(session: Session) -> None:
@@ -137,6 +136,7 @@ def test_what_cannot_be_is_refused(session: Session) -> None:
     assert len(session.branches()) == 1
     for call in (
         lambda: session.checkout("nobody"),
+        lambda: session.at("nobody"),
         lambda: session.diff("main", "nobody"),
         lambda: session.merge("nobody"),
         lambda: session.fork("x", at_round=2),
@@ -144,9 +144,12 @@ def test_what_cannot_be_is_refused(session: Session) -> None:
     ):
         with pytest.raises(SessionError):
             call()
+    here = session.at("main")
     session.stop()
-    with pytest.raises(SessionClosed):
-        session.fork("late")
+    late = (lambda: session.fork("late"), session.branches, lambda: session.core_memory("main"))
+    for act in (*late, lambda: here.send_message("late"), session.release):
+        with pytest.raises(SessionClosed):
+            act()
 
 
 def test_a_fork_that_was_cut_off_can_be_made_again(session: Session) -> None:
@@ -222,6 +225,5 @@ def test_kernels_of_a_warm_project_are_alike_and_are_warmed_anew_for_a_new_libra
 
 
 def warm() -> list[int]:
-    """Return the warm processes."""
     children = [p for p in psutil.Process().children() if p.status() != psutil.STATUS_ZOMBIE]
     return [child.pid for child in children if "warm" in child.cmdline()]

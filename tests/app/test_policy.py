@@ -7,20 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kept_sessions import KeptSessions
-from rounds import ALONE, Person, marks, write, write_on
+from rounds import ALONE, Person, marks, write
 from support import Listener, Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.module.confirmation import (
-    AnsweredElsewhere,
-    Confirmation,
-    EditedContent,
-)
+from taskweaver.module.confirmation import AnsweredElsewhere, Confirmation, EditedContent
 from taskweaver.module.event_emitter import PostEventType, RoundEventType, TaskWeaverEvent
 from taskweaver.session.errors import LimitReached
-from taskweaver.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -42,19 +36,13 @@ def test_code_that_breaks_the_policy_does_not_run_and_is_sent_back(project: Path
     assert "importing 'subprocess' is not allowed" in script.last()
 
 
-@pytest.mark.parametrize("answer", [Confirmation.no, None, "yes"])
-def test_only_a_yes_is_a_yes(kept_sessions: KeptSessions, answer: object) -> None:
-    handler = Person(answer)
-    (said,) = write_on(kept_sessions, MARK, handler=handler, **CONFIRMED).said
-    assert marks(kept_sessions.folder) == []
-    assert ("did not allow" in said) == (answer is Confirmation.no)
-
-
-def test_where_nobody_can_be_asked_nothing_runs(kept_sessions: KeptSessions) -> None:
-    (said,) = write_on(kept_sessions, MARK, **CONFIRMED).said
-    assert marks(kept_sessions.folder) == []
-    assert "no confirmation handler" in said
-    assert "did not allow" not in said
+def test_only_a_yes_is_a_yes_and_where_nobody_can_be_asked_nothing_runs(project: Path) -> None:
+    person = Person(Confirmation.no, None, "yes")
+    said = write(project, *[MARK] * 3, handler=person, **CONFIRMED).said
+    said += write(project, MARK, **CONFIRMED).said
+    assert marks(project) == []
+    assert ["did not allow" in text for text in said] == [True, False, False, False]
+    assert "no confirmation handler" in said[3]
 
 
 def test_a_yes_is_for_this_code_and_always_for_its_kind(project: Path) -> None:
@@ -69,23 +57,23 @@ def test_a_yes_is_for_this_code_and_always_for_its_kind(project: Path) -> None:
     assert "did not allow" in said[3]
 
 
-def test_a_person_may_change_the_code_and_its_author_is_shown_that(
-    kept_sessions: KeptSessions,
-) -> None:
+def test_a_person_may_change_the_code_and_its_author_is_shown_that(project: Path) -> None:
     script, listener = Script([order("a = 1"), DONE, order("b = 2"), DONE]), Listener()
-    session = kept_sessions.scripted(script, **CONFIRMED)
     person = Person(EditedContent("a = 'by hand'\na"), Confirmation.yes)
-    session.event_emitter.confirmation_handler = person
-    round_ = session.send_message("go", listener)
+    with TaskWeaverApp(project, model=script, config=CONFIRMED) as app:
+        session = app.get_session()
+        session.event_emitter.confirmation_handler = person
+        round_ = session.send_message("go", listener)
+        events = list(listener.events)
+        session.send_message("go on", listener)
     post = round_.post_list[2]
     assert post.get_attachment(AttachmentType.reply_content)[0].content == "a = 'by hand'\na"
     assert "The user changed this code before it ran." in script.last(1)
     assert "a = 'by hand'" in script.last(1)
-    (told,) = [e for e in listener.events if e.t is PostEventType.post_confirmation_response]
+    (told,) = [e for e in events if e.t is PostEventType.post_confirmation_response]
     assert (told.msg, told.extra["approved"]) == ("yes", True)
     assert told.extra["code"] == "a = 'by hand'\na"
-    assert codes_shown(listener.events) == ["a = 1", "a = 'by hand'\na"]  # the order, what ran
-    session.send_message("go on")
+    assert codes_shown(events) == ["a = 1", "a = 'by hand'\na"]  # the order, what ran
     assert person.requests[1].diff().splitlines()[-3:] == ["-a = 'by hand'", "-a", "+b = 2"]
 
 
@@ -123,32 +111,26 @@ def test_an_answer_comes_from_another_thread_in_time_or_is_a_no(project: Path) -
         late = session.send_message("go")
         assert "no person answered" in late.post_list[-1].message
         assert marks(project) == []
-        ids = _answered(session, listener, elsewhere)
+        ids: list[str] = []
+
+        def answer() -> None:
+            with elsewhere._changed:
+                elsewhere._changed.wait_for(lambda: elsewhere.requests, 10)
+                ids.extend(elsewhere.requests)
+            assert not elsewhere.provide_confirmation("confirm-other", Confirmation.yes)
+            assert elsewhere.provide_confirmation(ids[0], Confirmation.yes)
+            assert not elsewhere.provide_confirmation(ids[0], Confirmation.no)  # it has its answer
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        session.send_message("go", listener)
+        thread.join()
     assert len(marks(project)) == 1
     assert not elsewhere.provide_confirmation(ids[0], Confirmation.yes)
     kinds = [event.t for event in listener.events if "confirmation" in event.t.value]
     assert kinds == [
         PostEventType.post_confirmation_request, PostEventType.post_confirmation_response
     ]  # fmt: skip
-
-
-def _answered(session: Session, listener: Listener, elsewhere: AnsweredElsewhere) -> list[str]:
-    """Have a round answered by another thread, after a wrong answer; return the ids."""
-    ids: list[str] = []
-
-    def answer() -> None:
-        request = elsewhere.wait_for_request(10)
-        assert request is not None
-        ids.append(request.id)
-        assert not elsewhere.provide_confirmation("confirm-other", Confirmation.yes)
-        assert elsewhere.provide_confirmation(request.id, Confirmation.yes)
-        assert not elsewhere.provide_confirmation(request.id, Confirmation.no)  # it has its answer
-
-    thread = threading.Thread(target=answer)
-    thread.start()
-    session.send_message("go", listener)
-    thread.join()
-    return ids
 
 
 def test_a_round_stops_at_its_tokens_and_the_next_goes_on(project: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,15 +9,13 @@ from typing import Any
 
 import pytest
 from fake_endpoint import Call, good, serving
-from patience import PATIENCE_S
-from rounds import ALONE, keys_of
+from rounds import ALONE, add_example, add_plugin, ask, keys_of
 from support import Script, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.keys.known_keys import COMPACTING_ROLES
 from taskweaver.module.confirmation import Confirmation
 from taskweaver.session.errors import SessionError
-from taskweaver.utils.files import write_yaml
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -28,16 +25,7 @@ ECHO = """from taskweaver.ext_role.echo.echo import Echo
 class Parrot(Echo):
     pass
 """
-PLUGIN = (
-    "from taskweaver.plugin import register_plugin\n\n\n@register_plugin\n"
-    'def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
-)
-
-
-def add_example(folder: Path, sender: str, receiver: str) -> None:
-    post = {"message": "example of mine", "send_from": sender, "send_to": receiver}
-    rounds = [{"user_query": "q", "state": "finished", "post_list": [post]}]
-    write_yaml(folder / "one.yaml", {"enabled": True, "rounds": rounds})
+DOUBLE = 'def double(x: int) -> int:\n    """Double a number."""\n    return 2 * x\n'
 
 
 @contextmanager
@@ -117,9 +105,8 @@ def test_the_code_model_plays_the_configured_name_with_its_own_examples(
     project: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "examples").mkdir()
-    add_example(tmp_path / "examples", "Planner", "CodeInterpreter")
-    (project / "plugins").mkdir()
-    (project / "plugins" / "double.py").write_text(PLUGIN)
+    add_example(tmp_path / "examples", "Planner", "CodeInterpreter", "of mine")
+    add_plugin(project, "double", DOUBLE)
     keys: dict[str, Any] = {
         "session__roles": ["code_interpreter"],
         "code_generator__role_name": "Ada",
@@ -138,18 +125,18 @@ def test_the_code_model_plays_the_configured_name_with_its_own_examples(
 
 
 def test_folders_are_where_they_are_configured(project: Path, tmp_path: Path) -> None:
-    for name in ("plugs", "parts/parrot", "examples", "elsewhere"):
+    for name in ("parts/parrot", "examples", "elsewhere"):
         (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "plugs" / "double.py").write_text(PLUGIN)
+    add_plugin(tmp_path, "double", DOUBLE)
     (tmp_path / "parts" / "parrot" / "parrot.py").write_text(ECHO)
     (tmp_path / "parts" / "parrot" / "parrot.role.yaml").write_text(
         "alias: Parrot\nmodule: parrot.parrot.Parrot\nintro: repeats\n"
     )
     (tmp_path / "elsewhere" / "other.csv").write_text("a\n1\n")
-    add_example(tmp_path / "examples", "User", "Planner")
+    add_example(tmp_path / "examples", "User", "Planner", "of mine")
     keys: dict[str, Any] = {
         "workspace__workspace_path": str(tmp_path / "work"),
-        "plugin__base_path": str(tmp_path / "plugs"),
+        "plugin__base_path": str(tmp_path / "plugins"),
         "role__base_path": str(tmp_path / "parts"),
         "session__data_dir": str(tmp_path / "elsewhere"),
         "planner__example_base_path": str(tmp_path / "examples"),
@@ -263,10 +250,7 @@ def test_a_summary_is_made_when_it_is_configured_by_the_model_of_its_alias(
     with asked(project, [reply] * 4, **values) as (app, calls):
         session = app.get_session()
         for number in range(4):
-            assert session.send_message(f"q {number}.").state == "finished"
-            for thread in (one for one in threading.enumerate() if one.name == "compaction"):
-                thread.join(PATIENCE_S)
-                assert not thread.is_alive()
+            assert ask(session, f"q {number}.").state == "finished"
     made = [text for model, text in calls if model == "sums"]
     assert len(made[:2]) == count
     if made:

@@ -190,7 +190,7 @@ def test_a_large_input_is_found_by_name_or_asked_for(
         (lambda f: f["inputs"][0].update(name="/etc/passwd"), "is not the name of an input"),
         (lambda f: f["inputs"][0].update(name=".."), "is not the name of an input"),
         (lambda f: f["inputs"].append(f["inputs"][0]), "an input twice"),
-        (lambda f: f["inputs"][0].update(content="%%%"), "no base64"),
+        (lambda f: f["inputs"][0].update(content="%%%"), "not valid base64"),
         (lambda f: f["cells"][0].update(code="'\ud800'"), "malformed: 'utf-8' codec"),
         (lambda f: f["versions"].update(pandas="1\nsame"), r"'1\\nsame' is not a text of one line"),
         (lambda f: f["inputs"][0].update(change="\nsame"), "is not a text of one line"),
@@ -270,7 +270,6 @@ def test_a_receipt_runs_in_the_sandbox(project: Path, facts: Facts, tmp_path: Pa
 
 @pytest.fixture
 def held(app: TaskWeaverApp, original: Path) -> tuple[list[Round], ConversationOrigin]:
-    """The rounds of the conversation, and where they were."""
     session = app.session_manager.get_session(original.parents[1].name)
     origin = ConversationOrigin("s", "main", session.execution_cwd, app.app_dir / "data")
     return session.memory.conversation.rounds, origin

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import yaml
 from click.testing import CliRunner, Result
 from command_line import CommandLine
 from fake_endpoint import Call, FakeEndpoint, good, serving
+from rounds import ALONE, keys_of
 from support import NO_STATES, Listener, code_reply, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -28,15 +28,14 @@ from taskweaver.module.event_emitter import RoundEventType
 from taskweaver.utils import redact
 from taskweaver.utils.redact import MASK
 
-CANARIES = {
-    "prefixed": "sk-proj-CANARYq7Xw2LpR9vTn4KzY8mBd3",
-    "hexadecimal": "c0ffee15900dc0ffee15900dc0ffee15900dca7a",
-    "jwt": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlLW9mLWNhbmFyeQ",
-}
+PREFIXED = "sk-proj-CANARYq7Xw2LpR9vTn4KzY8mBd3"
+HEXADECIMAL = "c0ffee15900dc0ffee15900dc0ffee15900dca7a"
 OTHER = "0therCanaryOfAnotherService77"
 OWN_FILES = ("memory.sqlite", "raw_exp_", "recorded.yaml", "prompts.jsonl")
 """Beginnings of the names of files that are kept as they are."""
 EVERYDAY = "token = 'abcdefghijklmnop1234'; len(token)"
+ALL_SECRETS = f"{HEXADECIMAL!r}, {PREFIXED!r}, {OTHER!r}"
+ELSEWHERE = [code_reply(EVERYDAY), code_reply(ALL_SECRETS), code_reply("done", "text")]
 STEAL = """
 import os
 pid = os.getppid()
@@ -56,41 +55,26 @@ print(seen, file=__import__("sys").stderr)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A project with an endpoint that knows the key."""
-
     project: Path
     endpoint: FakeEndpoint
     key: str
     commands: CommandLine
 
-    def chat(self, *arguments: str, text: str, status: int | None = None) -> str:
-        """Hold a chat by the command, whose environment code can read; return what it wrote."""
-        return self.run("-p", str(self.project), *arguments, text=text, status=status)
-
     def run(self, *arguments: str, text: str = "", status: int | None = 0) -> str:
-        """Run a command; return what it wrote, on both streams."""
+        """Run a command, whose environment code can read; return what it wrote, checked."""
         cwd = self.project.parent
-        done = self.commands.run(*arguments, env=self.environment, cwd=cwd, text=text)
-        return self.checked(done, status)
+        names = {"OPENAI_API_KEY": self.key, "SOME_SERVICE_TOKEN": OTHER, "HOME": str(cwd)}
+        done = self.commands.run(*arguments, env=os.environ | names, cwd=cwd, text=text)
+        said = done.stdout + done.stderr
+        assert status is None or done.returncode == status, said
+        self.check(said)
+        return said
 
     def run_here(self, *arguments: str, text: str = "") -> Result:
         """Run a command in this process; return its outcome, after a check of what it wrote."""
         done = CliRunner().invoke(commands, ["-p", str(self.project), *arguments], input=text)
         self.check(done.output)
         return done
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """The environment of the commands."""
-        names = {"OPENAI_API_KEY": self.key, "SOME_SERVICE_TOKEN": OTHER}
-        return os.environ | names | {"HOME": str(self.project.parent)}
-
-    def checked(self, done: subprocess.CompletedProcess[str], status: int | None) -> str:
-        """Return what a command wrote, on both streams, after a check of it."""
-        assert status is None or done.returncode == status, done.stdout + done.stderr
-        self.check(done.stdout)
-        self.check(done.stderr)
-        return done.stdout + done.stderr
 
     def check(self, text: str) -> None:
         for secret in (self.key, OTHER):
@@ -135,7 +119,7 @@ def place(
 ) -> Iterator[Place]:
     monkeypatch.setattr(redact, "_shared", redact.Redactor())  # tests before have taught the key
     monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
-    key = CANARIES["hexadecimal"]
+    key = HEXADECIMAL
     replies = echoing(key)
 
     def play(call: Call) -> None:
@@ -149,16 +133,8 @@ def place(
         call.stream(good(waiting.pop(0) if len(waiting) > 1 else waiting[0]))
 
     with serving(play) as endpoint:
-        config = {
-            "llm.api_type": "openai",
-            "llm.api_base": endpoint.url,
-            "llm.api_key": key,
-            "llm.model": "m",
-            "logging.level": "DEBUG",
-            "llm.max_retries": 0,
-            "code_interpreter.max_retry_count": 1,
-            "session.data_dir": "${AppBaseDir}/data",
-        }
+        config = keys_of(endpoint.url, **{"llm.api_key": key, "logging.level": "DEBUG"})
+        config |= {"code_interpreter.max_retry_count": 1, "session.data_dir": "${AppBaseDir}/data"}
         project = make_project(tmp_path / "home" / "project", config, has_table=False)
         yield Place(project, endpoint, key, command_line)
 
@@ -176,7 +152,7 @@ find out
 
 
 def test_a_chat_by_command_leaves_the_key_nowhere(place: Place) -> None:
-    shown = place.chat("--debug", text=SCRIPT, status=1)
+    shown = place.run("-p", str(place.project), "--debug", text=SCRIPT, status=1)
     assert f"the key is {MASK}" in shown
     assert f"RuntimeError: {MASK}" in shown
     assert place.endpoint.calls[0].headers["authorization"] == f"Bearer {place.key}"
@@ -259,62 +235,42 @@ def test_a_recording_plays_back_exactly_and_its_requests_hold_no_key(place: Plac
     place.check_files()
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """A project and its endpoint.
-
-    Attributes:
-        project: The project.
-        endpoint: The endpoint.
-        replies: Its replies, the next one first.
-    """
-
-    project: Path
-    endpoint: FakeEndpoint
-    replies: list[str]
-
-    @property
-    def sent(self) -> str:
-        """All messages the endpoint got."""
-        return "\n".join(str(call.body["messages"]) for call in self.endpoint.calls)
-
-
 @pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Elsewhere]:
+def elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[Path, FakeEndpoint]]:
     """A project whose endpoint has an address that does not say it is on this machine."""
     monkeypatch.setenv("SOME_SERVICE_TOKEN", OTHER)
-    replies: list[str] = []
-    with serving(lambda call: call.stream(good(replies.pop(0)))) as endpoint:
-        config = {
-            "llm.api_type": "openai",
-            "llm.api_base": endpoint.url.replace("127.0.0.1", "127.1"),
-            "llm.api_key": CANARIES["hexadecimal"],
-            "llm.model": "m",
-            "session.roles": ["code_interpreter"],
-            **NO_STATES,
-        }
-        yield Elsewhere(
-            make_project(tmp_path / "project", config, has_table=False), endpoint, replies
-        )
+    replies = iter(ELSEWHERE)
+    with serving(lambda call: call.stream(good(next(replies)))) as endpoint:
+        keys = {"llm.api_type": "openai", "llm.api_key": HEXADECIMAL, "llm.model": "m"}
+        keys["llm.api_base"] = endpoint.url.replace("127.0.0.1", "127.1")
+        config = keys | ALONE | NO_STATES
+        yield make_project(tmp_path / "project", config, has_table=False), endpoint
 
 
-def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(elsewhere: Elsewhere) -> None:
-    key, shaped = CANARIES["hexadecimal"], CANARIES["prefixed"]
-    elsewhere.replies.extend([code_reply(EVERYDAY), code_reply(f"{key!r}, {shaped!r}, {OTHER!r}")])
-    elsewhere.replies.extend([code_reply("done", "text")])
-    with TaskWeaverApp(elsewhere.project) as app, app.get_session() as session:
-        for text in ("a token", f"use {key} and {shaped}", f"and {OTHER}"):
+def sent_to(endpoint: FakeEndpoint) -> str:
+    return "\n".join(str(call.body["messages"]) for call in endpoint.calls)
+
+
+def test_a_prompt_that_leaves_the_machine_holds_no_key_and_all_code(
+    elsewhere: tuple[Path, FakeEndpoint],
+) -> None:
+    project, endpoint = elsewhere
+    with TaskWeaverApp(project) as app, app.get_session() as session:
+        for text in ("a token", f"use {HEXADECIMAL} and {PREFIXED}", f"and {OTHER}"):
             session.send_message(text)
         cells = successful_cells(session.memory.conversation.rounds)
-    assert [cell.code for cell in cells] == [EVERYDAY, f"{key!r}, {shaped!r}, {OTHER!r}"]
-    assert all(secret not in elsewhere.sent for secret in (key, shaped, OTHER))
-    assert "abcdefghijklmnop1234" in elsewhere.sent
-    assert f"use {MASK} and {MASK}" in elsewhere.sent
+    assert [cell.code for cell in cells] == [EVERYDAY, ALL_SECRETS]
+    sent = sent_to(endpoint)
+    assert all(secret not in sent for secret in (HEXADECIMAL, PREFIXED, OTHER))
+    assert "abcdefghijklmnop1234" in sent
+    assert f"use {MASK} and {MASK}" in sent
 
 
-def test_a_prompt_to_this_machine_is_not_masked(elsewhere: Elsewhere) -> None:
-    elsewhere.replies.extend([code_reply("noted", "text")])
-    config = {"llm.api_base": elsewhere.endpoint.url}
-    with TaskWeaverApp(elsewhere.project, config=config) as app, app.get_session() as session:
-        session.send_message(f"use {CANARIES['prefixed']} and {OTHER}")
-    assert f"use {CANARIES['prefixed']} and {OTHER}" in elsewhere.sent
+def test_a_prompt_to_this_machine_is_not_masked(elsewhere: tuple[Path, FakeEndpoint]) -> None:
+    project, endpoint = elsewhere
+    config = {"llm.api_base": endpoint.url}
+    with TaskWeaverApp(project, config=config) as app, app.get_session() as session:
+        session.send_message(f"use {PREFIXED} and {OTHER}")
+    assert f"use {PREFIXED} and {OTHER}" in sent_to(endpoint)

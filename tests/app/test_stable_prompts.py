@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import zlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fake_endpoint import Call, good
-from patience import PATIENCE_S
-from rounds import app_over, cell
+from rounds import app_over, ask, cell
 from support import (
     NO_SNAPSHOTS,
     NO_STATES,
@@ -106,7 +104,7 @@ def test_each_prompt_begins_with_the_one_before_and_names_changes_of_the_situati
 def test_facts_that_stay_the_same_stand_once_and_changed_ones_move(project: Path) -> None:
     def act(session: Session, number: int) -> None:
         if number in (0, 2):
-            session.long_memory.add(f"revenue is net of tax, rule {number}")
+            session.long_memory.add(f"rule {number} is that revenue is net of tax")
 
     bodies = played(project, act, "20 + {}".format, rounds=4)
     for body in bodies:
@@ -137,10 +135,6 @@ class Model:
     """A model of both roles; a summary names the text it was asked with.
 
     A counter would depend on the order of summaries and calls.
-
-    Attributes:
-        prompts: The messages of each call that is no summary.
-        summaries: How many summaries were made.
     """
 
     def __init__(self) -> None:
@@ -160,15 +154,6 @@ class Model:
         return planner_reply("CodeInterpreter", "Compute 40 + 2.")
 
 
-def ask(session: Session, *questions: str) -> None:
-    for question in questions:
-        assert session.send_message(question).state == "finished"
-        for thread in threading.enumerate():
-            if thread.name == "compaction":
-                thread.join(PATIENCE_S)
-                assert not thread.is_alive()
-
-
 def without_situation(prompts: list[list[ChatMessage]]) -> list[list[str]]:
     """Return prompts without files and variables: a new process gives them whole, once."""
     section = re.compile(r"^## (?:Files|Variables)\n(?:.+\n)+\n", re.MULTILINE)
@@ -181,11 +166,13 @@ def test_a_resumed_session_asks_exactly_as_one_that_went_on(tmp_path: Path) -> N
     keys = EARLY | NO_SNAPSHOTS
     onward, stopped, resumed = Model(), Model(), Model()
     with TaskWeaverApp(project, model=onward, config=EARLY | NO_STATES) as app:
-        ask(app.get_session(), *questions)
+        session = app.get_session()
+        assert [ask(session, text).state for text in questions] == ["finished"] * len(questions)
     with TaskWeaverApp(project, model=stopped, config=keys) as app:
         session = app.get_session()
-        ask(session, *questions[:-1])
         id_ = session.session_id
+        for question in questions[:-1]:
+            ask(session, question)
     with TaskWeaverApp(project, model=resumed, config=keys) as app:
         session = app.resume_session(id_)
         ask(session, questions[-1])

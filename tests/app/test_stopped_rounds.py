@@ -38,8 +38,6 @@ MOMENTS: dict[str, tuple[Sequence[Body], int]] = {
 
 
 class At(Listener):
-    """Interrupts a session at an event."""
-
     def __init__(self, session: Session, is_meant: Callable[[Any], bool]) -> None:
         super().__init__()
         self.session, self.is_meant = session, is_meant

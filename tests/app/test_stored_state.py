@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from command_line import CommandLine
-from support import NO_SNAPSHOTS, Listener, Script, make_project, planner_reply
+from rounds import add_plugin, run
+from support import NO_SNAPSHOTS, Listener, Script, has_bwrap, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.console.terminal.text import section
@@ -28,12 +29,6 @@ from taskweaver.session.session import Session
 def opened(project: Path, **config: object) -> TaskWeaverApp:
     script = Script([planner_reply("User", "ha")] * 9)
     return TaskWeaverApp(project, model=script, config=NO_SNAPSHOTS | config)
-
-
-def run(session: Session, code: str) -> str:
-    """Run a cell as a round; return its result, or its error."""
-    message = session.run_code(code).post_list[-1].message
-    return section(message, "Result") or section(message, "Error")
 
 
 def ran_before(project: Path, *cells: str, **config: object) -> list[str]:
@@ -131,7 +126,7 @@ def test_the_roles_learn_once_which_variables_are_gone_and_the_user_does_not_say
 
 def test_a_resumed_session_is_as_it_was_and_no_cell_runs_again_by_itself(project: Path) -> None:
     """An appended file keeps its one line, and the random number in the history stays true."""
-    add_plugin(project)
+    add_plugin(project, "twice", 'def twice(x: int) -> int:\n    """Double."""\n    return 2 * x')
     seed = "r = np.random.default_rng(7); random.seed(3); np.random.seed(4); "
     draw = "(random.random(), float(np.random.rand()), float(r.random()))"
     number, _, expected, *_ = ran_before(
@@ -175,33 +170,10 @@ def test_a_kernel_that_died_leaves_no_stale_alias_or_global(project: Path) -> No
         assert run(session, "other") == "3"
 
 
-def test_a_round_that_changes_nothing_writes_nothing(project: Path) -> None:
-    with opened(project) as app:
-        session = app.get_session()
-        run(session, "data = list(range(1000)); frame = pd.DataFrame({'a': range(100_000)})")
-        session.wait_until_stored()
-        before = _inodes(session.workspace / "state")
-        run(session, "len(data)")
-        session.wait_until_stored()
-        assert _inodes(session.workspace / "state") == before
-        run(session, "data.append(1)")
-        session.wait_until_stored()
-        assert len(_inodes(session.workspace / "state") - before) == 2  # a chunk, a manifest
-
-
-def _inodes(folder: Path) -> set[int]:
-    return {path.stat().st_ino for path in folder.rglob("*") if path.is_file()}
-
-
-def test_variables_of_the_session_reach_branches_whose_kernel_was_not_forked(
-    project: Path,
-) -> None:
-    (project / "plugins").mkdir()
-    (project / "plugins" / "look.py").write_text(
-        "from taskweaver.plugin import Plugin, register_plugin\n\n"
-        "@register_plugin\nclass Look(Plugin):\n"
-        '    def __call__(self) -> str:\n        """Return who asks."""\n'
-        "        return self.ctx.get_session_var('user', 'nobody')\n"
+def test_variables_of_the_session_reach_branches_whose_kernel_was_not_forked(project: Path) -> None:
+    body = 'class Look(Plugin):\n    def __call__(self) -> str:\n        """Return who asks."""\n'
+    add_plugin(
+        project, "look", body + "        return self.ctx.get_session_var('user', 'nobody')\n"
     )
     with opened(project) as app:
         session = app.get_session()
@@ -309,11 +281,14 @@ def test_state_of_a_copied_session_is_loaded_only_after_consent(
         assert run(session, "small") == "5"
 
 
-def test_a_damaged_chunk_is_named_and_the_session_goes_on(stored: Callable[[], Path]) -> None:
+@pytest.mark.parametrize("zeros", [10, 0], ids=["changed", "empty"])
+def test_a_damaged_chunk_is_named_and_the_session_goes_on(
+    stored: Callable[[], Path], zeros: int
+) -> None:
     project = stored()
     chunks = project.glob("workspace/sessions/*/state/chunks/*")
     chunk = max(chunks, key=lambda path: path.stat().st_size)
-    chunk.write_bytes(chunk.read_bytes()[:-10] + bytes(10))
+    chunk.write_bytes(chunk.read_bytes()[:-10] + bytes(zeros) if zeros else b"")
     with opened(project) as app:
         session = app.resume_session()
         message = session.run_code("small").post_list[-1].message
@@ -340,25 +315,10 @@ def test_a_damaged_manifest_is_named_and_the_session_goes_on(stored: Callable[[]
         assert run(session, "small = 7; small") == "7"
 
 
-def add_plugin(project: Path) -> None:
-    (project / "plugins").mkdir()
-    (project / "plugins" / "twice.py").write_text(TWICE)
-
-
-TWICE = """
-from taskweaver.plugin import register_plugin
-
-@register_plugin
-def twice(x: int) -> int:
-    \"\"\"Double a number.\"\"\"
-    return 2 * x
-"""
-
-
 def test_a_kernel_without_its_variables_is_not_forked(stored: Callable[[], Path]) -> None:
     """Plugins are loaded before a cell is refused; a fork of that kernel would have no variable."""
     project = stored()
-    add_plugin(project)
+    add_plugin(project, "twice", 'def twice(x: int) -> int:\n    """Double."""\n    return 2 * x')
     refusing = {
         "code_interpreter.code_verification_on": True,
         "code_interpreter.blocked_functions": ["len"],
@@ -406,14 +366,9 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(
         arguments = ["resume"] if trial or TRIALS == 1 else []
         with subprocess.Popen(
             [*command_line.script, CHATTING, str(project), *arguments],
-            stdout=subprocess.PIPE,
-            text=True,
-            env={
-                "PYTHONPATH": str(Path(__file__).parents[1]),
-                "PATH": "/usr/bin:/bin",
-                "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
-            },
-        ) as process:
+            env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
+            stdout=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
             assert process.stdout is not None
             pid = int(process.stdout.readline())
             for _ in range(rng.randint(1, 4)):
@@ -440,8 +395,6 @@ def test_a_kill_at_any_moment_never_leaves_a_stale_value(
 
 
 def test_a_warm_and_sandboxed_kernel_restores_too(tmp_path: Path) -> None:
-    from support import has_bwrap
-
     if not has_bwrap():
         pytest.skip("no bubblewrap")
     config: dict[str, Any] = {"execution.zygote": True, "execution.sandbox": "bwrap"}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rounds import write
 from support import NO_STATES, Script, code_reply, make_project
 
 from taskweaver.app.app import TaskWeaverApp
@@ -17,6 +18,7 @@ from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
+from taskweaver.module.event_emitter import RoundEventType
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
@@ -121,6 +123,19 @@ def test_what_a_key_forbids_fails(tmp_path: Path, keys: tuple[str, ...]) -> None
         assert CASES[key][2] in said, key
         assert "The code ran to its end" not in said, key
     assert (outside / "a.txt").read_text() == "keep"
+
+
+LEFT = "import subprocess; left = [subprocess.Popen(['sleep', '50']) for _ in range(2)]"
+SAID = "2 processes that cells started still run: sleep (2)."
+
+
+def test_what_a_cell_leaves_behind_is_reported_to_user_and_model(tmp_path: Path) -> None:
+    (first, _), script, listener = write(
+        make_project(tmp_path / "project", has_table=False), LEFT, "20 + 1"
+    )
+    assert listener.messages(RoundEventType.round_warning) == [SAID, SAID]
+    assert SAID in first.post_list[-1].message
+    assert SAID in script.last()
 
 
 def test_what_is_beyond_a_limit_of_output_logs_or_artifacts_is_left_out(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import builtins
 import gc
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -69,17 +68,6 @@ def test_sessions_that_were_stopped_are_released(tmp_path: Path) -> None:
         gc.collect()
         assert [reference() for reference in kept if reference() is not None] == []
         assert app.session_manager.session_store.list_all_session_ids() == []
-
-
-def test_sessions_open_and_stop_in_threads(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
-    with TaskWeaverApp(project) as app, ThreadPoolExecutor(3) as threads:
-
-        def use(number: int) -> object:
-            with app.get_session() as session:
-                return session.run_code(f"print({number} + 1)").state
-
-        assert set(threads.map(use, range(4))) == {"finished"}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kept_sessions import KeptSessions
-from rounds import go_on_with, hops, play_script
+from rounds import hops, play_script
 from support import Listener, Script, add_table, code_reply, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
@@ -25,7 +24,6 @@ DONE = planner_reply("User", "ok")
 
 
 def cell(code: str) -> str:
-    """Return a reply of the Planner with a cell."""
     fields = {"thought": "", "plan": "", "send_to": "CodeInterpreter", "message": "look"}
     return json.dumps({"response": fields | {"code": code}})
 
@@ -53,12 +51,12 @@ def test_a_question_with_its_file_takes_two_calls(project: Path) -> None:
 
 
 def test_cells_that_fail_go_back_to_their_author_and_variables_are_in_the_situation(
-    kept_sessions: KeptSessions,
+    project: Path,
 ) -> None:
     orders = [cell("1 / 0"), cell("price = 41.5; print('working')"), DONE, cell("del price"), DONE]
     script, listener = Script([*orders, DONE]), Listener()
-    session = kept_sessions.scripted(script)
-    rounds = [session.send_message(text, listener) for text in ("first", "second", "third")]
+    with TaskWeaverApp(project, model=script) as app, app.get_session() as session:
+        rounds = [session.send_message(text, listener) for text in ("first", "second", "third")]
     assert hops(rounds[0]) == ["UP", "PC", "CP", "PC", "CP", "PU"]
     assert "ZeroDivisionError" in script.last(1)
     assert "working" in "".join(listener.messages(PostEventType.post_execution_output))
@@ -67,14 +65,14 @@ def test_cells_that_fail_go_back_to_their_author_and_variables_are_in_the_situat
 
 
 def test_the_worker_sees_task_plan_and_request_and_only_the_newest_turn_has_them(
-    kept_sessions: KeptSessions,
+    project: Path,
 ) -> None:
     replies = [
         planner_reply("CodeInterpreter", "first task"), code_reply("a = 1"),
         planner_reply("CodeInterpreter", "second task", current_plan_step="2. more"),
         code_reply("a + 1"), planner_reply("User", "2"),
     ]  # fmt: skip
-    _, script, _ = go_on_with(kept_sessions, replies, "the request")
+    _, script, _ = play_script(project, replies, "the request")
     second = [str(m["content"]) for m in script.prompts[3]]
     newest = second[-1]
     assert "## User request\nthe request" in newest
@@ -94,12 +92,12 @@ def test_the_worker_sees_task_plan_and_request_and_only_the_newest_turn_has_them
     ],
 )
 def test_a_worker_that_cannot_mend_its_code_reports_the_failure(
-    kept_sessions: KeptSessions, first: str, second: str, told: tuple[str, str]
+    project: Path, first: str, second: str, told: tuple[str, str]
 ) -> None:
     end = planner_reply("User", "It cannot be done.", stop="TaskFailure")
     replies = [planner_reply("CodeInterpreter", "go"), first, second, end]
     config = {"code_interpreter.max_retry_count": 1}
-    round_, script, _ = go_on_with(kept_sessions, replies, **config)
+    round_, script, _ = play_script(project, replies, **config)
     assert round_.state == "finished"
     assert hops(round_)[2:4] == ["CC", "CP"]
     assert all(words in script.last(3) for words in told)
@@ -150,18 +148,6 @@ def test_roles_that_never_finish_run_into_the_limit(project: Path) -> None:
     round_, _, listener = play_script(project, endless(), **config)
     assert round_.state == "failed"
     assert "6 messages" in listener.messages(RoundEventType.round_error)[0]
-
-
-def test_a_prompt_file_of_version_1_orders_in_words(project: Path, tmp_path: Path) -> None:
-    packaged = Path("taskweaver/planner/planner_prompt_version_1.yaml")
-    own = tmp_path / "own.yaml"
-    own.write_text(packaged.read_text().replace("You are the Planner.", "You are Ada."))
-    replies = [planner_reply("CodeInterpreter", "Multiply."), code_reply("7 * 6"), DONE]
-    config = {"planner.prompt_file_path": str(own)}
-    round_, script, _ = play_script(project, replies, **config)
-    assert round_.state == "finished"
-    assert "You are Ada." in str(script.prompts[0][0]["content"])
-    assert "plan_reasoning" in str(script.prompts[0][0]["content"])
 
 
 def test_without_cells_of_its_own_the_planner_hears_of_the_worker_and_of_no_field_for_code(

@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kernels import LIMITS, warmed
+from kernels import LIMITS, Managers, Started, run, warmed
 
 from taskweaver.ces.common import Client, Manager
-from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.limits import KernelLimits
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.policy import SandboxPolicy
+
+
+@pytest.fixture
+def managers(tmp_path: Path) -> Iterator[Managers]:
+    """Opens owners of kernels, which end with the test; more arguments are limits."""
+    with ExitStack() as stack:
+
+        def opened(
+            name: str = "env",
+            policy: SandboxPolicy | None = None,
+            *,
+            is_warm: bool = False,
+            limits: KernelLimits = LIMITS,
+            **changed: Any,
+        ) -> KernelManager:
+            manager = code_execution_service_factory(
+                tmp_path / name, limits=replace(limits, **changed), is_warm=is_warm, sandbox=policy
+            )
+            stack.callback(manager.clean_up)
+            return manager
+
+        yield opened
+
+
+@pytest.fixture
+def started(managers: Managers) -> Started:
+    """Opens a session whose kernel has limits of its own."""
+    return lambda **limits: managers(**limits).get_session_client("s")
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +50,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Client, P
     folder = tmp_path_factory.mktemp("shared")
     manager = code_execution_service_factory(folder, limits=LIMITS)
     client = manager.get_session_client("shared", cwd=folder / "cwd")
-    client.execute_code("0", "1")
+    run(client, "1")
     yield client, folder / "cwd"
     manager.clean_up()
 

@@ -11,31 +11,19 @@ import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import psutil
 import pytest
+from kernels import TIERS, needs_bwrap
 from patience import PATIENCE_S
 
 from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
-from taskweaver.ces.errors import SandboxUnavailable
-from taskweaver.ces.policy import SandboxPolicy, Tier
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.utils.system.cancel import CancelToken
 
-
-def available(tier: Tier) -> bool:
-    try:
-        sandbox.require(tier)
-    except SandboxUnavailable:
-        if os.environ.get("SANDBOX_REQUIRED"):
-            raise
-        return False
-    return True
-
-
-TIERS = [tier for tier in get_args(Tier) if available(tier)]
-needs_bwrap = pytest.mark.skipif("bwrap" not in TIERS, reason="bubblewrap does not run here")
+Policy = SandboxPolicy | None
 LIMITS = CommandLimits(timeout_s=30, process_limit=64)
 
 
@@ -44,28 +32,17 @@ def policy(request: pytest.FixtureRequest) -> SandboxPolicy | None:
     return None if request.param is None else SandboxPolicy(tier=request.param)
 
 
-def run(
-    command: Any, folder: Path, policy: SandboxPolicy | None = None, **limits: float
-) -> CommandResult:
-    return run_command(
-        Command(command, folder, sandbox=policy, limits=replace(LIMITS, **limits))  # type: ignore[arg-type]
-    )
+def run(command: Any, folder: Path, policy: Policy = None, **limits: float) -> CommandResult:
+    bounds: Any = limits
+    return run_command(Command(command, folder, sandbox=policy, limits=replace(LIMITS, **bounds)))
 
 
 def still_there(word: str) -> list[psutil.Process]:
-    return [process for process in psutil.process_iter() if word in cmdline(process)]
+    """Return the processes, but those that have ended, with a word in their command line."""
+    return [p for p in psutil.process_iter(["cmdline"]) if word in (p.info["cmdline"] or ())]
 
 
-def cmdline(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
-def test_a_text_is_for_bash_and_words_are_for_themselves(
-    tmp_path: Path, policy: SandboxPolicy | None
-) -> None:
+def test_a_text_is_for_bash_and_words_are_for_themselves(tmp_path: Path, policy: Policy) -> None:
     done = run("x=1; [[ $x == 1 ]] && echo one > f; cat f", tmp_path, policy)
     assert (done.status, done.exit_code, done.tail) == ("ok", 0, "one\n")
     assert run(("echo", "$x; a  b"), tmp_path, policy).tail == "$x; a  b\n"
@@ -74,21 +51,17 @@ def test_a_text_is_for_bash_and_words_are_for_themselves(
 
 @pytest.mark.parametrize(
     ("command", "exit_code", "signal"),
-    [
-        ("exit 3", 3, ""),
-        ("kill -9 $$", 137, "SIGKILL"),
-        (("there-is-no-such",), 127, ""),
-    ],
+    [("exit 3", 3, ""), ("kill -9 $$", 137, "SIGKILL"), (("there-is-no-such",), 127, "")],
 )
 def test_how_it_failed_is_told(
-    tmp_path: Path, policy: SandboxPolicy | None, command: Any, exit_code: int, signal: str
+    tmp_path: Path, policy: Policy, command: Any, exit_code: int, signal: str
 ) -> None:
     done = run(command, tmp_path, policy)
     assert (done.status, done.exit_code, done.signal) == ("failed", exit_code, signal)
 
 
 def test_the_environment_is_built(
-    tmp_path: Path, policy: SandboxPolicy | None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
     command = Command("env", tmp_path, sandbox=policy, variables={"GIVEN": "a b"})
@@ -101,7 +74,7 @@ def test_the_environment_is_built(
     assert which.tail.strip() == sys.prefix
 
 
-def test_the_working_directory(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_the_working_directory(tmp_path: Path, policy: Policy) -> None:
     (tmp_path / "sub").mkdir()
     done = run_command(Command("pwd", tmp_path, cwd=tmp_path / "sub", sandbox=policy))
     assert done.tail.strip() == str(tmp_path / "sub")
@@ -118,9 +91,7 @@ def test_the_workspace_has_a_second_name_in_the_sandbox(tmp_path: Path) -> None:
     assert done.tail == "x\n/workspace\n"
 
 
-def test_nothing_else_is_reached_in_the_sandbox(
-    tmp_path: Path, policy: SandboxPolicy | None
-) -> None:
+def test_nothing_else_is_reached_in_the_sandbox(tmp_path: Path, policy: Policy) -> None:
     if policy is None:
         pytest.skip("without a sandbox")
     (tmp_path / "w").mkdir()
@@ -151,14 +122,11 @@ def test_an_allowed_host_is_asked_for_by_the_proxy(tmp_path: Path) -> None:
     assert "502" in unknown
 
 
-def test_a_flood_is_counted_and_dropped(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_a_flood_is_counted_and_dropped(tmp_path: Path, policy: Policy) -> None:
     seen = bytearray()
-    command = Command(
-        "printf first; head -c 200000000 /dev/zero; printf last",
-        tmp_path,
-        sandbox=policy,
-        limits=replace(LIMITS, output_bytes=1000, tail_bytes=100),
-    )
+    limits = replace(LIMITS, output_bytes=1000, tail_bytes=100)
+    flood = "printf first; head -c 200000000 /dev/zero; printf last"
+    command = Command(flood, tmp_path, sandbox=policy, limits=limits)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with (tmp_path / "log").open("ab", buffering=0) as log:
         done = run_command(command, log=log, on_output=seen.extend)
@@ -175,8 +143,7 @@ def test_a_flood_is_counted_and_dropped(tmp_path: Path, policy: SandboxPolicy | 
 
 
 def test_a_character_is_not_cut(tmp_path: Path) -> None:
-    done = run_command(Command("printf 'aéé'", tmp_path, limits=CommandLimits(tail_bytes=3)))
-    assert done.tail == "é"
+    assert run("printf 'aéé'", tmp_path, tail_bytes=3).tail == "é"
 
 
 STUBBORN = (
@@ -188,7 +155,7 @@ STUBBORN = (
 )
 
 
-def test_at_its_deadline_everything_ends(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_at_its_deadline_everything_ends(tmp_path: Path, policy: Policy) -> None:
     done = run(STUBBORN.replace("WORD", "600.31"), tmp_path, policy, timeout_s=1.5)
     assert (done.status, done.exit_code) == ("timeout", None)
     assert "its time limit" in done.ending
@@ -196,7 +163,7 @@ def test_at_its_deadline_everything_ends(tmp_path: Path, policy: SandboxPolicy |
     assert still_there("600.31") == []
 
 
-def test_cancelled_everything_ends(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_cancelled_everything_ends(tmp_path: Path, policy: Policy) -> None:
     token = CancelToken()
     command = Command(STUBBORN.replace("WORD", "600.32"), tmp_path, sandbox=policy, limits=LIMITS)
     done = run_command(command, on_output=lambda _: token.cancel(), cancel=token)
@@ -205,7 +172,7 @@ def test_cancelled_everything_ends(tmp_path: Path, policy: SandboxPolicy | None)
     assert run_command(command, cancel=token).status == "cancelled"
 
 
-def test_what_it_leaves_running_ends(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_what_it_leaves_running_ends(tmp_path: Path, policy: Policy) -> None:
     command = "setsid sleep 600.33 & (setsid sleep 600.33 >/dev/null 2>&1 &) & echo x"
     assert run(command, tmp_path, policy).status == "ok"
     assert still_there("600.33") == []
@@ -230,27 +197,24 @@ def test_what_forks_on_and_on_ends(tmp_path: Path) -> None:
         assert not any(still_there(f"chain {n}") for _ in range(3))
 
 
-def test_a_file_that_is_too_large(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_a_file_that_is_too_large(tmp_path: Path, policy: Policy) -> None:
     done = run("head -c 5000000 /dev/zero > big", tmp_path, policy, file_bytes=1 << 20)
     assert (done.status, done.signal) == ("failed", "SIGXFSZ")
     assert (tmp_path / "big").stat().st_size == 1 << 20
 
 
-def test_memory_that_is_too_much(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_memory_that_is_too_much(tmp_path: Path, policy: Policy) -> None:
     code = ("python", "-c", "x = b'1' * (600 << 20)")
     done = run(code, tmp_path, policy, memory_bytes=200 << 20)
     assert (done.is_ok, "execution.memory_limit_mb" in done.ending) == (False, True)
 
 
 def test_processor_time_that_is_too_much(tmp_path: Path) -> None:
-    done = run("while :; do :; done", tmp_path, cpu_s=1)
-    assert done.signal == "SIGXCPU"
+    assert run("while :; do :; done", tmp_path, cpu_s=1).signal == "SIGXCPU"
 
 
 @pytest.mark.parametrize("command", ["a\0b", ("a", "b\0"), (), ("",), "x" * 5_000_000])
-def test_what_cannot_be_started_is_refused(
-    tmp_path: Path, policy: SandboxPolicy | None, command: Any
-) -> None:
+def test_what_cannot_be_started_is_refused(tmp_path: Path, policy: Policy, command: Any) -> None:
     done = run(command, tmp_path, policy)
     assert (done.status, done.exit_code) == ("refused", None)
     assert done.reason
@@ -273,7 +237,7 @@ def test_a_log_that_cannot_be_written_ends_it(tmp_path: Path) -> None:
     assert still_there("600.35") == []
 
 
-def test_nothing_is_left_behind(tmp_path: Path, policy: SandboxPolicy | None) -> None:
+def test_nothing_is_left_behind(tmp_path: Path, policy: Policy) -> None:
     run("true", tmp_path, policy)
     before = open_things()
     for command in ("true", "exit 1", "sleep 5", "a\0"):
@@ -306,8 +270,8 @@ def test_it_ends_with_its_owner(tmp_path: Path) -> None:
         assert owner.stdout
         assert owner.stdout.readline() == b"ready\n"
         owner.kill()
-    _, alive = psutil.wait_procs(still_there("600.36"), timeout=PATIENCE_S)
-    assert [process for process in alive if cmdline(process)] == []
+    psutil.wait_procs(still_there("600.36"), timeout=PATIENCE_S)
+    assert still_there("600.36") == []
 
 
 @needs_bwrap

@@ -3,73 +3,50 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from kernels import LIMITS, answers, run
+from kernels import TIERS, Managers, answers, run
 from patience import PATIENCE_S
-from support import has_bwrap
 
-from taskweaver.ces.common import Client, ExecutionResult, PluginCode
+from taskweaver.ces.common import PluginCode
 from taskweaver.ces.errors import KernelClosed, KernelInterrupted
-from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.policy import SandboxPolicy
 
 ENDLESS = "open('began', 'w').close()\nimport time\ntime.sleep(600)"
 """Only an interrupt ends it in time: a dropped one leaves the result ``timeout``."""
+PLUGIN = "from taskweaver.plugin import *\n@register_plugin\ndef greet(): return 'hello'"
 
 
 @pytest.fixture
-def manager(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], KernelManager]:
-    policy = SandboxPolicy() if has_bwrap() else None
-
-    def make() -> KernelManager:
-        made = code_execution_service_factory(tmp_path, limits=LIMITS, sandbox=policy)
-        assert isinstance(made, KernelManager)
-        request.addfinalizer(made.clean_up)
-        return made
-
-    return make
+def client(managers: Managers, tmp_path: Path) -> Kernel:
+    policy = SandboxPolicy() if "bwrap" in TIERS else None
+    folders = {"cwd": tmp_path / "cwd", "session_dir": tmp_path / "s"}
+    return managers(policy=policy).get_session_client("s", **folders)
 
 
-class Background:
-    """A call in a thread of its own, with its result or its error."""
-
-    def __init__(self, call: Callable[[], ExecutionResult | object]) -> None:
-        self.outcome: object = None
-        self._call = call
-        self.thread = threading.Thread(target=self._run)
-        self.thread.start()
-
-    def _run(self) -> None:
-        try:
-            self.outcome = self._call()
-        except (KernelClosed, KernelInterrupted) as error:
-            self.outcome = error
-
-    def end(self) -> object:
-        self.thread.join(PATIENCE_S)
-        assert not self.thread.is_alive()
-        return self.outcome
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
 
 
-def starts(client: Client) -> None:
-    """Wait until a kernel is being started."""
+def wait_for_a_start(client: Kernel) -> None:
     tick = threading.Event()
     while client.state == "not started":
         tick.wait(0.001)
 
 
 def test_a_cell_that_waits_for_its_kernel_does_not_begin(
-    manager: Callable[[], KernelManager], tmp_path: Path
+    client: Kernel, thread: ThreadPoolExecutor, tmp_path: Path
 ) -> None:
-    client = manager().get_session_client("s", cwd=tmp_path / "cwd", session_dir=tmp_path / "s")
-    cell = Background(lambda: run(client, ENDLESS))
-    starts(client)
+    cell = thread.submit(run, client, ENDLESS)
+    wait_for_a_start(client)
     client.interrupt()
-    result = cell.end()
-    assert isinstance(result, ExecutionResult)
+    result = cell.result(PATIENCE_S)
     assert (result.status, result.is_success, result.is_state_lost) == ("interrupted", False, False)
     assert result.error == "The cell was interrupted before it began."
     assert not (tmp_path / "cwd" / "began").exists()
@@ -77,27 +54,18 @@ def test_a_cell_that_waits_for_its_kernel_does_not_begin(
 
 
 def test_loading_plugins_ends_as_well_and_is_done_the_next_time(
-    manager: Callable[[], KernelManager],
+    client: Kernel, thread: ThreadPoolExecutor
 ) -> None:
-    client = manager().get_session_client("s")
-    plugin = PluginCode(
-        "greet",
-        "from taskweaver.plugin import Plugin, register_plugin\n\n\n@register_plugin\n"
-        "class Greet(Plugin):\n    def __call__(self):\n        return 'hello'\n",
-        {},
-    )
-    loading = Background(lambda: client.load_plugins([plugin]))
-    starts(client)
+    plugin = PluginCode("greet", PLUGIN, {})
+    loading = thread.submit(client.load_plugins, [plugin])
+    wait_for_a_start(client)
     client.interrupt()
-    assert isinstance(loading.end(), KernelInterrupted)
+    assert isinstance(loading.exception(PATIENCE_S), KernelInterrupted)
     assert client.load_plugins([plugin]) == {}
     assert run(client, "greet()").output == "hello"
 
 
-def test_an_interrupt_between_two_operations_of_a_block_counts(
-    manager: Callable[[], KernelManager],
-) -> None:
-    client = manager().get_session_client("s")
+def test_an_interrupt_between_two_operations_of_a_block_counts(client: Kernel) -> None:
     run(client, "kept = 5")
     with client.operation():
         client.interrupt()
@@ -106,10 +74,9 @@ def test_an_interrupt_between_two_operations_of_a_block_counts(
     assert run(client, "kept").output == 5
 
 
-def test_a_stop_while_it_starts_ends_the_wait(manager: Callable[[], KernelManager]) -> None:
-    client = manager().get_session_client("s")
-    cell = Background(lambda: run(client, ENDLESS))
-    starts(client)
+def test_a_stop_while_it_starts_ends_the_wait(client: Kernel, thread: ThreadPoolExecutor) -> None:
+    cell = thread.submit(run, client, ENDLESS)
+    wait_for_a_start(client)
     client.stop()
-    assert isinstance(cell.end(), KernelClosed)
+    assert isinstance(cell.exception(PATIENCE_S), KernelClosed)
     assert client.state == "stopped"

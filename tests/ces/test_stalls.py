@@ -9,29 +9,27 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from kernels import LIMITS, answers, run
+from kernels import LIMITS, Managers, answers, needs_bwrap, run
 from patience import PATIENCE_S
-from support import has_bwrap, make_project
+from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.ces.common import Client
 from taskweaver.ces.errors import ForkRefused
-from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.session.session import Session
 
-pytestmark = pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")
+pytestmark = needs_bwrap
 # Far longer than a test may take: what waits for a start until its limit fails by the time limit.
 PATIENT = replace(LIMITS, start_timeout_s=600.0, cell_timeout_s=600.0)
-OTHERS = (
-    "import os, signal, subprocess, sys\n"
+STOP_OTHERS = (
+    "import os, signal\n"
     "others = {int(p) for p in os.listdir('/proc') if p.isdigit()} - {1, os.getpid()}\n"
+    "for pid in others: os.kill(pid, signal.SIGSTOP)"
 )
-STOP_OTHERS = OTHERS + "for pid in others: os.kill(pid, signal.SIGSTOP)"
 # Holds all processes but itself, again and again, from a process that outlives the cell.
 HOLD_ALL = """
 import subprocess, sys
@@ -65,19 +63,14 @@ subprocess.Popen([sys.executable, '-I', '-c', code, homes], start_new_session=Tr
 
 
 @pytest.fixture
-def manager(tmp_path: Path) -> Iterator[KernelManager]:
-    made = code_execution_service_factory(tmp_path, limits=PATIENT, sandbox=SandboxPolicy())
-    assert isinstance(made, KernelManager)
-    yield made
-    made.clean_up()
+def client(managers: Managers) -> Kernel:
+    return managers(policy=SandboxPolicy(), limits=PATIENT).get_session_client("s")
 
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
-    keys: dict[str, Any] = {
-        "execution.sandbox": "bwrap", "execution.start_timeout_s": 600.0,
-        "execution.cell_timeout_s": 600.0,
-    }  # fmt: skip
+    limits = dict.fromkeys(("execution.start_timeout_s", "execution.cell_timeout_s"), 600.0)
+    keys = {"execution.sandbox": "bwrap", **limits}
     project = make_project(tmp_path / "project", keys, has_table=False)
     with TaskWeaverApp(project, model=lambda _: "") as app:
         yield app.get_session()
@@ -87,25 +80,23 @@ def result(session: Session, code: str) -> str:
     return session.run_code(code).post_list[-1].message
 
 
-def test_a_kernel_is_replaced_where_its_template_was_held(manager: KernelManager) -> None:
-    client = manager.get_session_client("s")
+def test_a_kernel_is_replaced_where_its_template_was_held(client: Kernel) -> None:
     assert run(client, STOP_OTHERS).is_success
     assert not run(client, "os._exit(1)").is_success
     assert answers(client)
 
 
-def test_a_snapshot_that_was_stopped_is_refused_and_closed_at_once(manager: KernelManager) -> None:
-    client = manager.get_session_client("s")
+def test_a_snapshot_that_was_stopped_is_refused_and_closed_at_once(client: Kernel) -> None:
     assert answers(client)
     snapshot = client.snapshot()
     assert run(client, STOP_OTHERS).is_success
     with pytest.raises(ForkRefused, match="stopped, by a signal or a debugger"):
-        manager.fork_session_client(snapshot, "fork")
+        snapshot.fork("fork")
     snapshot.close()
     assert answers(client)
 
 
-def kernel_of(client: Client) -> psutil.Process:
+def kernel_of(client: Kernel) -> psutil.Process:
     """Return a sandboxed kernel as it is seen from outside."""
     inner, cwd = run(client, "import os; [str(os.getpid()), os.getcwd()]").output
     for process in psutil.Process().children(recursive=True):
@@ -116,10 +107,7 @@ def kernel_of(client: Client) -> psutil.Process:
     raise AssertionError("the kernel is not found")
 
 
-def test_a_kernel_that_is_held_gives_no_snapshot_and_is_not_waited_for(
-    manager: KernelManager,
-) -> None:
-    client = manager.get_session_client("s")
+def test_a_kernel_that_is_held_gives_no_snapshot_and_is_not_waited_for(client: Kernel) -> None:
     kernel = kernel_of(client)
     kernel.send_signal(signal.SIGSTOP)
     deadline, pause = time.monotonic() + PATIENCE_S, threading.Event()
@@ -138,16 +126,14 @@ def test_rounds_end_while_a_process_swaps_the_folders_of_kernels(session: Sessio
     for number in range(4):
         assert str(number + 10) in result(session, f"{number} + 10")
     session.run_code("import os; os._exit(1)")
-    state = session.run_code("1").state
-    assert state in {"finished", "failed"}
+    assert session.run_code("1").state in {"finished", "failed"}
 
 
 def test_rounds_end_while_a_process_holds_all_others(session: Session) -> None:
     session.run_code("x = 1")
     is_over = threading.Event()
 
-    def interrupt_often() -> None:
-        """Stop each cell that is held: one has no limit of time, and waits for its user."""
+    def interrupt_often() -> None:  # a cell that is held has no limit of time
         while not is_over.wait(5):
             session.interrupt()
 

@@ -12,17 +12,14 @@ TABLE = {"t.csv": "a,b\n1,x\n2,y\n4,z\n"}
 
 
 def say(text: str) -> dict[str, Any]:
-    """Return a recorded answer."""
     return {"response": {"send_to": "User", "message": text}}
 
 
 def cell(code: str) -> dict[str, Any]:
-    """Return a recorded cell."""
     return {"response": {"send_to": "CodeInterpreter", "message": "run it", "code": code}}
 
 
 def as_text(reply: dict[str, Any]) -> str:
-    """Return a recorded reply as a model writes it."""
     return json.dumps(reply)
 
 
@@ -33,6 +30,5 @@ def talk(name: str, answer: str = "It is 7.", **more: Any) -> dict[str, Any]:
 
 
 def write_cases(folder: Path, *cases: dict[str, Any]) -> Path:
-    """Write a file of cases."""
     write_yaml(folder / "cases.yaml", {"kind": "mine", "cases": list(cases)})
     return folder / "cases.yaml"

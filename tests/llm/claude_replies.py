@@ -18,24 +18,20 @@ Block = dict[str, Any]
 
 
 def event(kind: str, **fields: Any) -> bytes:
-    """Return the bytes of one event."""
     data = json.dumps({"type": kind, **fields}, ensure_ascii=False)
     return f"event: {kind}\ndata: {data}\n\n".encode()
 
 
 def begin(counts: dict[str, int] = COUNTS) -> bytes:
-    """Return the event that begins a reply."""
     message = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
     return event("message_start", message={**message, "model": "claude-x-1", "usage": counts})
 
 
 def text(words: str) -> Block:
-    """Return a block of text."""
     return {"type": "text", "text": words}
 
 
 def thinking(words: str, signature: str = SIGNATURE) -> Block:
-    """Return a block of reasoning."""
     return {"type": "thinking", "thinking": words, "signature": signature}
 
 
@@ -45,7 +41,6 @@ def call(id_: str = "toolu_1", name: str = "run_python", **arguments: Any) -> Bl
 
 
 def streamed(index: int, block: Block) -> list[bytes]:
-    """Return the events of a block."""
     empty = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}
     kind = block["type"]
     deltas: list[Block] = []
@@ -67,7 +62,6 @@ def streamed(index: int, block: Block) -> list[bytes]:
 
 
 def ending(reason: str = "end_turn", tokens: int = 25, **delta: Any) -> list[bytes]:
-    """Return the events that end a reply."""
     counts = {"output_tokens": tokens, "output_tokens_details": {"thinking_tokens": 7}}
     ended = {"stop_reason": reason, "stop_sequence": None, **delta}
     return [event("message_delta", delta=ended, usage=counts), event("message_stop")]
@@ -83,7 +77,6 @@ def reply(*blocks: Block, reason: str = "", counts: dict[str, int] = COUNTS) -> 
 
 
 def failed(kind: str, words: str) -> bytes:
-    """Return the event of a failure."""
     return event("error", error={"type": kind, "message": words})
 
 

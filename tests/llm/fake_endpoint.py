@@ -59,19 +59,16 @@ class Call:
         self.end()
 
     def start(self, content_type: str = "text/event-stream") -> None:
-        """Send the head of a 200."""
         self._handler.send_response(200)
         self._handler.send_header("Content-Type", content_type)
         self._handler.send_header("Transfer-Encoding", "chunked")
         self._handler.end_headers()
 
     def send(self, block: bytes) -> None:
-        """Send a piece of the body."""
         self._handler.wfile.write(b"%x\r\n%s\r\n" % (len(block), block))
         self._handler.wfile.flush()
 
     def end(self) -> None:
-        """End the body."""
         self._handler.wfile.write(b"0\r\n\r\n")
 
     def stall(self) -> None:

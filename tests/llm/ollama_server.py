@@ -14,7 +14,6 @@ MODEL = "qwen3:8b"
 
 
 def line(text: str = "", *, thinking: str = "", calls: Any = None, **more: Any) -> bytes:
-    """Return a line of a reply."""
     message: dict[str, Any] = {"role": "assistant", "content": text}
     message |= {"thinking": thinking} if thinking else {}
     message |= {"tool_calls": calls} if calls else {}
@@ -59,7 +58,6 @@ class Ollama:
     chats: list[Call] = field(default_factory=list)
 
     def play(self, call: Call) -> None:
-        """Answer a request."""
         if call.path == "/api/chat":
             self.chats.append(call)
             self.answer(call)
@@ -82,13 +80,11 @@ class Ollama:
 
     @property
     def options(self) -> list[dict[str, Any]]:
-        """The options of each chat."""
         return [call.body.get("options", {}) for call in self.chats]
 
 
 @contextmanager
 def ollama(answer: Callable[[Call], None], **facts: Any) -> Iterator[tuple[FakeEndpoint, Ollama]]:
-    """Run a server."""
     server = Ollama(answer, **facts)
     with serving(server.play, states_facts=True) as endpoint:
         yield endpoint, server

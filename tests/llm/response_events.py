@@ -21,7 +21,6 @@ REASONING = {
 
 
 def event(kind: str, **fields: Any) -> bytes:
-    """Return one event."""
     data = json.dumps({"type": kind, **fields})
     return f"event: {kind}\ndata: {data}\n\n".encode()
 
@@ -38,7 +37,6 @@ def completed(*output: dict[str, Any], **fields: Any) -> bytes:
 
 
 def reasoning(place: int = 0, item: dict[str, Any] = REASONING) -> list[bytes]:
-    """Return the events of a reasoning item."""
     begun = {**item, "summary": [], "encrypted_content": None}
     text = item["summary"][0]["text"]
     name = "response.reasoning_summary_text"
@@ -53,13 +51,11 @@ def reasoning(place: int = 0, item: dict[str, Any] = REASONING) -> list[bytes]:
 
 
 def call_item(number: int, arguments: str, name: str = "run_python") -> dict[str, Any]:
-    """Return the item of a call."""
     ids = {"id": f"fc_{number}", "call_id": f"call_{number}", "status": "completed"}
     return {"type": "function_call", **ids, "name": name, "arguments": arguments}
 
 
 def function_call(place: int, item: dict[str, Any], *, pieces: int = 4) -> list[bytes]:
-    """Return the events of a call."""
     text = item["arguments"]
     size = max(len(text) // pieces, 1)
     more = {"item_id": item["id"], "output_index": place}
@@ -76,13 +72,11 @@ def function_call(place: int, item: dict[str, Any], *, pieces: int = 4) -> list[
 
 
 def message_item(text: str, **more: Any) -> dict[str, Any]:
-    """Return the item of a text."""
     content = [{"type": "output_text", "text": text, "annotations": []}]
     return {"id": "msg_1", "type": "message", "role": "assistant", "content": content, **more}
 
 
 def message(place: int, *texts: str, **more: Any) -> list[bytes]:
-    """Return the events of a text."""
     item = message_item("".join(texts), **more)
     at = {"item_id": "msg_1", "output_index": place, "content_index": 0}
     return [

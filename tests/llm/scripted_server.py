@@ -31,25 +31,18 @@ def delta(finish: str | None = None, **fields: Any) -> bytes:
     return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
 
 
-def piece(
-    arguments: Any = None,
-    *,
-    index: int | None = None,
-    id: str | None = None,
-    name: str | None = None,
-    **more: Any,
-) -> dict[str, Any]:
+def _given(**fields: Any) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def piece(arguments: Any = None, *, name: str | None = None, **more: Any) -> dict[str, Any]:
     """Return a piece of a call; what is None is not in it."""
-    function = {"name": name, "arguments": arguments}
-    item: dict[str, Any] = {"index": index, "id": id, **more}
-    known = {key: value for key, value in item.items() if value is not None}
-    given = {key: value for key, value in function.items() if value is not None}
-    return {**known, "type": "function", "function": given}
+    return _given(**more, type="function", function=_given(name=name, arguments=arguments))
 
 
-def calls(*pieces: dict[str, Any], finish: str | None = None) -> bytes:
+def calls(*pieces: dict[str, Any]) -> bytes:
     """Return an event with pieces of calls."""
-    return delta(finish, tool_calls=list(pieces))
+    return delta(tool_calls=list(pieces))
 
 
 def ending(finish: str = "tool_calls") -> list[bytes]:
@@ -69,23 +62,19 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """Text of the reply."""
         begins = [at for at, chunk in enumerate(self.chunks) if chunk.begins_again]
         return "".join(chunk.text for chunk in self.chunks[begins[-1] if begins else 0 :])
 
     @property
     def reasoning(self) -> str:
-        """The reasoning, as it was handed on."""
         return "".join(chunk.reasoning for chunk in self.chunks)
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The whole calls."""
         return self.chunks[-1].calls if self.chunks else ()
 
     @property
     def finish(self) -> str | None:
-        """Reason the reply ended."""
         return self.chunks[-1].finish if self.chunks else None
 
     def streamed(self, position: int) -> str:
@@ -94,13 +83,11 @@ class Outcome:
         return "".join(item.text for item in deltas if item.position == position)
 
 
-def play(
-    *blocks: bytes, in_bytes: bool = False, messages: Sequence[ChatMessage] = MESSAGES, **more: Any
-) -> Outcome:
+def play(*blocks: bytes, in_bytes: bool = False, **more: Any) -> Outcome:
     """Return the outcome of a reply of these events."""
     body = b"".join(blocks)
     cut = [body[at : at + 1] for at in range(len(body))] if in_bytes else list(blocks)
-    return outcome(lambda call: call.stream(cut), messages=messages, **more)
+    return outcome(lambda call: call.stream(cut), **more)
 
 
 def outcome(

@@ -83,11 +83,6 @@ BLIND = (
 )
 
 
-@pytest.mark.parametrize("name", TAKING.split())
-def test_names_of_models_that_take_images(name: str) -> None:
-    assert takes_images(name)
-
-
-@pytest.mark.parametrize("name", BLIND.split())
-def test_names_of_models_that_take_none(name: str) -> None:
-    assert not takes_images(name)
+def test_names_of_models_tell_whether_they_take_images() -> None:
+    assert [name for name in TAKING.split() if not takes_images(name)] == []
+    assert [name for name in BLIND.split() if takes_images(name)] == []

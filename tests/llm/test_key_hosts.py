@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import HELLO
 from fake_endpoint import Call, good, serving
 
 from taskweaver.app.app import TaskWeaverApp
@@ -15,10 +16,8 @@ from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.services import ModelServices
-from taskweaver.llm.types import ChatMessage
 
 KEY = "sk-proj-the-users-own-key-0123456789"
-HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
 
 
 @pytest.fixture(autouse=True)
@@ -42,64 +41,31 @@ def answer(call: Call) -> None:
         call.stream(good("yes"))
 
 
-@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "LLM_API_KEY", "LLM_OPENAI_API_KEY"])
-def test_it_is_sent_to_an_address_of_the_file_only_when_that_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+PLAIN = {"llm.api_base": "URL"}
+WAYS: dict[str, tuple[str, dict[str, Any]]] = {
+    "usual": ("OPENAI_API_KEY", PLAIN),
+    "common": ("LLM_API_KEY", PLAIN),
+    "own": ("LLM_OPENAI_API_KEY", PLAIN),
+    "preset": ("GROQ_API_KEY", {"llm.api_type": "groq", "llm.api_base": "URL"}),
+    "provider": ("GROQ_API_KEY", {"llm.groq.api_base": "URL", "llm.api_type": "groq"}),
+    "azure": ("LLM_API_KEY", {"llm.api_type": "azure", "llm.api_base": "URL"}),
+    "alias": ("OPENAI_API_KEY",
+              {"ext_llms.llm_configs": {"other": {"llm.api_base": "URL", "llm.model": "m"}}}),
+    "embedding": ("OPENAI_API_KEY",
+                  {"llm.embedding_api_type": "openai", "llm.embedding_api_base": "URL"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_must_be_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    variable, keys = WAYS[way]
     monkeypatch.setenv(variable, KEY)
-    with serving(answer) as endpoint:
-        keys = {"llm.api_base": endpoint.url}
-        services = ModelServices(of_file(tmp_path, keys))
-        with services, pytest.raises(ModelError, match="is not sent to"):
-            LLMApi(services).chat_completion(HELLO)
-        assert endpoint.calls == []
-        with ModelServices(of_file(tmp_path, keys, is_trusted=True)) as services:
-            LLMApi(services).chat_completion(HELLO)
-        assert endpoint.calls[0].headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_it_is_sent_to_an_address_of_the_environment_or_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with serving(answer) as endpoint:
-        src = AppConfigSource(None, {"llm.api_base": endpoint.url, "llm.model": "m"})
-        src.trusts_addresses = False
-        with ModelServices(src) as services:
-            LLMApi(services).chat_completion(HELLO)
-        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
-        with ModelServices(of_file(tmp_path, {})) as services:
-            LLMApi(services).chat_completion(HELLO)
-        assert len(endpoint.calls) == 2
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {"llm.api_type": "groq", "llm.api_base": "URL"},
-        {"llm.groq.api_base": "URL", "llm.api_type": "groq"},
-        {"llm.api_type": "azure", "llm.api_base": "URL"},
-        {"ext_llms.llm_configs": {"other": {"llm.api_base": "URL", "llm.model": "m"}}},
-        {"llm.embedding_api_type": "openai", "llm.embedding_api_base": "URL"},
-    ],
-    ids=["preset", "provider", "azure", "alias", "embedding"],
-)
-def test_no_provider_sends_it_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("GROQ_API_KEY", KEY)
-    if keys.get("llm.api_type") == "azure":
-        monkeypatch.setenv("LLM_API_KEY", KEY)
-    alias = "other" if "ext_llms.llm_configs" in keys else ""
 
     def ask(services: ModelServices) -> None:
-        if "llm.embedding_api_type" in keys:
-            embedding = services.embedding()
-            assert embedding is not None
-            embedding.get_embeddings(["a"])
+        if way == "embedding":
+            services.embedding().get_embeddings(["a"])  # type: ignore[union-attr]
         else:
-            LLMApi(services).chat_completion(HELLO, llm_alias=alias)
+            LLMApi(services).chat_completion(HELLO, llm_alias="other" if way == "alias" else "")
 
     with serving(answer) as endpoint:
         own = json.loads(json.dumps(keys).replace("URL", endpoint.url))
@@ -113,9 +79,20 @@ def test_no_provider_sends_it_elsewhere(
         assert KEY in str(endpoint.calls[0].headers)
 
 
-def test_a_key_of_one_provider_is_no_key_for_embeddings_of_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_addresses_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with serving(answer) as endpoint:
+        src = AppConfigSource(None, {"llm.api_base": endpoint.url, "llm.model": "m"})
+        src.trusts_addresses = False
+        with ModelServices(src) as services:
+            LLMApi(services).chat_completion(HELLO)
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+        with ModelServices(of_file(tmp_path, {})) as services:
+            LLMApi(services).chat_completion(HELLO)
+        assert len(endpoint.calls) == 2
+
+
+def test_embeddings_take_no_other_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_API_KEY", KEY)
     keys = {"llm.api_type": "mistral", "llm.embedding_api_type": "openai"}
     with ModelServices(of_file(tmp_path, keys | {"llm.embedding_model": "e"})) as services:
@@ -128,23 +105,20 @@ def test_hosts_of_a_provider_are_its_own_by_https_alone() -> None:
     assert openai.owns("https://api.openai.com/v1")
     assert openai.owns("https://eu.api.openai.com/v1")
     for other in (
-        "http://api.openai.com/v1",
-        "https://api.openai.com.evil.example/v1",
-        "https://evil-api.openai.com/v1",
-        "https://evil.example/api.openai.com",
+        "http://api.openai.com/v1", "https://api.openai.com.evil.example/v1",
+        "https://evil-api.openai.com/v1", "https://evil.example/api.openai.com",
         "https://api.openai.com@evil.example/v1",
-    ):
+    ):  # fmt: skip
         assert not openai.owns(other), other
 
 
 def test_a_redirect_takes_no_key_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with (
-        serving(answer) as elsewhere,
-        serving(
-            lambda call: call.answer(307, "", Location=f"{elsewhere.url}/chat/completions")
-        ) as endpoint,
-    ):
+
+    def send_on(call: Call) -> None:
+        call.answer(307, "", Location=f"{elsewhere.url}/chat/completions")
+
+    with serving(answer) as elsewhere, serving(send_on) as endpoint:
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
         with ModelServices(of_file(tmp_path, {})) as services, pytest.raises(ModelError):
             LLMApi(services).chat_completion(HELLO)

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import HELLO, models_at
 from fake_endpoint import Call, good, serving
 from response_events import completed, created, message
 
-from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import learnt
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
-from taskweaver.llm.learnt import (
-    LearntModel,
-    forget_models,
-    stored_facts,
-)
+from taskweaver.llm.learnt import LearntModel, forget_models, stored_facts
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.types import ChatMessage, ModelRequest, ModelTool, image_part
 
-HELLO: list[ChatMessage] = [{"role": "user", "content": "a question with secrets"}]
+SECRET: list[ChatMessage] = [{"role": "user", "content": "a question with secrets"}]
 LONG: list[ChatMessage] = [{"role": "user", "content": "word " * 3_000}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 TOOL = ModelTool("run_python", "Run a cell.", {"type": "object"})
@@ -42,9 +37,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def services(base: str, **config: Any) -> ModelServices:
-    keys = {"api_type": "openai", "api_base": base, "model": "m", "api_key": KEY, **config}
-    keys["max_retries"] = 0
-    return ModelServices(AppConfigSource(config={f"llm.{name}": keys[name] for name in keys}))
+    return models_at(base, **{"model": "m", "api_key": KEY} | config)
 
 
 def particular(call: Call) -> None:
@@ -72,8 +65,8 @@ def ask_everything(base: str) -> str:
         began = api.form()
         if began == "tools":
             with pytest.raises(ModelError):
-                list(api.stream_chunks(HELLO, tools=[TOOL]))
-        api.chat_completion(HELLO, json_schema=SCHEMA)
+                list(api.stream_chunks(SECRET, tools=[TOOL]))
+        api.chat_completion(SECRET, json_schema=SCHEMA)
         return began
 
 
@@ -91,9 +84,8 @@ def test_a_second_session_begins_in_the_form_found_and_repeats_no_refusal(state:
     assert (kept.address, kept.model) == (address, "m")
     known = kept.facts
     assert (known.form, known.response_format) == ("json", "json_object")
-    assert (known.dropped, dict(known.renamed)) == (
-        ("seed",), {"max_tokens": "max_completion_tokens"},
-    )  # fmt: skip
+    assert known.dropped == ("seed",)
+    assert dict(known.renamed) == {"max_tokens": "max_completion_tokens"}
     (file,) = state.iterdir()
     text = file.read_text()
     assert KEY not in text
@@ -137,16 +129,11 @@ def change(state: Path, **fields: Any) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"at": time.time() - 8 * 24 * 3600},
-        {"at": time.time() + 10_000},
-        {"at": "now"},
-        {"version": "0.0.1"},
-        {"model": "another"},
-        {"address": "http://h:2/v1"},
-        {"form": ["fences"]},
-        {"form": "a; b"},
+        {"at": time.time() - 8 * 24 * 3600}, {"at": time.time() + 10_000}, {"at": "now"},
+        {"version": "0.0.1"}, {"model": "another"}, {"address": "http://h:2/v1"},
+        {"form": ["fences"]}, {"form": "a; b"},
     ],
-)
+)  # fmt: skip
 def test_what_is_old_or_of_another_version_is_ignored(state: Path, fields: dict[str, Any]) -> None:
     note()
     assert form() == "fences"
@@ -171,23 +158,10 @@ def test_of_a_file_only_what_is_valid_is_used(state: Path) -> None:
     known = LearntModel(Endpoint("http://h:1/v1", "m")).known
     assert known.dropped == ("tools", "seed")
     assert (known.form, known.window, dict(known.renamed)) == ("", 0, {})
-    with (
-        serving(lambda call: call.stream(good("ok"))) as endpoint,
-        services(endpoint.url) as models,
-    ):
-        note(endpoint.url, dropped=("tools", "messages"))
-        api = LLMApi(models)
-        list(api.stream_chunks(HELLO, tools=[TOOL]))
-        assert {"tools", "messages"} <= set(endpoint.calls[0].body)
-
-
-def test_the_number_of_files_is_bounded(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learnt, "MAX_FILES", 5)
-    for number in range(9):
-        note(model=f"m{number}")
-        newest = max(state.iterdir(), key=lambda file: file.stat().st_mtime_ns)
-        os.utime(newest, (number, number))
-    assert {kept.model for kept in stored_facts()} == {f"m{number}" for number in range(4, 9)}
+    with serving(lambda call: call.stream(good("ok"))) as at, services(at.url) as models:
+        note(at.url, dropped=("tools", "messages"))
+        list(LLMApi(models).stream_chunks(HELLO, tools=[TOOL]))
+        assert {"tools", "messages"} <= set(at.calls[0].body)
 
 
 def test_what_another_session_learnt_meanwhile_is_not_lost() -> None:
@@ -199,22 +173,13 @@ def test_what_another_session_learnt_meanwhile_is_not_lost() -> None:
 
 
 def test_many_sessions_at_once_leave_a_whole_file(state: Path) -> None:
-    def work(number: int) -> None:
-        for turn in range(20):
-            note(form="json" if (number + turn) % 2 else "fences")
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: note(form=("json", "fences")[number % 2]), range(80)))
     assert form() in ("json", "fences")
     assert len(list(state.iterdir())) == 1
 
 
-def test_without_a_place_nothing_is_kept_and_nothing_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_place_nothing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "state").write_text("a file")
     note()
     assert form() == ""
@@ -225,8 +190,8 @@ def test_without_a_place_nothing_is_kept_and_nothing_fails(
 
 
 def test_it_can_be_forgotten(state: Path) -> None:
-    note()
-    note(model="n")
+    for model in "mn":
+        note(model=model)
     (state / "notes.txt").write_text("not a file of the models")
     assert forget_models() == 2
     assert stored_facts() == []

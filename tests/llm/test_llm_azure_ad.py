@@ -7,7 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fake_endpoint import Call, good, serving
+from asking import HELLO
+from fake_endpoint import good, serving
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
@@ -54,27 +55,18 @@ def identity(monkeypatch: pytest.MonkeyPatch) -> FakeIdentity:
 
 def ask(**config: Any) -> str:
     """Ask a model; return the authorization the endpoint got."""
-    seen: list[Call] = []
-
-    def play(call: Call) -> None:
-        seen.append(call)
-        call.stream(good("hello"))
-
-    with serving(play) as endpoint:
+    with serving(lambda call: call.stream(good("hello"))) as endpoint:
         keys = KEYS | {"llm.api_base": endpoint.url.removesuffix("/v1")}
         keys |= {f"llm.azure_ad.{name}": value for name, value in config.items()}
         with ModelServices(AppConfigSource(None, keys)) as services:
-            prompt = [{"role": "user", "content": "hi"}]
-            assert LLMApi(services).chat_completion(prompt)["content"] == "hello"  # type: ignore[arg-type]
-    (call,) = seen
+            assert LLMApi(services).chat_completion(HELLO)["content"] == "hello"
+    (call,) = endpoint.calls
     assert call.path == "/openai/deployments/dep/chat/completions?api-version=2024-10-21"
     assert "api-key" not in call.headers
     return str(call.headers["authorization"])
 
 
-def test_the_machines_own_sign_in_is_taken_unless_another_is_configured(
-    identity: FakeIdentity,
-) -> None:
+def test_the_machines_own_sign_in_is_the_default(identity: FakeIdentity) -> None:
     assert ask() == "Bearer token-of-DefaultAzureCredential"
     assert identity.made == [("DefaultAzureCredential",)]
     assert identity.scopes == ["https://cognitiveservices.azure.com/.default"]
@@ -90,9 +82,7 @@ def test_an_application_signs_in_with_its_secret(identity: FakeIdentity) -> None
     assert identity.scopes == ["https://x.example/all.read"]
 
 
-def test_a_person_signs_in_with_a_code(
-    identity: FakeIdentity, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sign_in_with_a_code(identity: FakeIdentity, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(aad_auth_mode="device_login") == "Bearer token-of-DeviceCodeCredential"
     ((name, (_, show), tenant),) = identity.made
     assert (name, tenant) == ("DeviceCodeCredential", ("tenant_id", "common"))

@@ -6,6 +6,7 @@ import gc
 import json
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from time import monotonic
 from typing import Any
 
@@ -26,6 +27,7 @@ from taskweaver.utils.system.cancel import CancelToken
 QUICK = Deadlines(connect_s=0.5, first_token_s=0.4, gap_s=0.4, total_s=1.5)
 KEY = "very-private-0123456789"
 SCHEMA = {"type": "object", "properties": {"response": {"type": "string"}}}
+Play = Callable[[Call], None]
 
 
 def request(text: str = "hello", **more: Any) -> ModelRequest:
@@ -36,9 +38,7 @@ def request(text: str = "hello", **more: Any) -> ModelRequest:
     return ModelRequest(messages, **more)
 
 
-def ask(
-    play: Callable[[Call], None], wanted: ModelRequest | None = None, **options: Any
-) -> tuple[str, Chunk]:
+def ask(play: Play, wanted: ModelRequest | None = None, **options: Any) -> tuple[str, Chunk]:
     """Return the text and the last chunk of a call to an endpoint that does `play`."""
     with serving(play) as endpoint:
         return read(service_at(endpoint.url, **options), wanted or request())
@@ -49,14 +49,12 @@ def service_at(url: str, **options: Any) -> EndpointService:
 
 
 def read(service: EndpointService, wanted: ModelRequest) -> tuple[str, Chunk]:
-    try:
+    with closing(service):
         chunks = list(service.stream(wanted))
-    finally:
-        service.close()
     return "".join(chunk.text for chunk in chunks), chunks[-1]
 
 
-def failure_of(play: Callable[[Call], None], **options: Any) -> ModelError:
+def failure_of(play: Play, **options: Any) -> ModelError:
     with pytest.raises(ModelError) as caught:
         ask(play, **options)
     error = caught.value
@@ -79,13 +77,11 @@ def test_text_arrives_while_the_endpoint_still_writes() -> None:
             call.send(block)
         call.end()
 
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
+    with serving(play) as endpoint, closing(service_at(endpoint.url)) as service:
         texts = []
         for chunk in service.stream(request()):
             texts.append(chunk.text)
             seen.set()
-        service.close()
     assert "".join(texts) == "first second"
 
 
@@ -99,7 +95,6 @@ def test_parts_of_a_message_are_sent_as_they_are_but_encodable() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     message = format_chat_message("user", "what \ud83d?", [image["image_url"]["url"]], name="me")
     ask(play, ModelRequest([message], schema=SCHEMA), response_format="text")
-
     told, sent = bodies[0]["messages"]
     assert told["role"] == "system"
     assert "JSON schema" in told["content"]
@@ -130,45 +125,30 @@ STREAMS: dict[str, tuple[list[bytes], str]] = {
 @pytest.mark.parametrize("name", STREAMS)
 def test_every_usual_form_of_a_stream_is_read(name: str) -> None:
     blocks, text = STREAMS[name]
-
     read_text, last = ask(lambda call: call.stream(blocks))
-
     assert read_text == text
     assert last.finish == "stop"
 
 
 def test_a_server_that_holds_the_connection_after_the_end_does_not_hold_the_caller() -> None:
-    def play(call: Call) -> None:
-        call.start()
-        for block in good("ab"):
-            call.send(block)
-        call.stall()
-
     since = monotonic()
-    text, last = ask(play)
-
+    text, last = ask(stalls_after(*good("ab")))
     assert (text, last.finish) == ("ab", "stop")
     assert monotonic() - since < SOON_S
 
 
 def test_calls_one_after_the_other_share_a_connection() -> None:
     with serving(lambda call: call.stream(good("ab"))) as endpoint:
-        service = service_at(endpoint.url)
-        for _ in range(3):
-            assert list(service.stream(request()))
-        service.close()
+        with closing(service_at(endpoint.url)) as service:
+            for _ in range(3):
+                assert list(service.stream(request()))
         assert endpoint.connections == 1
 
 
-def test_a_proxy_of_the_environment_is_not_used_for_loopback(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_loopback_is_reached_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-
-    text, _ = ask(lambda call: call.stream(good("ab")))
-
-    assert text == "ab"
+    assert ask(lambda call: call.stream(good("ab")))[0] == "ab"
 
 
 # What the endpoint refuses
@@ -179,26 +159,19 @@ def test_a_proxy_of_the_environment_is_not_used_for_loopback(
     [
         (400, "This model's maximum context length is 4096 tokens.", "context_overflow"),
         (400, "Filtered by the content management policy", "content_filter"),
-        (400, "messages: wrong order", "bad_request"),
-        (401, "Incorrect API key provided", "auth"),
-        (402, "Insufficient Balance", "quota"),
-        (403, "not for you", "auth"),
-        (404, "The model `m1` does not exist", "not_found"),
-        (408, "slow", "timeout"),
-        (413, "too large", "context_overflow"),
-        (422, "strange", "bad_request"),
-        (429, "slow down", "rate_limit"),
-        (429, "You exceeded your current quota", "quota"),
+        (400, "messages: wrong order", "bad_request"), (401, "Incorrect API key provided", "auth"),
+        (402, "Insufficient Balance", "quota"), (403, "not for you", "auth"),
+        (404, "The model `m1` does not exist", "not_found"), (408, "slow", "timeout"),
+        (413, "too large", "context_overflow"), (422, "strange", "bad_request"),
+        (429, "slow down", "rate_limit"), (429, "You exceeded your current quota", "quota"),
         (500, "oops", "overloaded"),
         (500, "the request exceeds the available context size", "context_overflow"),
-        (501, "not implemented", "bad_request"),
-        (503, "busy", "overloaded"),
+        (501, "not implemented", "bad_request"), (503, "busy", "overloaded"),
         (529, "busy", "overloaded"),
     ],
-)
+)  # fmt: skip
 def test_a_refusal_has_a_kind_and_the_servers_words(status: int, message: str, kind: str) -> None:
     error = failure_of(lambda call: call.refuse(status, message))
-
     assert error.kind == kind
     assert message.split("`", maxsplit=1)[0] in error.detail
     assert str(status) in error.detail
@@ -207,7 +180,6 @@ def test_a_refusal_has_a_kind_and_the_servers_words(status: int, message: str, k
 
 def test_a_key_that_the_server_echoes_is_masked() -> None:
     error = failure_of(lambda call: call.refuse(401, f"Incorrect API key provided: {KEY}"))
-
     assert MASK in error.detail
     assert "llm.api_key" in error.hint
 
@@ -217,18 +189,12 @@ def test_a_key_that_the_server_echoes_is_masked() -> None:
 
 @pytest.mark.parametrize(
     ("body", "content_type"),
-    [
-        ("<!doctype html><html>Please log in</html>", "text/html"),
-        ("Please log in", "text/plain"),
-        ("", "text/event-stream"),
-        ("\n\n\n", "text/event-stream"),
-    ],
-)
+    [("<!doctype html><html>Please log in</html>", "text/html"), ("Please log in", "text/plain"),
+     ("", "text/event-stream"), ("\n\n\n", "text/event-stream")],
+)  # fmt: skip
 def test_anything_but_an_event_stream_is_malformed(body: str, content_type: str) -> None:
     blocks = [body.encode()] if body else []
-
     error = failure_of(lambda call: call.stream(blocks, content_type=content_type))
-
     assert error.kind == "malformed"
     assert "llm.api_base" in error.hint
     assert body[:10].strip() in error.detail
@@ -270,70 +236,45 @@ def test_a_line_without_end_is_given_up() -> None:
 # What takes too long
 
 
-def stall_at_once(call: Call) -> None:
-    call.stall()
+def stalls_after(*blocks: bytes) -> Play:
+    def play(call: Call) -> None:
+        call.start()
+        for block in blocks:
+            call.send(block)
+        call.stall()
+
+    return play
 
 
-def stall_after_head(call: Call) -> None:
-    call.start()
-    call.stall()
+def repeats(block: bytes) -> Play:
+    def play(call: Call) -> None:
+        call.start()
+        while not call._released.wait(0.05):
+            call.send(block)
+
+    return play
 
 
-def stall_after_text(call: Call) -> None:
-    call.start()
-    call.send(event("ab"))
-    call.stall()
+ENDLESS: dict[str, Play] = {
+    "no head": Call.stall,
+    "head": stalls_after(),
+    "text": stalls_after(event("ab")),
+    "half an event": stalls_after(event("ab") + b'data: {"choi'),
+    "comments": repeats(b": still here\n\n"),
+    "texts": repeats(event(".")),
+}
 
 
-def stall_inside_event(call: Call) -> None:
-    call.start()
-    call.send(event("ab") + b'data: {"choi')
-    call.stall()
-
-
-def only_comments(call: Call) -> None:
-    call.start()
-    while not call._released.wait(0.05):
-        call.send(b": still here\n\n")
-
-
-def endless(call: Call) -> None:
-    call.start()
-    while not call._released.wait(0.05):
-        call.send(event("."))
-
-
-STALLS = [stall_at_once, stall_after_head, stall_after_text, stall_inside_event, only_comments]
-
-
-@pytest.mark.parametrize("play", [*STALLS, endless])
-def test_whatever_never_ends_is_ended_by_a_deadline(play: Callable[[Call], None]) -> None:
+@pytest.mark.parametrize("play", ENDLESS.values(), ids=ENDLESS)
+def test_whatever_never_ends_is_ended_by_a_deadline_and_from_another_thread(play: Play) -> None:
     since = monotonic()
-    error = failure_of(play, deadlines=QUICK)
-
-    assert error.kind == "timeout"
-    assert monotonic() - since < SOON_S
-
-
-@pytest.mark.parametrize("play", [*STALLS, endless])
-def test_a_call_is_given_up_from_another_thread_at_once(play: Callable[[Call], None]) -> None:
-    check_cancel(lambda token: ask(play, request(cancel=token)))
-
-
-def check_cancel(call: Callable[[CancelToken], object]) -> None:
+    assert failure_of(play, deadlines=QUICK).kind == "timeout"
     token = CancelToken()
-    moment: list[float] = []
-
-    def cancel() -> None:
-        moment.append(monotonic())
-        token.cancel()
-
-    timer = threading.Timer(0.3, cancel)
-    timer.start()
+    threading.Timer(0.3, token.cancel).start()
     with pytest.raises(ModelError) as caught:
-        call(token)
+        ask(play, request(cancel=token))
     assert caught.value.kind == "cancelled"
-    assert monotonic() - moment[0] < SOON_S
+    assert monotonic() - since < SOON_S
 
 
 def test_a_call_given_up_leaves_the_server() -> None:
@@ -347,21 +288,19 @@ def test_a_call_given_up_leaves_the_server() -> None:
         except OSError:
             left.set()
 
-    with serving(play) as endpoint:
-        service = service_at(endpoint.url)
+    with serving(play) as endpoint, closing(service_at(endpoint.url)) as service:
         chunks = service.stream(request())
         next(iter(chunks))
         del chunks
         gc.collect()
         assert left.wait(PATIENCE_S)
-        service.close()
 
 
 def test_a_call_cancelled_before_it_starts_is_not_made_to_wait() -> None:
     token = CancelToken()
     token.cancel()
     with pytest.raises(ModelError, match="given up"):
-        ask(lambda call: call.stall(), request(cancel=token))
+        ask(Call.stall, request(cancel=token))
 
 
 # What a model does not take

@@ -8,27 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asking import HELLO, api_at
 from fake_endpoint import DONE, USAGE_EVENT, Call, event, good, serving
-from support import Script, make_project, planner_reply
+from support import Listener, Script, make_project, planner_reply
 
 from taskweaver.app.app import TaskWeaverApp
-from taskweaver.config.config_mgt import AppConfigSource
-from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import PROMPTS_FILE
-from taskweaver.llm.services import ModelServices
-from taskweaver.llm.types import ChatMessage
-
-HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
-USUAL = {"llm.model": "m1", "llm.api_key": "k1", "llm.max_retries": 0}
+from taskweaver.llm.transport.endpoint import ModelConnection
+from taskweaver.module.event_emitter import RoundEventType
 
 
-def asked(play: Callable[[Call], None], keys: dict[str, Any], **how: Any) -> list[Call]:
+def asked(play: Callable[[Call], None], *, how: Any = (), **config: Any) -> list[Call]:
     """Ask an endpoint as configured; return the requests it had."""
-    with serving(play) as endpoint:
-        values = USUAL | {"llm.api_base": endpoint.url} | keys
-        with ModelServices(AppConfigSource(None, values)) as services:
-            LLMApi(services).chat_completion(HELLO, **how)
+    with serving(play) as endpoint, api_at(endpoint.url, **config) as api:
+        api.chat_completion(HELLO, **dict(how))
         return endpoint.calls
 
 
@@ -36,26 +30,30 @@ def answer(call: Call) -> None:
     call.stream(good("yes"))
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "field"),
-    [
-        ("llm.model", "m2", "model"),
-        ("llm.temperature", 0.25, "temperature"),
-        ("llm.top_p", 0.5, "top_p"),
-        ("llm.max_tokens", 77, "max_tokens"),
-        ("llm.stop_token", ["<end>"], "stop"),
-        ("llm.seed", 5, "seed"),
-        ("llm.reasoning_effort", "low", "reasoning_effort"),
-    ],
-)
-def test_a_key_of_a_request_is_sent(key: str, value: Any, field: str) -> None:
-    (call,) = asked(answer, {key: value})
-    assert call.body[field] == value
-
-
-def test_a_request_goes_before_the_configuration() -> None:
-    (call,) = asked(answer, {"llm.reasoning_effort": "low"}, reasoning_effort="high")
+def test_keys_of_a_request_are_sent_unless_the_caller_says_otherwise() -> None:
+    sent = {"model": "m2", "temperature": 0.25, "top_p": 0.5, "max_tokens": 77, "seed": 5}
+    more = {"stop_token": ["<end>"], "reasoning_effort": "low", "api_key": "k2"}
+    (call,) = asked(answer, **sent, **more)
+    expected = sent | {"stop": ["<end>"], "reasoning_effort": "low"}
+    assert {name: call.body[name] for name in expected} == expected
+    assert call.headers["authorization"] == "Bearer k2"
+    (call,) = asked(answer, how={"reasoning_effort": "high"}, reasoning_effort="low")
     assert call.body["reasoning_effort"] == "high"
+
+
+def test_an_azure_endpoint_is_asked_in_its_version() -> None:
+    (call,) = asked(answer, api_type="azure", api_version="2099-01-01")
+    assert call.path.endswith("api-version=2099-01-01")
+    assert call.headers["api-key"] == "k1"
+
+
+@pytest.mark.parametrize(
+    ("form", "sent"), [("json_object", {"type": "json_object"}), ("text", None)]
+)
+def test_structured_replies_are_asked_for_as_configured(form: str, sent: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    (call,) = asked(answer, how={"json_schema": schema}, response_format=form)
+    assert call.body.get("response_format") == sent
 
 
 def pause(call: Call) -> None:
@@ -67,16 +65,26 @@ def pause(call: Call) -> None:
 @pytest.mark.parametrize(
     ("key", "play", "words"),
     [
-        ("llm.first_token_timeout_s", Call.stall, "no reply began for 0.2 s"),
-        ("llm.gap_timeout_s", pause, "the reply paused for 0.2 s"),
-        ("llm.call_timeout_s", Call.stall, "longer than 0.2 s"),
+        ("first_token_timeout_s", Call.stall, "no reply began for 0.2 s"),
+        ("gap_timeout_s", pause, "the reply paused for 0.2 s"),
+        ("call_timeout_s", Call.stall, "longer than 0.2 s"),
     ],
 )
-def test_a_wait_that_is_too_long_is_given_up(
-    key: str, play: Callable[[Call], None], words: str
-) -> None:
+def test_a_long_wait_is_given_up(key: str, play: Callable[[Call], None], words: str) -> None:
     with pytest.raises(ModelError, match=words):
-        asked(play, {key: 0.2})
+        asked(play, **{key: 0.2})
+
+
+def test_waits_between_tries_are_bounded_together() -> None:
+    requests: list[Call] = []
+
+    def play(call: Call) -> None:
+        requests.append(call)
+        call.answer(429, {"error": {"message": "slow down"}}, Retry_After="30")
+
+    with pytest.raises(ModelError, match="slow down"):
+        asked(play, max_retries=5, max_retry_time_s=1.0)
+    assert len(requests) == 1
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
@@ -87,7 +95,7 @@ def test_prompts_and_replies_are_written_as_they_were(tmp_path: Path, is_wanted:
         call.stream([event(planner_reply("User", secret)), event(finish="stop"), USAGE_EVENT, DONE])
 
     with serving(play) as endpoint:
-        keys = USUAL | {"llm.api_base": endpoint.url, "llm.log_prompts": is_wanted}
+        keys = {"llm.model": "m1", "llm.api_base": endpoint.url, "llm.log_prompts": is_wanted}
         with TaskWeaverApp(make_project(tmp_path / "p", keys)) as app:
             session = app.get_session()
             round_ = session.send_message(f"say {secret}")
@@ -106,10 +114,6 @@ def test_prompts_and_replies_are_written_as_they_were(tmp_path: Path, is_wanted:
 
 
 def test_a_file_that_cannot_be_written_is_noted_once_and_ends_no_round(tmp_path: Path) -> None:
-    from support import Listener
-
-    from taskweaver.module.event_emitter import RoundEventType
-
     script = Script([planner_reply("User", "x")] * 2)
     project = make_project(tmp_path / "p", {"llm.log_prompts": True})
     with TaskWeaverApp(project, model=script) as app:
@@ -122,30 +126,7 @@ def test_a_file_that_cannot_be_written_is_noted_once_and_ends_no_round(tmp_path:
     assert f"{PROMPTS_FILE} cannot be written" in warning
 
 
-def test_the_key_goes_into_the_header() -> None:
-    (call,) = asked(answer, {"llm.api_key": "k2"})
-    assert call.headers["authorization"] == "Bearer k2"
-
-
-def test_an_azure_endpoint_is_asked_in_its_version() -> None:
-    keys = {"llm.api_type": "azure", "llm.api_version": "2099-01-01"}
-    (call,) = asked(answer, keys)
-    assert call.path.endswith("api-version=2099-01-01")
-    assert call.headers["api-key"] == "k1"
-
-
-@pytest.mark.parametrize(
-    ("form", "sent"), [("json_object", {"type": "json_object"}), ("text", None)]
-)
-def test_structured_replies_are_asked_for_as_configured(form: str, sent: Any) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    (call,) = asked(answer, {"llm.response_format": form}, json_schema=schema)
-    assert call.body.get("response_format") == sent
-
-
 def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from taskweaver.llm.transport.endpoint import ModelConnection
-
     waits: list[float] = []
     opened = ModelConnection.open
 
@@ -154,19 +135,5 @@ def test_the_wait_for_a_connection_is_the_configured_one(monkeypatch: pytest.Mon
         return opened(self, body, connect_s=connect_s, read_s=read_s)
 
     monkeypatch.setattr(ModelConnection, "open", note)
-    asked(answer, {"llm.connect_timeout_s": 1.25})
+    asked(answer, connect_timeout_s=1.25)
     assert waits == [1.25]
-
-
-def test_waits_between_tries_are_bounded_together() -> None:
-    def play(call: Call) -> None:
-        call.answer(429, {"error": {"message": "slow down"}}, Retry_After="30")
-
-    with serving(play) as endpoint:
-        keys = {"llm.api_base": endpoint.url, "llm.max_retries": 5, "llm.max_retry_time_s": 1.0}
-        with (
-            ModelServices(AppConfigSource(None, USUAL | keys)) as services,
-            pytest.raises(ModelError, match="slow down"),
-        ):
-            LLMApi(services).chat_completion(HELLO)
-        assert len(endpoint.calls) == 1

@@ -44,12 +44,8 @@ def nobody() -> Counter:
     raise AssertionError("no model may be asked")
 
 
-def ask(service: RecordedService, wanted: ModelRequest) -> list[Chunk]:
-    return list(service.stream(wanted))
-
-
-def text_of(chunks: list[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks)
+def ask(service: RecordedService, wanted: ModelRequest) -> str:
+    return "".join(chunk.text for chunk in service.stream(wanted))
 
 
 def service(path: Path, mode: RecordedMode, model: Counter | None = None) -> RecordedService:
@@ -64,13 +60,11 @@ def path(tmp_path: Path) -> Path:
 def test_only_misses_are_asked_when_both_are_allowed(path: Path) -> None:
     model = Counter()
     both = service(path, "play_or_record", model)
-
-    assert text_of(ask(both, request("a"))) == text_of(ask(both, request("a")))
+    assert ask(both, request("a")) == ask(both, request("a"))
     ask(both, request("b"))
     again = service(path, "play_or_record", model)
     ask(again, request("b"))
     both.close()
-
     assert model.calls == 2
     assert model.is_closed
 
@@ -78,17 +72,12 @@ def test_only_misses_are_asked_when_both_are_allowed(path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        request("other"),
-        request(system="be long"),
-        request(schema={"type": "object"}),
-        request(temperature=0.5),
-        request(stop=["x"]),
-        request(extra={"top_k": 1}),
+        request("other"), request(system="be long"), request(schema={"type": "object"}),
+        request(temperature=0.5), request(stop=["x"]), request(extra={"top_k": 1}),
     ],
-)
+)  # fmt: skip
 def test_another_request_is_a_miss(path: Path, other: ModelRequest) -> None:
     ask(service(path, "record", Counter()), request())
-
     with pytest.raises(ModelError) as caught:
         ask(service(path, "play"), other)
     assert caught.value.kind == "recording_miss"
@@ -99,7 +88,6 @@ def test_a_miss_names_a_differing_length_or_parameter(path: Path) -> None:
     recorder = service(path, "record", Counter())
     ask(recorder, request())
     longer = ModelRequest([*request().messages, {"role": "user", "content": "and?"}])
-
     with pytest.raises(ModelError, match="3 messages are asked, 2 recorded"):
         ask(service(path, "play"), longer)
     with pytest.raises(ModelError, match="differs in temperature"):
@@ -110,14 +98,12 @@ def test_todays_date_in_the_environment_section_does_not_matter(path: Path) -> N
     before = request(system="be brief\n\n## Environment\nToday is Monday.")
     after = request(system="be brief\n\n## Environment\nToday is Friday.")
     ask(service(path, "record", Counter()), before)
-
     assert ask(service(path, "play"), after)
 
 
 def test_secrets_do_not_get_into_the_file(path: Path) -> None:
     secret = "sk-abcdefghijklmnopqrstuvwxyz0123"
     ask(service(path, "record", Counter()), request(f"use {secret}"))
-
     assert secret not in path.read_text()
     assert ask(service(path, "play"), request(f"use {secret}"))
     with pytest.raises(ModelError) as caught:
@@ -126,20 +112,13 @@ def test_secrets_do_not_get_into_the_file(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["- key: [", "just text", "- nothing: here", "[1, 2]", "\x00"])
-def test_a_file_of_something_else_is_named(path: Path, content: str) -> None:
+def test_a_file_that_cannot_be_read_or_written_is_named(path: Path, content: str) -> None:
     path.parent.mkdir()
     path.write_text(content)
-
     with pytest.raises(ModelError) as caught:
         ask(service(path, "play"), request())
     assert caught.value.kind == "configuration"
     assert str(path) in caught.value.detail
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    path = tmp_path / "file" / "recorded.yaml"
-
     with pytest.raises(ModelError) as caught:
-        ask(service(path, "record", Counter()), request())
+        ask(service(path / "below.yaml", "record", Counter()), request())
     assert caught.value.kind == "configuration"

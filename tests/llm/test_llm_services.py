@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import socket
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import pytest
+from asking import HELLO, configured
 from fake_endpoint import SOON_S, Call, good, serving
+from ports import free_port
 
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, ModelError, ModelServices
@@ -19,17 +19,10 @@ from taskweaver.llm.providers.presets import PRESETS
 from taskweaver.llm.selection.auto import Choice, choose, choose_preset
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.transport.endpoint import Endpoint, is_loopback
-from taskweaver.llm.types import ChatMessage
-
-HELLO: list[ChatMessage] = [{"role": "user", "content": "hello"}]
-
-
-def source(**config: Any) -> AppConfigSource:
-    return AppConfigSource(config={f"llm.{name}": value for name, value in config.items()})
 
 
 def config_of(**config: Any) -> LLMServiceConfig:
-    return LLMServiceConfig(source(**config))
+    return LLMServiceConfig(configured(**config))
 
 
 def listing(*models: Any) -> Any:
@@ -46,34 +39,17 @@ def listing(*models: Any) -> Any:
     return play
 
 
-@pytest.fixture
-def dead_port() -> Iterator[int]:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        yield unused.getsockname()[1]
-
-
 # What is configured
 
 
-def test_the_usual_environment_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_comes_after_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "private-key")
     monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
     monkeypatch.setenv("OPENAI_MODEL", "m7")
-
     choice = choose(config_of())
-
     assert choice.endpoint == Endpoint("https://models.example/v1", "m7", "private-key")
     assert choice.reason == "key from OPENAI_API_KEY"
-
-
-def test_what_is_configured_comes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "other-key")
-    monkeypatch.setenv("OPENAI_BASE_URL", "https://other.example/v1")
-    monkeypatch.setenv("OPENAI_MODEL", "other")
-
     choice = choose(config_of(api_key="my-key", api_base="https://mine.example/v1", model="m"))
-
     assert choice.endpoint == Endpoint("https://mine.example/v1", "m", "my-key")
 
 
@@ -84,10 +60,8 @@ def test_a_preset_finds_the_key_its_users_have(name: str, monkeypatch: pytest.Mo
     with pytest.raises(ModelError, match=variable):
         choose_preset(config_of(), name)
     monkeypatch.setenv(variable, "k")
-
-    choice = choose_preset(config_of(), name)
-
-    assert choice.endpoint == Endpoint(PRESETS[name].api_base, PRESETS[name].model, "k")
+    endpoint = choose_preset(config_of(), name).endpoint
+    assert endpoint == Endpoint(PRESETS[name].api_base, PRESETS[name].model, "k")
 
 
 def test_an_unknown_preset_names_the_known_ones() -> None:
@@ -95,35 +69,23 @@ def test_an_unknown_preset_names_the_known_ones() -> None:
         choose_preset(config_of(), "nonesuch")
 
 
-@pytest.mark.parametrize(
-    "base", ["", "localhost:1234", "ftp://a/b", "http://", "http://[::1", "/v1"]
-)
+@pytest.mark.parametrize("base", ["localhost:1234", "ftp://a/b", "http://", "http://[::1", "/v1"])
 def test_an_address_that_is_none_is_refused(base: str) -> None:
-    if base:
-        with pytest.raises(ModelError) as caught:
-            choose_preset(config_of(api_base=base, model="m"), "ollama")
-        assert caught.value.kind == "configuration"
+    with pytest.raises(ModelError) as caught:
+        choose_preset(config_of(api_base=base, model="m"), "ollama")
+    assert caught.value.kind == "configuration"
 
 
-@pytest.mark.parametrize(
-    ("url", "is_local"),
-    [
-        ("http://localhost:1/v1", True),
-        ("http://127.8.0.1/v1", True),
-        ("http://[::1]:8/v1", True),
-        ("http://my.localhost/v1", True),
-        ("http://localhost.example/v1", False),
-        ("http://127.0.0.1.example/v1", False),
-        ("http://10.0.0.1/v1", False),
-    ],
-)
-def test_loopback_is_told_from_look_alikes(url: str, is_local: bool) -> None:
-    assert is_loopback(url) == is_local
+def test_loopback_is_told_from_look_alikes() -> None:
+    for host in ("localhost:1", "127.8.0.1", "[::1]:8", "my.localhost"):
+        assert is_loopback(f"http://{host}/v1"), host
+    for host in ("localhost.example", "127.0.0.1.example", "10.0.0.1"):
+        assert not is_loopback(f"http://{host}/v1"), host
 
 
-def test_a_server_that_has_no_model_is_a_clear_error(dead_port: int) -> None:
+def test_a_server_that_has_no_model_is_a_clear_error() -> None:
     with pytest.raises(ModelError, match=r"llm\.model is not set"):
-        choose_preset(config_of(api_base=f"http://127.0.0.1:{dead_port}/v1"), "vllm")
+        choose_preset(config_of(api_base=f"http://127.0.0.1:{free_port()}/v1"), "vllm")
 
 
 # What runs here
@@ -132,7 +94,6 @@ def test_a_server_that_has_no_model_is_a_clear_error(dead_port: int) -> None:
 def test_a_local_server_is_found() -> None:
     with serving(listing("bge-m3", "llama")) as endpoint:
         choice = choose(config_of(auto_detect=True), {endpoint.port: "Ollama"})
-
     assert choice == Choice(
         Endpoint(endpoint.url, "llama"), "Ollama found on this machine", "ollama"
     )
@@ -142,9 +103,7 @@ def test_a_local_server_is_found() -> None:
     "variables",
     [{"LLM_AUTO_DETECT": "false"}, {"TASKWEAVER_NO_DISCOVERY": "1", "LLM_AUTO_DETECT": "1"}],
 )
-def test_looking_can_be_switched_off(
-    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_is_optional(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with serving(listing("m")) as endpoint:
@@ -155,18 +114,13 @@ def test_looking_can_be_switched_off(
     )
 
 
-def answers(body: Any, status: int = 200) -> Any:
-    return lambda call: call.answer(status, body)
-
-
 @pytest.mark.parametrize(
     "play",
     [
-        answers("<html>my other project</html>"),
-        answers({"data": "text"}),
-        answers({"data": [1, {"id": 2}, {"id": ""}, {}]}),
-        answers([1]),
-        answers({"data": [{"id": "m"}]}, 404),
+        lambda call: call.answer(200, "<html>my other project</html>"),
+        lambda call: call.answer(200, {"data": [1, {"id": 2}, {"id": ""}, {}]}),
+        lambda call: call.answer(200, [1]),
+        lambda call: call.answer(404, {"data": [{"id": "m"}]}),
         lambda call: call.answer(302, {}, Location="http://127.0.0.1:1/v1/models"),
         Call.hang_up,
         Call.stall,
@@ -185,36 +139,33 @@ def test_something_else_on_the_port_is_passed_over_quickly(play: Any) -> None:
 
 
 def test_the_offline_model_is_the_last_resort() -> None:
-    with ModelServices(source()) as services:
+    with ModelServices(configured()) as services:
         assert services.announcement == (
             "model: builtin/offline (no key, not looking for a local server;"
             " `taskweaver setup` connects one)"
         )
-    with ModelServices(source(api_type="offline")) as services:
+    with ModelServices(configured(api_type="offline")) as services:
         assert services.get().model == "builtin/offline"
 
 
 def test_a_function_that_is_missing_is_a_clear_error() -> None:
     with pytest.raises(ModelError, match="no function was given"):
-        ModelServices(source(api_type="function")).get()
+        ModelServices(configured(api_type="function")).get()
 
 
 def test_recordings_are_played_without_a_key_and_made_with_a_function(tmp_path: Path) -> None:
-    path = tmp_path / "r.yaml"
-    common = {"api_type": "recorded", "recorded.path": str(path)}
-    recording = source(**common, **{"recorded.api_type": "function"})
-    with ModelServices(recording, function=lambda _: "once") as services:
+    def recorded(**more: Any) -> AppConfigSource:
+        own = {f"recorded.{name}": value for name, value in more.items()}
+        return configured(api_type="recorded", **own, **{"recorded.path": str(tmp_path / "r.yaml")})
+
+    itself = ModelServices(recorded(api_type="recorded"))
+    with pytest.raises(ModelError, match=r"llm\.recorded\.api_type"):
+        LLMApi(itself).chat_completion(HELLO)
+    with ModelServices(recorded(api_type="function"), function=lambda _: "once") as services:
         LLMApi(services).chat_completion(HELLO)
-    with ModelServices(source(**common, **{"recorded.mode": "play"})) as services:
+    with ModelServices(recorded(mode="play")) as services:
         assert LLMApi(services).chat_completion(HELLO)["content"] == "once"
         assert services.announcement.startswith("model: recorded/r.yaml (play, ")
-
-
-def test_a_recorder_does_not_record_itself(tmp_path: Path) -> None:
-    config = {"api_type": "recorded", "recorded.path": str(tmp_path / "r.yaml")}
-    services = ModelServices(source(**config, **{"recorded.api_type": "recorded"}))
-    with pytest.raises(ModelError, match=r"llm\.recorded\.api_type"):
-        LLMApi(services).chat_completion(HELLO)
 
 
 def with_aliases(main: dict[str, Any], **aliases: Any) -> ModelServices:
@@ -238,14 +189,6 @@ def test_an_alias_is_a_model_of_its_own() -> None:
         assert api.usage.cost is not None
 
 
-def test_another_address_does_not_get_the_main_key() -> None:
-    with serving(listing("m")) as one, serving(listing("m")) as two:
-        main = {"api_type": "openai", "api_base": one.url, "api_key": "main-key", "model": "m"}
-        with with_aliases(main, other={"llm.api_base": two.url}) as services:
-            LLMApi(services).chat_completion(HELLO, llm_alias="other")
-        assert "main-key" not in two.calls[-1].headers["authorization"]
-
-
 def test_an_alias_takes_what_is_set_for_the_provider_it_chooses() -> None:
     with serving(listing("big")) as one, serving(listing("small")) as two:
         main = {"api_type": "openai", "openai.api_base": one.url, "openai.api_key": "main-key"}
@@ -260,20 +203,14 @@ def test_an_alias_takes_what_is_set_for_the_provider_it_chooses() -> None:
         assert "main-key" not in str([call.headers for call in two.calls])
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"llm.api_base": "{url}"},
-        {"llm.openai.api_base": "{url}"},
-        {"llm.api_type": "openai", "llm.api_base": "{url}"},
-        {"llm.api_type": "openai", "llm.openai.api_base": "{url}"},
-    ],
-)
-def test_a_key_set_for_a_provider_goes_to_no_other_address(own: dict[str, str]) -> None:
+@pytest.mark.parametrize("prefix", ["", "openai."])
+@pytest.mark.parametrize("address", ["llm.api_base", "llm.openai.api_base"])
+@pytest.mark.parametrize("own", [{}, {"llm.api_type": "openai"}])
+def test_no_other_address_gets_the_key(prefix: str, address: str, own: dict[str, str]) -> None:
     with serving(listing("m")) as one, serving(listing("m")) as two:
-        main = {"openai.api_base": one.url, "openai.api_key": "main-key", "openai.model": "m"}
-        values = {name: value.replace("{url}", two.url) for name, value in own.items()}
-        with with_aliases(main, other=values | {"llm.model": "m"}) as services:
+        keys = {"api_base": one.url, "api_key": "main-key", "model": "m"}
+        main = {f"{prefix}{name}": value for name, value in keys.items()}
+        with with_aliases(main, other={address: two.url, "llm.model": "m", **own}) as services:
             LLMApi(services).chat_completion(HELLO, llm_alias="other")
         assert two.calls
         assert "main-key" not in str([call.headers for call in two.calls])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asking import models_at
 from fake_endpoint import Call, good, serving
 from ollama_server import MODEL, ollama, said
 
-from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.services import ModelServices
@@ -23,15 +23,19 @@ SHORT: list[ChatMessage] = [{"role": "user", "content": "count to 3"}]
 
 
 def services(base: str, api_type: str = "ollama", **config: Any) -> ModelServices:
-    keys = {"api_type": api_type, "api_base": base, "model": MODEL, "max_retries": 0, **config}
-    return ModelServices(AppConfigSource(config={f"llm.{name}": keys[name] for name in keys}))
+    return models_at(base, **{"api_type": api_type, "model": MODEL, "api_key": None} | config)
+
+
+def grown(words: int) -> list[ChatMessage]:
+    return [
+        {"role": "user", "content": "one"},
+        {"role": "assistant", "content": "word " * words},
+        {"role": "user", "content": "two"},
+    ]
 
 
 def answered(call: Call) -> None:
     call.stream(said("1 2 3"))
-
-
-# Ollama
 
 
 def test_row_82_its_window_is_chosen_once_and_holds_the_prompt() -> None:
@@ -48,20 +52,15 @@ def test_row_82_its_window_is_chosen_once_and_holds_the_prompt() -> None:
 @pytest.mark.parametrize(
     ("facts", "words", "window"),
     [
-        ({"trained": 8_192}, 3_000, 8_192),
-        ({"loaded": 32_768}, 3_000, 32_768),
-        ({"loaded": 4_096}, 10, 16_384),
-        ({"loaded": 8_192}, 10, 8_192),
+        ({"trained": 8_192}, 3_000, 8_192), ({"loaded": 32_768}, 3_000, 32_768),
+        ({"loaded": 4_096}, 10, 16_384), ({"loaded": 8_192}, 10, 8_192),
         ({"trained": 2_048, "loaded": 2_048}, 10, 2_048),
         ({"parameters": "stop x\nnum_ctx     12000\n"}, 3_000, 12_000),
         ({"parameters": "num_ctx 4096"}, 3_000, 16_384),
-        ({"parameters": "num_ctx 99999999"}, 3_000, 40_960),
-        ({"trained": 262_144}, 20_000, 65_536),
+        ({"parameters": "num_ctx 99999999"}, 3_000, 40_960), ({"trained": 262_144}, 20_000, 65_536),
     ],
-)
-def test_the_window_fits_model_prompt_and_loaded_state(
-    facts: dict[str, Any], words: int, window: int
-) -> None:
+)  # fmt: skip
+def test_the_window_that_is_asked_for(facts: dict[str, Any], words: int, window: int) -> None:
     with ollama(answered, **facts) as (endpoint, server), services(endpoint.url) as models:
         LLMApi(models).chat_completion([{"role": "user", "content": "word " * words}])
     assert server.options[0]["num_ctx"] == window
@@ -89,9 +88,7 @@ def test_a_configured_window_is_sent_as_it_is_and_nothing_is_asked() -> None:
         ("qwen2.5-coder:7b", ["completion", "tools"], "fences"),
     ],
 )
-def test_row_83_a_model_without_the_ability_never_sees_tools(
-    model: str, capabilities: list[str] | None, form: str
-) -> None:
+def test_row_83_the_form_by_ability(model: str, capabilities: list[str] | None, form: str) -> None:
     with (
         ollama(answered, capabilities=capabilities) as (endpoint, server),
         services(endpoint.url, model=model) as models,
@@ -100,52 +97,27 @@ def test_row_83_a_model_without_the_ability_never_sees_tools(
         assert not server.chats
 
 
-# Other servers
-
-
 def listing(**entry: Any) -> dict[str, Any]:
     return {"data": [{"id": "another", "max_model_len": 1}, {"id": MODEL, **entry}]}
 
 
+STUDIO = {"/v1/models": listing(owned_by="organization_owner")}
 LISTS: dict[str, tuple[dict[str, Any], int]] = {
     "vllm": ({"/v1/models": listing(max_model_len=8_192)}, 8_192),
     "groq": ({"/v1/models": listing(context_window=131_072)}, 131_072),
-    "openrouter": (
-        {"/v1/models": listing(context_length=9_000, top_provider={"context_length": 7_000})},
-        7_000,
-    ),
+    "openrouter": ({"/v1/models": listing(context_length=9_000,
+                                          top_provider={"context_length": 7_000})}, 7_000),
     "mistral": ({"/v1/models": listing(max_context_length=32_768)}, 32_768),
-    "llama.cpp": (
-        {
-            "/v1/models": {"data": [{"id": "/a.gguf", "owned_by": "llamacpp"}]},
-            "/props": {"default_generation_settings": {"n_ctx": 4_096}},
-        },
-        4_096,
-    ),
-    "lm studio": (
-        {
-            "/v1/models": listing(owned_by="organization_owner"),
-            "/api/v0/models": listing(loaded_context_length=6_000, max_context_length=99_000),
-        },
-        6_000,
-    ),
-    "lm studio, not loaded": (
-        {
-            "/v1/models": listing(owned_by="organization_owner"),
-            "/api/v0/models": listing(max_context_length=99_000),
-        },
-        0,
-    ),
-    "ollama": (
-        {
-            "/v1/models": listing(owned_by="library"),
-            "/api/show": {"model_info": {"a.context_length": 40_960}},
-            "/api/ps": {"models": [{"name": MODEL, "context_length": 4_096}]},
-        },
-        4_096,
-    ),
+    "llama.cpp": ({"/v1/models": {"data": [{"id": "/a.gguf", "owned_by": "llamacpp"}]},
+                   "/props": {"default_generation_settings": {"n_ctx": 4_096}}}, 4_096),
+    "lm studio": ({**STUDIO, "/api/v0/models": listing(loaded_context_length=6_000,
+                                                       max_context_length=99_000)}, 6_000),
+    "lm studio, not loaded": ({**STUDIO, "/api/v0/models": listing(max_context_length=99_000)}, 0),
+    "ollama": ({"/v1/models": listing(owned_by="library"),
+                "/api/show": {"model_info": {"a.context_length": 40_960}},
+                "/api/ps": {"models": [{"name": MODEL, "context_length": 4_096}]}}, 4_096),
     "unknown": ({"/v1/models": listing(owned_by="me")}, 0),
-}
+}  # fmt: skip
 
 
 def stating(facts: dict[str, Any]) -> Callable[[Call], None]:
@@ -161,9 +133,7 @@ def stating(facts: dict[str, Any]) -> Callable[[Call], None]:
 
 
 @pytest.mark.parametrize(("facts", "window"), LISTS.values(), ids=LISTS)
-def test_a_server_is_asked_for_its_window_once_and_for_long_prompts_alone(
-    facts: dict[str, Any], window: int
-) -> None:
+def test_a_server_is_asked_once_for_long_prompts_alone(facts: dict[str, Any], window: int) -> None:
     with (
         serving(stating(facts), states_facts=True) as endpoint,
         services(endpoint.url, "openai", api_key="k") as models,
@@ -178,16 +148,11 @@ def test_a_server_is_asked_for_its_window_once_and_for_long_prompts_alone(
 
 def test_what_is_sent_stays_below_the_window_that_the_server_states() -> None:
     facts = {"/v1/models": listing(max_model_len=6_000)}
-    chat: list[ChatMessage] = [
-        {"role": "user", "content": "one"},
-        {"role": "assistant", "content": "word " * 20_000},
-        {"role": "user", "content": "two"},
-    ]
     with (
         serving(stating(facts), states_facts=True) as endpoint,
         services(endpoint.url, "vllm") as models,
     ):
-        LLMApi(models).chat_completion(chat)
+        LLMApi(models).chat_completion(grown(20_000))
         sent = endpoint.calls[-1].body["messages"]
     assert sent[-1]["content"] == "two"
     assert len(json.dumps(sent)) < 6_000 * 5
@@ -206,18 +171,14 @@ def big(call: Call) -> None:
 @pytest.mark.parametrize(
     "broken",
     [
-        Call.hang_up,
-        Call.stall,
-        big,
-        lambda call: call.answer(500, {"error": "down"}),
+        Call.hang_up, Call.stall, big, lambda call: call.answer(500, {"error": "down"}),
         lambda call: call.answer(302, {}, Location="http://127.0.0.1:1/v1/models"),
-        lambda call: call.answer(200, "<html>"),
-        lambda call: call.answer(200, [1]),
+        lambda call: call.answer(200, "<html>"), lambda call: call.answer(200, [1]),
         lambda call: call.answer(200, {"data": [{"id": MODEL, "max_model_len": -5}]}),
         lambda call: call.answer(200, {"data": [{"id": MODEL, "max_model_len": [1]}]}),
         lambda call: call.answer(200, {"capabilities": "tools", "model_info": 3}),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("dialect", ["anthropic", "chat", "ollama"])
 def test_a_question_without_an_answer_is_no_error(
     broken: Callable[[Call], None], dialect: str, monkeypatch: pytest.MonkeyPatch
@@ -232,20 +193,16 @@ def test_a_question_without_an_answer_is_no_error(
 def asked_at(base: str, monkeypatch: pytest.MonkeyPatch, **more: str) -> list[str]:
     """Return the questions that an endpoint would get."""
     asked: list[str] = []
-
-    def note(_pool: object, path: str, *_: object, **__: object) -> None:
-        asked.append(path)
-
-    monkeypatch.setattr("taskweaver.llm.facts.answer_of", note)
+    monkeypatch.setattr(
+        "taskweaver.llm.facts.answer_of", lambda _pool, path, *_, **__: asked.append(path)
+    )
     facts = EndpointFacts(Endpoint(base, "gpt-4o", "k", **more))
     facts.window(lambda: 9_000)
     facts.close()
     return asked
 
 
-def test_providers_are_asked_for_their_lists_alone_and_those_without_windows_for_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_providers_are_asked_for_their_lists_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for base in (
         "https://api.openai.com/v1", "https://eu.api.openai.com/v1", "https://api.deepseek.com/v1",
         "https://generativelanguage.googleapis.com/v1beta/openai", "https://x.openai.azure.com",
@@ -266,12 +223,7 @@ def test_row_84_an_overflow_of_ollama_is_shortened_and_asked_again() -> None:
         else:
             call.stream(said("yes"))
 
-    chat: list[ChatMessage] = [
-        {"role": "user", "content": "one"},
-        {"role": "assistant", "content": "word " * 4_000},
-        {"role": "user", "content": "two"},
-    ]
     with ollama(answer) as (endpoint, server), services(endpoint.url) as models:
-        assert LLMApi(models).chat_completion(chat)["content"] == "yes"
+        assert LLMApi(models).chat_completion(grown(4_000))["content"] == "yes"
     assert {options["num_ctx"] for options in server.options} == {16_384}
     assert all(call.body["truncate"] is False for call in server.chats)

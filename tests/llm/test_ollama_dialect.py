@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -41,18 +41,12 @@ def played(
     *lines: bytes, in_bytes: bool = False, **request: Any
 ) -> tuple[list[Chunk], dict[str, Any]]:
     body = b"".join(lines)
-    step = 1 if in_bytes else len(body)
-    cut = [body[n : n + step] for n in range(0, len(body), step)]
+    cut = [body[n : n + 1] for n in range(len(body))] if in_bytes else [body]
     with serving(lambda call: call.stream(cut, content_type="application/x-ndjson")) as endpoint:
-        service = at(endpoint)
-        chunks = ask(service, **request)
-        service.close()
+        with closing(at(endpoint)) as service:
+            chunks = ask(service, **request)
         assert endpoint.calls[0].path == "/api/chat"
         return chunks, endpoint.calls[0].body
-
-
-def text_of(chunks: Sequence[Chunk]) -> str:
-    return "".join(chunk.text for chunk in chunks)
 
 
 @pytest.mark.parametrize("in_bytes", [False, True])
@@ -61,11 +55,9 @@ def test_row_81_calls_come_whole_in_lines_with_objects_as_arguments(in_bytes: bo
     lines = line("I count."), line(calls=[first]), line(calls=[second]), last()
     chunks, body = played(*lines, in_bytes=in_bytes, tools=[RUN])
     end = chunks[-1]
-    assert text_of(chunks) == "I count."
-    assert [json.loads(call.arguments) for call in end.calls] == [
-        {"code": "a = 'é'"},
-        {"code": "a"},
-    ]
+    assert "".join(chunk.text for chunk in chunks) == "I count."
+    arguments = [json.loads(call.arguments) for call in end.calls]
+    assert arguments == [{"code": "a = 'é'"}, {"code": "a"}]
     assert end.calls[1].id == "call_7"
     assert end.finish == "tool_calls"
     assert end.usage is not None
@@ -87,18 +79,13 @@ def test_results_go_back_with_the_name_of_their_tool_and_calls_with_objects() ->
     _, body = played(line("1."), last(), messages=chat, tools=[RUN])
     said, result = body["messages"][1:]
     assert said["tool_calls"][0]["function"]["arguments"] == {"code": "1"}
-    assert result == {
-        "role": "tool",
-        "content": "1",
-        "tool_name": "run_python",
-        "tool_call_id": "c1",
-    }
+    assert result == {**chat[2], "tool_name": "run_python"}
 
 
 def test_row_85_thinking_is_no_part_of_a_reply_in_a_format() -> None:
     thinking = line(thinking='maybe {"a": "draft"}')
     chunks, body = played(thinking, line('{"a": "42"}'), last(), schema=SCHEMA)
-    assert text_of(chunks) == '{"a": "42"}'
+    assert "".join(chunk.text for chunk in chunks) == '{"a": "42"}'
     assert "".join(chunk.reasoning for chunk in chunks) == 'maybe {"a": "draft"}'
     assert body["format"] == SCHEMA
     assert not chunks[-1].record
@@ -107,8 +94,7 @@ def test_row_85_thinking_is_no_part_of_a_reply_in_a_format() -> None:
 def test_thinking_before_calls_goes_back_with_them_to_the_same_model_alone() -> None:
     lines = line(thinking="I "), line(thinking="run it"), line(calls=[call_of("1")]), last()
     body = b"".join(lines)
-    with serving(lambda call: call.stream([body])) as endpoint:
-        service = at(endpoint)
+    with serving(lambda call: call.stream([body])) as endpoint, closing(at(endpoint)) as service:
         end = ask(service, tools=[RUN])[-1]
         call_id = end.calls[0].id
         said: ChatMessage = {"role": "assistant", "content": None, "record": end.record}
@@ -117,7 +103,6 @@ def test_thinking_before_calls_goes_back_with_them_to_the_same_model_alone() -> 
         ask(service, messages=[*HELLO, said, result], tools=[RUN])
         other: ChatMessage = {**said, "record": {**end.record, "origin": "ollama elsewhere m"}}
         ask(service, messages=[*HELLO, other, result], tools=[RUN])
-        service.close()
         own, neutral = (call.body["messages"][1] for call in endpoint.calls[1:])
     assert own["thinking"] == "I run it"
     assert own["tool_calls"] == [call_of("1")]
@@ -138,16 +123,9 @@ def test_images_stand_beside_the_text_in_base64() -> None:
 
 
 def test_sampling_stands_in_the_options_and_effort_in_think() -> None:
-    more = {"keep_alive": "1h", "options": {"top_k": 5}}
-    request: dict[str, Any] = {
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "max_tokens": 99,
-        "stop": ["#"],
-        "extra": more,
-    }
-    request["reasoning_effort"] = "xhigh"
-    _, body = played(line("1"), last(), **request)
+    sampling = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 99, "stop": ["#"]}
+    extra = {"keep_alive": "1h", "options": {"top_k": 5}}
+    _, body = played(line("1"), last(), **sampling, extra=extra, reasoning_effort="xhigh")
     assert body["options"] == {
         "temperature": 0.5, "top_p": 0.9, "num_predict": 99, "stop": ["#"], "top_k": 5,
     }  # fmt: skip
@@ -160,18 +138,12 @@ def test_sampling_stands_in_the_options_and_effort_in_think() -> None:
     assert not {"think", "options", "format"} & set(body)
 
 
-def refused(status: int, error: str, **request: Any) -> tuple[ModelError, FakeEndpoint]:
-    with serving(lambda call: call.answer(status, {"error": error})) as endpoint:
-        service = at(endpoint)
-        with pytest.raises(ModelError) as caught:
-            ask(service, **request)
-        service.close()
-    return caught.value, endpoint
-
-
-def test_row_86_a_model_that_is_not_there_names_the_command_that_gets_it() -> None:
-    for words in ("model 'qwen3:8b' not found", 'model "qwen3:8b" not found, try pulling it first'):
-        error, endpoint = refused(404, words)
-        assert error.kind == "not_found"
-        assert "`ollama pull qwen3:8b`" in str(error)
+@pytest.mark.parametrize("more", ["", ", try pulling it first"])
+def test_row_86_a_model_that_is_not_there_names_the_command_that_gets_it(more: str) -> None:
+    answer = {"error": f'model "qwen3:8b" not found{more}'}
+    with serving(lambda call: call.answer(404, answer)) as endpoint:
+        with closing(at(endpoint)) as service, pytest.raises(ModelError) as caught:
+            ask(service)
         assert len(endpoint.calls) == 1
+    assert caught.value.kind == "not_found"
+    assert "`ollama pull qwen3:8b`" in str(caught.value)

@@ -25,10 +25,7 @@ ROUTES: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    with (
-        llama_server() as llama,
-        proxy(llama, tmp_path_factory.mktemp("proxy")) as before,
-    ):
+    with llama_server() as llama, proxy(llama, tmp_path_factory.mktemp("proxy")) as before:
         yield {"llama.cpp": llama, "proxy": before}
 
 

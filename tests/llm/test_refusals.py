@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -181,11 +182,11 @@ def test_a_refused_part_is_left_out_alone_and_from_then_on(name: str) -> None:
     dialect = keyed.get(row.dialect) or dialect_named(row.dialect)
     with serving(play) as endpoint:
         at = Endpoint(endpoint.url, "m1", "a-key-0123456789")
-        service = EndpointService(at, dialects=DialectSwitch(dialect), forms=fixed("tools"))
-        for _ in range(2):
-            chunks = service.stream(ModelRequest(CHAT, **row.request))
-            assert "".join(chunk.text for chunk in chunks) == "x"
-        service.close()
+        spoken = DialectSwitch(dialect)
+        with closing(EndpointService(at, dialects=spoken, forms=fixed("tools"))) as service:
+            for _ in range(2):
+                chunks = service.stream(ModelRequest(CHAT, **row.request))
+                assert "".join(chunk.text for chunk in chunks) == "x"
     sent = [call.body for call in endpoint.calls]
     assert [value(body, row.path) for body in sent] == [*row.values, row.values[-1]]
     assert all(("tools" in body) == ("tools" in row.request) for body in sent)
@@ -206,7 +207,6 @@ def test_other_refusals_are_errors_at_once(words: str) -> None:
     request = ModelRequest(CHAT, temperature=9.0, max_tokens=8_192, reasoning_effort="high")
     with serving(lambda call: call.refuse(400, words)) as endpoint:
         service = EndpointService(Endpoint(endpoint.url, "m1"))
-        with pytest.raises(ModelError):
+        with closing(service), pytest.raises(ModelError):
             list(service.stream(request))
-        service.close()
     assert len(endpoint.calls) == 1

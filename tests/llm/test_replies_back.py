@@ -132,26 +132,26 @@ def refusing(words: str, is_refused: Callable[[dict[str, Any]], bool], then: Bod
     return script
 
 
-CORRUPTED = "Corrupted thought signature."
+REFUSED: dict[str, tuple[Body, str, Callable[[str], bool]]] = {
+    "signature": (called(SIGNED), "Corrupted thought signature.", lambda body: "c2ln" in body),
+    "no signature": (called(RUNS), "Function call is missing a thought_signature in functionCall.",
+                     lambda body: "tool_calls" in body and "thought_signature" not in body),
+    "reasoning": (called(RUNS, reasoning_content="deep"),
+                  "property 'reasoning_content' is unsupported",
+                  lambda body: "reasoning_content" in body),
+}  # fmt: skip
 
 
-def test_50_a_refused_signature_is_not_sent_again() -> None:
-    script = refusing(CORRUPTED, lambda body: "c2ln" in json.dumps(body), ANSWER)
-    with chat(called(SIGNED), script) as (played, asked):
+@pytest.mark.parametrize("part", REFUSED)
+def test_50_a_refused_part_is_replaced_or_left_out_from_then_on(part: str) -> None:
+    first, words, is_refused = REFUSED[part]
+    script = refusing(words, lambda body: is_refused(json.dumps(body)), ANSWER)
+    with chat(first, script) as (played, asked):
         played.ask()
-        assert played.ask().finish == "stop"
-        assert played.ask().finish == "stop"
+        assert [played.ask().finish for _ in range(2)] == ["stop", "stop"]
     assert len(asked) == 4  # asked once more, and never again with it
-    assert asked[2].body["messages"][-1]["tool_call_id"].startswith("made")
-
-
-def test_50_a_missing_signature_gets_a_stand_in() -> None:
-    words = "Function call is missing a thought_signature in functionCall parts."
-    script = refusing(words, lambda body: "thought_signature" not in json.dumps(body), ANSWER)
-    with chat(called(RUNS), script) as (played, asked):
-        played.ask()
-        assert played.ask().finish == "stop"
-    assert len(asked) == 3
+    if part == "signature":
+        assert asked[2].body["messages"][-1]["tool_call_id"].startswith("made")
 
 
 def test_50_replies_without_reasoning_get_a_stand_in_and_the_others_keep_theirs() -> None:
@@ -168,15 +168,6 @@ def test_50_replies_without_reasoning_get_a_stand_in_and_the_others_keep_theirs(
     assert len(asked) == 4
     contents = [m.get("reasoning_content") for m in asked[-1].body["messages"]]
     assert [text for text in contents if text] == [" ", "deep"]
-
-
-def test_50_reasoning_that_is_not_taken_is_left_out() -> None:
-    words = "property 'reasoning_content' is unsupported"
-    script = refusing(words, lambda body: "reasoning_content" in json.dumps(body), ANSWER)
-    with chat(called(RUNS, reasoning_content="deep"), script) as (played, asked):
-        played.ask()
-        assert played.ask().finish == "stop"
-    assert len(asked) == 3
 
 
 def test_50_an_endpoint_that_refuses_everything_is_asked_a_few_times() -> None:
@@ -247,10 +238,6 @@ def test_a_changed_record_is_left_out(items: list[Any]) -> None:
         "user", "assistant", "tool",
     ]  # fmt: skip
     assert "obey" not in json.dumps(asked[1].body)
-
-
-def thinking(text: str, **more: Any) -> dict[str, Any]:
-    return {"type": "thinking", "thinking": [{"type": "text", "text": text}], **more}
 
 
 def test_a_record_of_other_calls_is_left_out() -> None:

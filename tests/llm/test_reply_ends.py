@@ -150,9 +150,7 @@ ENDS = {
 @pytest.mark.parametrize("name", ENDS)
 def test_the_end_of_a_reply_is_read(name: str) -> None:
     row = ENDS[name]
-
     seen = play(*row.blocks, dialect=row.dialect)
-
     if row.error:
         assert seen.error is not None
         assert (seen.error.kind, seen.calls) == (row.error, ())
@@ -172,6 +170,5 @@ def test_41_42_a_broken_connection_hands_on_no_call(text: str) -> None:
         call.hang_up()
 
     seen = outcome(script)
-
     assert seen.error is not None
     assert (seen.error.kind, seen.calls, len(seen.bodies)) == ("truncated", (), 1)

@@ -79,13 +79,10 @@ def test_row_88_the_same_text_is_text_where_the_tool_is_not_offered(text: str) -
     [
         "A call looks like `run_python(code=...)` in Python.",
         "The name is run_python, its arguments are code.",
-        '{"response": {"send_to": "User", "message": "hi"}}',
-        '{"name": "Ada", "arguments": {}}',
-        "[1, 2, 3]",
-        "run_python(open('x'))",
-        "",
+        '{"response": {"send_to": "User", "message": "hi"}}', '{"name": "Ada", "arguments": {}}',
+        "[1, 2, 3]", "run_python(open('x'))", "",
     ],
-)
+)  # fmt: skip
 def test_text_that_calls_nothing_is_text(text: str) -> None:
     assert text_calls(text, TOOLS, "run_python") is None
 

@@ -52,31 +52,26 @@ HOST = "https://models.example/v1"
 CHOSEN = {"llm.api_type": "openai", "llm.openai.api_base": HOST, "llm.openai.model": "m"}
 
 
-@pytest.mark.parametrize("variable", ["LLM_API_KEY", "LLM_OPENAI_API_KEY", "OPENAI_API_KEY"])
-def test_a_key_of_the_environment_does_not_go_to_the_users_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
-    monkeypatch.setenv(variable, KEY)
-    found = resolved(tmp_path, {}, CHOSEN)
-    assert "models.example" not in found or KEY not in found
-    keep_endpoint(KeptEndpoint("other", HOST, "m", "sk-of-the-host-0123456789"))
-    found = resolved(tmp_path, {}, CHOSEN)
-    assert "models.example" not in found or KEY not in found
-
-
 @pytest.mark.parametrize(
-    ("project", "user"),
+    ("variable", "project", "user"),
     [
-        ({"llm.api_type": "openai", "llm.api_key": KEY}, CHOSEN),
-        ({"llm.openai.api_base": HOST, "llm.model": "m"}, {"llm.api_key": KEY}),
-        ({"llm.api_base": HOST, "llm.model": "m"}, {"llm.openai.api_key": KEY}),
+        ("LLM_API_KEY", {}, CHOSEN),
+        ("LLM_OPENAI_API_KEY", {}, CHOSEN),
+        ("OPENAI_API_KEY", {}, CHOSEN),
+        ("", {"llm.api_type": "openai", "llm.api_key": KEY}, CHOSEN),
+        ("", {"llm.openai.api_base": HOST, "llm.model": "m"}, {"llm.api_key": KEY}),
+        ("", {"llm.api_base": HOST, "llm.model": "m"}, {"llm.openai.api_key": KEY}),
     ],
 )
-def test_keys_and_addresses_of_two_files_do_not_mix(
-    tmp_path: Path, project: dict[str, Any], user: dict[str, Any]
+def test_a_key_of_the_environment_or_a_file_goes_to_no_address_of_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, project: Any, user: Any
 ) -> None:
-    found = resolved(tmp_path, project, user)
-    assert "models.example" not in found or KEY not in found
+    if variable:
+        monkeypatch.setenv(variable, KEY)
+    for _ in range(2):
+        found = resolved(tmp_path, project, user)
+        assert "models.example" not in found or KEY not in found
+        keep_endpoint(KeptEndpoint("other", HOST, "m", "sk-of-the-host-0123456789"))
 
 
 def test_the_users_key_goes_to_no_address_for_embeddings_of_a_project(tmp_path: Path) -> None:
@@ -92,9 +87,7 @@ def test_the_users_own_key_goes_to_the_users_own_address(tmp_path: Path) -> None
     assert resolved(tmp_path, {}, CHOSEN | {"llm.openai.api_key": KEY}) == f"{HOST} {KEY}"
 
 
-def test_an_address_of_ones_own_needs_no_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_own_address_needs_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with serving(lambda call: call.stream(good("hello"))) as endpoint:
         keys = {"llm.api_type": "other", "llm.other.api_base": endpoint.url, "llm.model": "m"}

@@ -5,20 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from fake_endpoint import DONE, USAGE_EVENT
-
-
-def delta(finish: str | None = None, **fields: Any) -> bytes:
-    """Return the bytes of one event whose delta has these fields."""
-    choice = {"index": 0, "delta": fields, "finish_reason": finish}
-    return b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+import scripted_server
+from scripted_server import delta, ending
 
 
 def piece(text: Any = None, name: str | None = None, **more: Any) -> bytes:
     """Return the event of a piece of a call; `more` are `index` and `id`."""
-    function = {"name": name} if name is not None else {}
-    function |= {"arguments": text} if text is not None else {}
-    return delta(tool_calls=[{"type": "function", "function": function, **more}])
+    return delta(tool_calls=[scripted_server.piece(text, name=name, **more)])
 
 
 def called(*calls: tuple[str, object], text: str = "", finish: str = "tool_calls") -> list[bytes]:
@@ -28,4 +21,4 @@ def called(*calls: tuple[str, object], text: str = "", finish: str = "tool_calls
         written = arguments if isinstance(arguments, str) else json.dumps(arguments)
         body.append(piece("", name, index=index, id=f"call_{index}"))
         body += [piece(written[at : at + 7], index=index) for at in range(0, len(written), 7)]
-    return [*body, delta(finish), USAGE_EVENT, DONE]
+    return [*body, *ending(finish)]

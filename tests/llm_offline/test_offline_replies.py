@@ -51,7 +51,7 @@ def report(result: str) -> str:
 def test_files_are_listed_without_a_cell(text: str) -> None:
     fields = ask(text)
     assert fields["send_to"] == "User"
-    assert fields["message"].startswith("There are 2 files:\n- `a.csv` (3 rows): `name`, `n`")
+    assert fields["message"].startswith("There are 2 files:\n\n1. `a.csv` (3 rows): `name`, `n`")
 
 
 def test_a_file_that_is_not_there_is_refused_with_the_nearest_name() -> None:
@@ -96,9 +96,7 @@ def test_a_file_that_cannot_be_read_spoils_no_request_for_others() -> None:
     ("request_", "failed"),
     [("mean n of b list.csv", FAILED), ("mean n", "The kernel ended while the code ran.")],
 )
-def test_a_failed_look_at_a_named_file_or_for_another_reason_is_told(
-    request_: str, failed: str
-) -> None:
+def test_a_failed_look_at_a_named_file_is_told(request_: str, failed: str) -> None:
     fields = _after_failed_look(request_, failed)
     assert (fields["send_to"], fields["stop"]) == ("User", "TaskFailure")
     assert failed in fields["message"]
@@ -117,7 +115,7 @@ def test_in_a_folder_of_many_files_those_with_the_columns_of_the_request_are_loo
 def test_a_request_that_any_of_many_files_could_answer_is_asked_to_name_one() -> None:
     fields = as_planner(prompt(("User", "mean n where x"), files=_folder(12)), WORKERS)
     assert fields["stop"] == "TaskFailure"
-    assert fields["message"].startswith("Name the file; the request may be about any of `t0.csv`, ")
+    assert fields["message"].startswith("Name the file, for example `t0.csv`, ")
 
 
 @pytest.mark.parametrize(("request_", "is_said"), [("mean n", True), ("mean n of a.csv", False)])
@@ -192,16 +190,10 @@ def test_a_cell_that_failed_is_not_tried_again() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "word " * 10_000,
-        "mean n of a.csv " * 2_000,
-        "schreibe ein Gedicht über das Meer",
-        "海についての詩を書いて",
-        "```python\nimport os",
-        "'",
-        "`" * 1_000,
-        "\u202e\u0000\ud7ff",
+        "word " * 10_000, "mean n of a.csv " * 2_000, "schreibe ein Gedicht über das Meer",
+        "海についての詩を書いて", "```python\nimport os", "'", "`" * 1_000, "\u202e\u0000\ud7ff",
     ],
-)
+)  # fmt: skip
 def test_any_text_gets_a_bounded_reply(text: str) -> None:
     fields = ask(text)
     assert fields["message"].strip()
@@ -209,13 +201,10 @@ def test_any_text_gets_a_bounded_reply(text: str) -> None:
 
 
 def test_a_refusal_quotes_the_words_and_says_how_to_connect_a_model() -> None:
-    message = as_planner(prompt(("User", "write a poem about the sea"), files=""), WORKERS)[
-        "message"
-    ]
-    assert "poem" in message
-    assert "There is no data file." in message
-    assert "offline analyst" in message
-    assert "LLM_API_KEY" in message
+    asked = prompt(("User", "write a poem about the sea"), files="")
+    message = as_planner(asked, WORKERS)["message"]
+    for part in ("poem", "There is no data file.", "offline analyst", "LLM_API_KEY"):
+        assert part in message
 
 
 def test_images_and_summaries_are_still_served() -> None:

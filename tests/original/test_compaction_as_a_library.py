@@ -39,16 +39,12 @@ class PlainRound:
 
 
 def plain_rounds(count: int, start: int = 1) -> list[PlainRound]:
-    return [
-        PlainRound(
-            f"question {number}",
-            [
-                PlainPost("User", "Planner", f"please, question {number}"),
-                PlainPost("Planner", "User", f"answer {number}"),
-            ],
-        )
-        for number in range(start, start + count)
-    ]
+    rounds = []
+    for number in range(start, start + count):
+        asked = PlainPost("User", "Planner", f"please, question {number}")
+        answer = PlainPost("Planner", "User", f"answer {number}")
+        rounds.append(PlainRound(f"question {number}", [asked, answer]))
+    return rounds
 
 
 class Model:
@@ -100,9 +96,7 @@ def started(
 def test_the_model_is_asked_by_chat_completion() -> None:
     model = Model()
     compactor = started(model, plain_rounds(5))
-
     found = compactor.get_compaction()
-
     assert found is not None
     assert (found.start_index, found.end_index, found.summary) == (1, 4, "summary 1")
     assert "Rounds 1-4" in found.to_system_message()
@@ -115,7 +109,6 @@ def test_the_model_is_asked_by_chat_completion() -> None:
 def test_the_alias_goes_along() -> None:
     model = Model()
     started(model, plain_rounds(5), llm_alias="small")
-
     assert model.calls[0]["llm_alias"] == "small"
 
 
@@ -126,9 +119,7 @@ def test_rounds_without_ids_are_added_to_the_summary_by_their_place() -> None:
     rounds.extend(plain_rounds(5, start=6))
     compactor.notify_rounds_changed()
     settle()
-
     found = compactor.get_compaction()
-
     assert found is not None
     assert (found.end_index, found.summary) == (9, "summary 2")
     assert "summary 1" in model.text
@@ -139,9 +130,7 @@ def test_rounds_without_ids_are_added_to_the_summary_by_their_place() -> None:
 def test_a_stand_in_with_every_attribute_is_a_model() -> None:
     model = MagicMock()
     model.chat_completion.return_value = {"content": "Test summary"}
-
     found = started(model, plain_rounds(5)).get_compaction()
-
     assert found is not None
     assert found.summary == "Test summary"
     model.summarize.assert_not_called()
@@ -151,7 +140,6 @@ def test_llm_api_is_a_model(tmp_path: Path) -> None:
     src = AppConfigSource(None, {"llm.api_type": "function"}, tmp_path)
     with ModelServices(src, function=lambda _: "of the function") as services:
         found = started(LLMApi(services), plain_rounds(5)).get_compaction()
-
     assert found is not None
     assert found.summary == "of the function"
 
@@ -160,7 +148,6 @@ def test_llm_api_is_a_model(tmp_path: Path) -> None:
 def test_a_failure_is_a_line_of_the_function_and_changes_nothing(answer: object) -> None:
     lines: list[str] = []
     compactor = started(Model(answer), plain_rounds(5), lines.append)
-
     assert compactor.get_compaction() is None
     assert len(lines) == 1
     assert "failed" in lines[0]
@@ -172,9 +159,7 @@ def test_passed_parts_are_attributes() -> None:
     lines: list[str] = []
     model, config = MagicMock(), CompactorConfig()
     compactor = ContextCompactor(config, model, list, logger=lines.append)
-
     compactor.logger("a line")  # type: ignore[operator]
-
     assert lines == ["a line"]
     assert compactor.config is config
     assert compactor.llm_api is model
@@ -182,7 +167,6 @@ def test_passed_parts_are_attributes() -> None:
 
 def test_the_defaults_are_those_of_the_original() -> None:
     config = CompactorConfig()
-
     assert (config.threshold, config.retain_recent, config.enabled) == (10, 3, True)
     assert config.prompt_template_path == ""
 
@@ -192,9 +176,7 @@ def test_a_prompt_file_is_named_by_text(tmp_path: Path) -> None:
     file.write_text("version: 0.1\ncontent: 'Old: {PREVIOUS_SUMMARY} New: {content}'\n")
     model = Model()
     config = CompactorConfig(threshold=3, retain_recent=1, prompt_template_path=str(file))
-
     started(model, plain_rounds(5), config=config)
-
     assert "Old: None New: " in model.text
 
 
@@ -202,9 +184,7 @@ def test_a_compactor_that_is_switched_off_does_nothing() -> None:
     lines: list[str] = []
     model = Model()
     config = CompactorConfig(threshold=3, retain_recent=1, enabled=False)
-
     compactor = started(model, plain_rounds(9), lines.append, config)
-
     assert compactor.get_compaction() is None
     assert (model.calls, lines) == ([], [])
 
@@ -215,7 +195,6 @@ def test_start_and_stop_may_be_called_again() -> None:
     compactor.start()
     compactor.stop()
     compactor.stop()
-
     assert len(model.calls) == 1
     assert compactor.get_compaction() is not None
 
@@ -239,9 +218,7 @@ def test_a_provider_of_the_programs_own_serves_a_role() -> None:
     for number in range(3):
         round_: Round = memory.create_round(f"question {number}")
         memory.add_post(round_, Post.create("hello", "User", "Planner"))
-
     rounds, summary = memory.get_role_rounds_with_compaction("Planner")
-
     assert [r.user_query for r in rounds] == ["question 2"]
     assert summary is not None
     assert summary.summary == "of two"

@@ -39,11 +39,8 @@ def original(key: str, name: str) -> Setter:
     """Return a setter of a prompt file of the original, with the word in one text."""
 
     def put(project: Path, word: str) -> Config:
-        texts = {
-            "version": 0.3,
-            "response_json_schema": "{}",
-            name: f"Reply in JSON. {word} {{worker_intro}}",
-        }
+        text = f"Reply in JSON. {word} {{worker_intro}}"
+        texts = {"version": 0.3, "response_json_schema": "{}", name: text}
         write_yaml(project / f"{key}.yaml", texts)
         return {key: f"{key}.yaml"}
 
@@ -82,10 +79,8 @@ def with_roles(put: Setter, role: str) -> Setter:
 
 
 def policy(_: Path, word: str) -> Config:
-    return {
-        "code_interpreter.code_verification_on": True,
-        "code_interpreter.allowed_modules": [word],
-    }
+    section = "code_interpreter"
+    return {f"{section}.code_verification_on": True, f"{section}.allowed_modules": [word]}
 
 
 def plugin(project: Path, word: str) -> Config:
@@ -99,16 +94,11 @@ def plugin(project: Path, word: str) -> Config:
 
 def role(project: Path, word: str) -> Config:
     folder = project / "people" / "guide"
-    write_yaml(
-        folder / "guide.role.yaml", {"alias": "Guide", "module": "guide.guide.Guide", "intro": word}
-    )
-    (folder / "guide.py").write_text(
-        "from taskweaver.role import Role\n\n\nclass Guide(Role):\n    pass\n"
-    )
-    return {
-        "role.base_path": "people",
-        "session.roles": ["planner", "code_interpreter", "guide"],
-    }
+    facts = {"alias": "Guide", "module": "guide.guide.Guide", "intro": word}
+    write_yaml(folder / "guide.role.yaml", facts)
+    source = "from taskweaver.role import Role\n\n\nclass Guide(Role):\n    pass\n"
+    (folder / "guide.py").write_text(source)
+    return {"role.base_path": "people", "session.roles": ["planner", "code_interpreter", "guide"]}
 
 
 TEXTS: dict[str, Setter] = {

@@ -86,13 +86,8 @@ def test_a_configuration_class_is_made_by_the_injector(tmp_path: Path) -> None:
 def test_a_saved_conversation_becomes_an_experience_of_later_sessions(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project", has_table=False)
     config = {"planner.use_experience": True}
-    script = Script(
-        [
-            planner_reply("User", "the sum is 8"),
-            "Sum the Count column at once.",
-            planner_reply("User", "again"),
-        ]
-    )
+    replies = [planner_reply("User", "the sum is 8"), "Sum the Count column at once."]
+    script = Script([*replies, planner_reply("User", "again")])
     with TaskWeaverApp(project, config=config, model=script) as app:
         session = app.get_session()
         session.send_message("sum the Count column")
@@ -100,9 +95,8 @@ def test_a_saved_conversation_becomes_an_experience_of_later_sessions(tmp_path: 
         session.memory.save_experience(exp_dir=str(folder), thin_mode=True)
         assert app.get_session().send_message("sum the Count column").state == "finished"
     assert "Sum the Count column at once." in str(script.prompts[-1][0]["content"])
-    made = Experience.from_dict(
-        Experience(experience_text="t", exp_id="e", embedding=[1.0]).to_dict()
-    )
+    experience = Experience(experience_text="t", exp_id="e", embedding=[1.0])
+    made = Experience.from_dict(experience.to_dict())
     text = ExperienceGenerator.format_experience_in_prompt("Learnt:\n{experiences}", [(made, 1.0)])
     assert text.startswith("Learnt:\n")
 

@@ -28,6 +28,7 @@ from taskweaver.session.session import Session
 pytestmark = pytest.mark.usefixtures("no_states")
 
 Command = Callable[..., Result]
+WORK = [planner_reply("CodeInterpreter", "work"), code_reply("1"), planner_reply("User", "done")]
 
 
 @pytest.fixture
@@ -120,9 +121,7 @@ def test_a_program_that_embeds_it_runs(project: Path) -> None:
 
 
 def test_examples_and_experiences_are_in_the_prompts(project: Path) -> None:
-    script = Script(
-        [planner_reply("CodeInterpreter", "work"), code_reply("1"), planner_reply("User", "done")]
-    )
+    script = Script(WORK)
     with TaskWeaverApp(project, model=script) as app:
         app.get_session().send_message("which region sold most, and what amount of money")
     planner, code = (
@@ -139,9 +138,8 @@ def test_examples_and_experiences_are_in_the_prompts(project: Path) -> None:
 
 
 def test_posts_are_read_as_their_files_hold_them() -> None:
-    post = Post.from_dict(
-        {"message": None, "send_from": "User", "send_to": "Planner", "attachment_list": None}
-    )
+    data = {"message": None, "send_from": "User", "send_to": "Planner", "attachment_list": None}
+    post = Post.from_dict(data)
     assert (post.message, post.attachment_list) == ("", [])
     assert Attachment.from_dict({"type": "init_plan", "content": "x"}) is None
     made = Attachment.create("plan", "1. do it")
@@ -153,10 +151,8 @@ def test_examples_follow_the_memory_where_that_is_on(project: Path) -> None:
     folder = project / "examples" / "planner_examples"
     (folder / "sales").mkdir()
     (folder / "sum_up.yaml").rename(folder / "sales" / "sum_up.yaml")
-    config = {
-        "planner.dynamic_example_sub_path": True,
-        "session.roles": ["planner", "code_interpreter"],
-    }
+    roles = ["planner", "code_interpreter"]
+    config = {"planner.dynamic_example_sub_path": True, "session.roles": roles}
     script = Script([planner_reply("User", "one"), planner_reply("User", "two")])
     with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
@@ -186,9 +182,7 @@ def test_prompt_files_of_the_original_are_read(project: Path) -> None:
         "planner.prompt_file_path": "prompts/planner.yaml",
         "code_generator.prompt_file_path": "${AppBaseDir}/prompts/code.yaml",
     }
-    script = Script(
-        [planner_reply("CodeInterpreter", "work"), code_reply("1"), planner_reply("User", "done")]
-    )
+    script = Script(WORK)
     with TaskWeaverApp(project, model=script, config=config) as app:
         assert app.get_session().send_message("go").state == "finished"
     planner, code = (str(prompt[0]["content"]) for prompt in script.prompts[:2])

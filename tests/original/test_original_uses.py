@@ -25,7 +25,7 @@ from taskweaver.code_interpreter import (
 )
 from taskweaver.config.config_mgt import AppConfigSource
 from taskweaver.llm import LLMApi, format_chat_message
-from taskweaver.memory import Memory, Post, Round
+from taskweaver.memory import Attachment, Memory, Post, Round
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.plugin import PluginRegistry
 from taskweaver.module.event_emitter import (
@@ -135,15 +135,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_a_role_has_its_translator_and_api_injected(project: Path) -> None:
-    review = json.dumps({"response": REVIEW})
-    script = Script(
-        [
-            planner_reply("Reviewer", "look"),
-            review,
-            planner_reply("User", "done"),
-            planner_reply("User", "bye"),
-        ]
-    )
+    replies = [planner_reply("Reviewer", "look"), json.dumps({"response": REVIEW})]
+    script = Script([*replies, planner_reply("User", "done"), planner_reply("User", "bye")])
     config = {"session.roles": ["planner", "reviewer"], "reviewer.tone": "plain"}
     with TaskWeaverApp(app_dir=str(project), config=config, model=script) as app:
         session = app.get_session()
@@ -181,10 +174,7 @@ class Asked(ConfirmationHandler):
 
 def test_a_confirmation_handler_is_asked_and_a_broken_one_is_no_refusal(project: Path) -> None:
     replies = [code_reply(f"{number} + 40") for number in range(4)]
-    config = {
-        "session.roles": ["code_interpreter"],
-        "code_interpreter.require_confirmation": True,
-    }
+    config = {"session.roles": ["code_interpreter"], "code_interpreter.require_confirmation": True}
     handler, listener = Asked(True, False, RuntimeError("no window"), None), Listener()
     with TaskWeaverApp(project, config=config, model=Script(replies)) as app:
         session = app.get_session()
@@ -271,22 +261,14 @@ def test_plugins_are_listed_and_described_for_function_calling(project: Path) ->
         registry = app.app_injector.get(PluginRegistry)
         (entry,) = registry.get_list()
         assert registry.registry == {"area": entry}
-    assert entry.format_function_calling() == {
-        "type": "function",
-        "function": {
-            "name": "area",
-            "description": "An area.",
-            "parameters": {
-                "type": "object",
-                "properties": {
-                    "width": {"type": "number", "description": "In m."},
-                    "unit": {"type": "string", "description": "The unit."},
-                    "shape": {"description": "Any."},
-                },
-                "required": ["width"],
-            },
-        },
+    described = {
+        "width": {"type": "number", "description": "In m."},
+        "unit": {"type": "string", "description": "The unit."},
+        "shape": {"description": "Any."},
     }
+    parameters = {"type": "object", "properties": described, "required": ["width"]}
+    function = {"name": "area", "description": "An area.", "parameters": parameters}
+    assert entry.format_function_calling() == {"type": "function", "function": function}
 
 
 def test_a_memory_is_written_and_read_by_hand() -> None:
@@ -295,20 +277,15 @@ def test_a_memory_is_written_and_read_by_hand() -> None:
     for number in range(2):
         round_ = memory.create_round(user_query=f"query {number}")
         post = Post.create(message=f"a{wrapped}", send_from="Planner", send_to="Worker")
-        post.add_attachment(post_attachment := _attachment(str(number)))
+        plan = Attachment.create(AttachmentType.plan, str(number))
+        post.add_attachment(plan)
         round_.add_post(post)
         round_.change_round_state("finished")
-        assert post.get_attachment(AttachmentType.plan) == [post_attachment]
+        assert post.get_attachment(AttachmentType.plan) == [plan]
     first, second = memory.get_role_rounds(role="Worker", include_failure_rounds=False)
     assert isinstance(first, Round)
     assert [r.post_list[0].message for r in (first, second)] == ["a", "anow"]
     assert memory.conversation.rounds[0].post_list[0].message == f"a{wrapped}"
-
-
-def _attachment(content: str) -> Any:
-    from taskweaver.memory import Attachment
-
-    return Attachment.create(AttachmentType.plan, content)
 
 
 def test_delimiters_are_pairs() -> None:
@@ -322,8 +299,7 @@ def test_delimiters_are_pairs() -> None:
 
 
 def test_a_session_is_found_by_its_id_after_a_restart(project: Path) -> None:
-    replies = [planner_reply("User", "one"), planner_reply("User", "two")]
-    script = Script(replies)
+    script = Script([planner_reply("User", "one"), planner_reply("User", "two")])
     with TaskWeaverApp(project, model=script) as app:
         session = app.get_session()
         session.send_message("first")
@@ -414,11 +390,6 @@ def test_a_model_that_cannot_be_asked_stops_chats_alone(
 
 
 def test_the_console_has_its_old_name() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "taskweaver.chat.console", "--help"],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=True,
-    )
+    command = [sys.executable, "-m", "taskweaver.chat.console", "--help"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert "Ask questions about your data" in ran.stdout

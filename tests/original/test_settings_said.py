@@ -90,7 +90,7 @@ def test_all_ways_name_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         write_yaml(path, {"enabled": True, "rounds": rounds})
     path.with_name("gone.yaml").symlink_to("nowhere.yaml")
     named = (
-        "echo.decorator has no effect", "did you mean llm.model?", "workspace.mode has no effect",
+        "echo.decorator has no effect", "did you mean 'llm.model'?", "workspace.mode has no effect",
         "conversation_head", "old.yaml", "odd.yaml", "gone.yaml",
     )  # fmt: skip
     script = Script([planner_reply("User", "done")])

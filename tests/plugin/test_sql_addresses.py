@@ -55,17 +55,13 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], dict[
 
 class TestSqlite(SqlEngine):
     reading = (
-        "PRAGMA table_info(orders)",
-        "EXPLAIN QUERY PLAN SELECT * FROM orders",
+        "PRAGMA table_info(orders)", "EXPLAIN QUERY PLAN SELECT * FROM orders",
         "-- the tables\nSELECT name FROM sqlite_master",
-    )
+    )  # fmt: skip
     refused = (
-        "ATTACH DATABASE 'other.db' AS other",
-        "VACUUM INTO 'copy.db'",
-        "PRAGMA journal_mode = DELETE",
-        "BEGIN IMMEDIATE",
-        "SELECT load_extension('x')",
-    )
+        "ATTACH DATABASE 'other.db' AS other", "VACUUM INTO 'copy.db'", "BEGIN IMMEDIATE",
+        "PRAGMA journal_mode = DELETE", "SELECT load_extension('x')",
+    )  # fmt: skip
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT SUM(i) FROM n"
 
     @pytest.fixture
@@ -76,14 +72,9 @@ class TestSqlite(SqlEngine):
 class TestDuckdb(SqlEngine):
     reading = ("FROM orders", "EXPLAIN SELECT 1", "DESCRIBE orders", "SHOW TABLES")
     refused = (
-        "COPY orders TO 'out.csv'",
-        "EXPORT DATABASE 'out'",
-        "ATTACH 'other.duckdb'",
-        "INSTALL httpfs",
-        "SET enable_external_access = true",
-        "EXPLAIN ANALYZE DELETE FROM orders",
-        "BEGIN",
-    )
+        "COPY orders TO 'out.csv'", "EXPORT DATABASE 'out'", "ATTACH 'other.duckdb'", "BEGIN",
+        "INSTALL httpfs", "SET enable_external_access = true", "EXPLAIN ANALYZE DELETE FROM orders",
+    )  # fmt: skip
     endless = "SELECT SUM(a.range) FROM range(100000000) a, range(100000) b"
 
     @pytest.fixture
@@ -93,17 +84,14 @@ class TestDuckdb(SqlEngine):
         assert threading.active_count() == before
 
 
-@pytest.mark.parametrize("is_writing", [False, True])
 @pytest.mark.parametrize(
     "query",
     [
         "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT * FROM read_text('/etc/hostname')",
         "SELECT * FROM 'secret.csv'",
         "SELECT * FROM glob('/etc/*')",
         "SELECT * FROM read_csv('http://127.0.0.1:9/x.csv')",
         "COPY orders TO 'out.csv'",
-        "COPY orders FROM 'secret.csv'",
         "ATTACH 'other.duckdb'",
         "SET enable_external_access = true",
         "RESET lock_configuration",
@@ -111,17 +99,12 @@ class TestDuckdb(SqlEngine):
     ],
 )
 def test_nothing_but_the_duckdb_file_is_reached(
-    sql: Plugin,
-    writing: Plugin,
-    lake: Path,
-    query: str,
-    *,
-    is_writing: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    sql: Plugin, writing: Plugin, lake: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(lake.parent)
-    with pytest.raises(ValueError, match=r"Only|cannot be run"):
-        (writing if is_writing else sql)(query, f"duckdb:///{lake}")
+    for plugin in (sql, writing):
+        with pytest.raises(ValueError, match=r"Only|cannot be run"):
+            plugin(query, f"duckdb:///{lake}")
     assert sorted(path.name for path in lake.parent.iterdir()) == ["my lake.duckdb", "secret.csv"]
 
 
@@ -134,26 +117,18 @@ def test_only_what_is_wanted_of_many_rows_is_read(context: Any, lake: Path) -> N
 
 def test_files_that_are_missing_or_no_database_are_told(sql: Plugin, tmp_path: Path) -> None:
     (tmp_path / "notes.duckdb").write_text("only words " * 100)
-    with pytest.raises(ValueError, match=r"'notes\.duckdb' cannot be opened as a DuckDB"):
-        sql("SELECT 1", f"duckdb:///{tmp_path}/notes.duckdb")
-    with pytest.raises(FileNotFoundError, match=r"Database files there: notes\.duckdb"):
-        sql("SELECT 1", f"duckdb:///{tmp_path}/gone.duckdb")
-    with pytest.raises(ValueError, match="For DuckDB give duckdb:///"):
-        sql("SELECT 1", f"{tmp_path}/notes.duckdb")
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.duckdb"]
-
-
-def test_a_missing_file_is_told_with_those_that_are_there(sql: Plugin, shop: Path) -> None:
-    missing = str(shop.with_name("shopp.db"))
-    with pytest.raises(FileNotFoundError, match=r"Database files there: my shop\.db"):
-        sql("SELECT 1", missing)
-
-
-def test_a_file_that_is_no_database_is_told(sql: Plugin, tmp_path: Path) -> None:
-    path = tmp_path / "notes.db"
-    path.write_text("only words " * 100)
+    for address, error, problem in (
+        ("duckdb:///{}/notes.duckdb", ValueError, "'notes.duckdb' cannot be opened as a DuckDB"),
+        ("duckdb:///{}/gone.duckdb", FileNotFoundError, "Database files there: notes.duckdb"),
+        ("{}/gone.db", FileNotFoundError, "Database files there: notes.duckdb"),
+        ("{}/notes.duckdb", ValueError, "For DuckDB give duckdb:///"),
+    ):
+        with pytest.raises(error, match=problem):
+            sql("SELECT 1", address.format(tmp_path))
+    (tmp_path / "notes.duckdb").rename(tmp_path / "notes.db")
     with pytest.raises(ValueError, match=r"'notes\.db' cannot be read as an SQLite database"):
-        sql("SELECT 1", str(path))
+        sql("SELECT 1", f"{tmp_path}/notes.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.db"]
 
 
 def test_an_sqlite_address_is_a_path(
@@ -191,10 +166,10 @@ def test_writing_reaches_no_other_sqlite_file(
     assert [path.name for path in shop.parent.iterdir()] == ["my shop.db"]
 
 
-@pytest.mark.parametrize("value", [None, 0, "false", "no", True])
-def test_only_a_plain_false_grants_writing(context: Any, shop: Path, value: Any) -> None:
-    with pytest.raises(ValueError, match="Only statements that read"):
-        make("sql_query", context, read_only=value)("DELETE FROM orders", str(shop))
+def test_only_a_plain_false_grants_writing(context: Any, shop: Path) -> None:
+    for value in (None, 0, "false", True):
+        with pytest.raises(ValueError, match="Only statements that read"):
+            make("sql_query", context, read_only=value)("DELETE FROM orders", str(shop))
 
 
 @pytest.mark.parametrize(

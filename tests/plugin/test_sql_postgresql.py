@@ -105,24 +105,12 @@ def told(sql: Plugin, address: str) -> str:
     return str(caught.value) + "".join(lines)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "other-s3cret",
-        "s3cret%zz",
-        "x@s3cret",
-        "s3cret:x",
-        "x/s3cret",
-        "s3cret%00x",
-        "1?s3cret",
-        "x#s3cret",
-        "x s3cret",
-    ],
-)
-def test_a_password_is_in_no_message(sql: Plugin, boss: str, wrong: str) -> None:
-    text = told(sql, boss.replace(QUOTED, wrong))
-    assert "s3cret" not in text
-    assert PASSWORD not in text
+def test_a_password_is_in_no_message(sql: Plugin, boss: str) -> None:
+    odd = "s3cret%zz", "x@s3cret", "s3cret:x", "x/s3cret", "s3cret%00x", "1?s3cret", "x#s3cret"
+    for wrong in (*odd, "other-s3cret", "x s3cret"):
+        text = told(sql, boss.replace(QUOTED, wrong))
+        assert "s3cret" not in text, wrong
+        assert PASSWORD not in text
 
 
 def test_a_password_a_query_repeats_is_masked(sql: Plugin, boss: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -18,7 +17,7 @@ from browser import chromium_tab
 from shipped import make
 from sizes import some
 
-from taskweaver.plugin import Plugin, temp_context
+from taskweaver.plugin import Plugin
 
 
 @dataclass
@@ -40,9 +39,8 @@ class Profiler:
 
 
 @pytest.fixture
-def profile() -> Iterator[Profiler]:
-    with temp_context() as ctx:
-        yield Profiler(make("table_profile", ctx, sample_rows=500), ctx)
+def profile(context: Any) -> Profiler:
+    return Profiler(make("table_profile", context, sample_rows=500), context)
 
 
 def test_numbers_are_measured(profile: Profiler) -> None:
@@ -62,16 +60,13 @@ def test_texts_are_measured(profile: Profiler) -> None:
     assert (row["kind"], row["distinct"], row["top"], row["top_count"]) == ("text", 3, "Bonn", 2)
     assert (row["length_min"], row["length_max"], row["length_mean"]) == (2, 4, 3.2)
     assert row["notes"] == "1 blank text"
+    row = profile(pd.DataFrame({"m": [1, "a", "b", None]}))[0].loc["m"]
+    assert row["notes"] == "mixed types: str 2, int 1"
 
 
-@pytest.mark.parametrize(
-    "days",
-    [
-        pd.to_datetime(["2024-01-02", "2024-01-01", "2024-01-03", "2024-01-09"]),
-        [date(2024, 1, 2), date(2024, 1, 1), date(2024, 1, 3), date(2024, 1, 9)],
-    ],
-)
-def test_times_are_measured(profile: Profiler, days: Any) -> None:
+@pytest.mark.parametrize("convert", [pd.to_datetime, lambda days: [*map(date.fromisoformat, days)]])
+def test_times_are_measured(profile: Profiler, convert: Any) -> None:
+    days = convert(["2024-01-02", "2024-01-01", "2024-01-03", "2024-01-09"])
     row = profile(pd.DataFrame({"day": days}))[0].loc["day"]
     assert (row["kind"], row["first"]) == ("time", "2024-01-01 00:00:00")
     assert (row["last"], row["largest_gap"]) == ("2024-01-09 00:00:00", "6 days 00:00:00")
@@ -80,16 +75,8 @@ def test_times_are_measured(profile: Profiler, days: Any) -> None:
 
 def test_what_is_odd_about_a_table_is_told(profile: Profiler) -> None:
     steps = np.arange(20.0)
-    df = pd.DataFrame(
-        {
-            "a": steps,
-            "b": -2 * steps,
-            "same": "x",
-            "price": ["1.234,50 €"] * 20,
-            "zip": ["01234"] * 20,
-            "day": ["2024-01-31"] * 20,
-        }
-    )
+    texts = {"same": "x", "price": "1.234,50 €", "zip": "01234", "day": "2024-01-31"}
+    df = pd.DataFrame({"a": steps, "b": -2 * steps, **texts})
     summary, description = profile(pd.concat([df, df.head(3)]))
     assert "3 rows repeat an earlier one." in description
     assert "Highly correlated: a and b (-1.00)." in description
@@ -109,8 +96,7 @@ def test_what_is_odd_about_a_table_is_told(profile: Profiler) -> None:
         pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("x", 1), ("x", 2)])),
         pd.DataFrame({"l": [[1], [1], {"k": 2}], "t": [(1,), (1, [2]), None]}),
         pd.DataFrame({"m": [1, "a", None, 2.5, b"x", object]}),
-        pd.DataFrame({"d": [Decimal("1.5"), None], "z": [1 + 2j, 3j]}),
-        pd.DataFrame({"big": [10**400, -1, 2]}),
+        pd.DataFrame({"d": [Decimal("1.5"), None], "z": [1 + 2j, 3j], "big": [10**400, -1]}),
         pd.DataFrame({"wide": [1e308, -1e308, 1e308], "tiny": [5e-324, 0, 0]}),
         pd.DataFrame({"i": pd.array([1, None, 3], "Int64"), "f": pd.array([True, None, False])}),
         pd.DataFrame({"c": pd.Categorical(["a", None, "b"], ["a", "b", "unused"])}),
@@ -133,29 +119,19 @@ def test_any_table_can_be_described(profile: Profiler, df: pd.DataFrame) -> None
     pd.testing.assert_frame_equal(df, before)
 
 
-def test_mixed_types_are_named(profile: Profiler) -> None:
-    row = profile(pd.DataFrame({"m": [1, "a", "b", None]}))[0].loc["m"]
-    assert row["notes"] == "mixed types: str 2, int 1"
-
-
-class _Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-
 def test_the_report_holds_nothing_that_runs(profile: Profiler) -> None:
     bad = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&{0}"
     profile(pd.DataFrame({bad: [bad, "b"], "n": [1.0, 2.0], "l": [[bad], [bad]]}), bad)
-    seen = _Tags()
-    seen.feed(profile.page)
-    assert seen.tags.isdisjoint({"script", "img", "a", "iframe", "link"})
-    assert not {name for name in seen.attributes if name.startswith("on") or name == "src"}
+    tags, attributes = set[str](), set[str]()
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            tags.add(tag)
+            attributes.update(name for name, _ in attrs)
+
+    Tags().feed(profile.page)
+    assert tags.isdisjoint({"script", "img", "a", "iframe", "link"})
+    assert not {name for name in attributes if name.startswith("on") or name == "src"}
     assert "<svg" in profile.page
     assert "&lt;script&gt;" in profile.page
 
@@ -177,20 +153,12 @@ def test_the_report_fits_its_window_in_light_and_dark(profile: Profiler) -> None
 @pytest.mark.parametrize("rows", some([100_000, 1_000_000], 1))
 def test_a_large_table_is_sampled_and_that_is_told(profile: Profiler, rows: int) -> None:
     rng = np.random.default_rng(1)
-    df = pd.DataFrame(
-        {
-            "id": np.arange(rows),
-            "value": rng.normal(size=rows),
-            "city": rng.choice(["Bonn", "Ulm"], rows),
-            "when": pd.date_range("2000-01-01", periods=rows, freq="min"),
-        }
-    )
+    times = pd.date_range("2000-01-01", periods=rows, freq="min")
+    values = {"value": rng.normal(size=rows), "city": rng.choice(["Bonn", "Ulm"], rows)}
+    df = pd.DataFrame({"id": np.arange(rows), "when": times, **values})
     summary, description = profile(df)
     assert summary.loc["id", "distinct"] == rows
     assert summary.loc["value", "count"] == rows
     assert "random sample of 500 rows" in description
-
-
-def test_what_is_no_table_is_refused_by_the_profile(profile: Profiler) -> None:
     with pytest.raises(ValueError, match="needs a DataFrame, not list"):
         profile.plugin([1])

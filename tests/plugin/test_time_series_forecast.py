@@ -25,29 +25,24 @@ def forecast(drawing: Plugin, monkeypatch: pytest.MonkeyPatch) -> Plugin:
     return drawing
 
 
+def noise(scale: float, count: int) -> np.ndarray:
+    return np.random.default_rng(11).normal(0, scale, count)
+
+
 def series(freq: str, count: int, season: int, start: str = "2022-01-03") -> pd.DataFrame:
     at = np.arange(count)
-    values = (
-        50
-        + 0.05 * at
-        + 10 * np.sin(2 * np.pi * at / season)
-        + np.random.default_rng(11).normal(0, 1, count)
-    )
+    values = 50 + 0.05 * at + 10 * np.sin(2 * np.pi * at / season) + noise(1, count)
     return pd.DataFrame({"t": pd.date_range(start, periods=count, freq=freq), "v": values})
 
 
 @pytest.mark.parametrize(
     ("freq", "count", "season", "step"),
     [
-        ("D", 140, 7, "7 days"),
-        ("B", 120, 5, "5 working days"),
-        ("ME", 72, 12, "12 months"),
-        ("QS", 40, 4, "4 quarters"),
-        ("h", 400, 24, "24 hours"),
+        ("D", 140, 7, "7 days"), ("B", 120, 5, "5 working days"), ("ME", 72, 12, "12 months"),
+        ("QS", 40, 4, "4 quarters"), ("h", 400, 24, "24 hours"), ("W", 260, 52, "52 weeks"),
         ("15min", 500, 96, "96 steps of 15 minutes"),
-        ("W", 260, 52, "52 weeks"),
     ],
-)
+)  # fmt: skip
 def test_the_usual_steps_and_seasons_are_found(
     forecast: Plugin, freq: str, count: int, season: int, step: str
 ) -> None:
@@ -65,9 +60,7 @@ def test_the_usual_steps_and_seasons_are_found(
 
 def test_a_trend_without_season_goes_on(drawing: Plugin, context: Any) -> None:
     at = np.arange(60)
-    df = pd.DataFrame(
-        {"year": 1950 + at, "v": 3.0 * at + np.random.default_rng(11).normal(0, 0.5, 60)}
-    )
+    df = pd.DataFrame({"year": 1950 + at, "v": 3.0 * at + noise(0.5, 60)})
     result, description = drawing(df, "year", "v", 5)
     assert "no season was found" in description
     assert result["time"].tolist() == [2010, 2011, 2012, 2013, 2014]
@@ -83,12 +76,8 @@ def test_noise_is_called_what_it_is(forecast: Plugin) -> None:
     assert "no season was found" in description
     assert "starting points" in description
     assert result["lower"].max() < 0 < result["upper"].min()
-
-
-def test_a_flat_series_stays_flat(forecast: Plugin) -> None:
-    df = pd.DataFrame({"t": pd.date_range("2024-01-01", periods=20), "v": 4})
-    result, _ = forecast(df, "t", "v", 3)
-    assert result["forecast"].tolist() == pytest.approx([4, 4, 4])
+    flat = pd.DataFrame({"t": pd.date_range("2024-01-01", periods=20), "v": 4})
+    assert forecast(flat, "t", "v", 3)[0]["forecast"].tolist() == pytest.approx([4, 4, 4])
 
 
 def test_growing_seasons_are_followed(forecast: Plugin) -> None:
@@ -129,6 +118,9 @@ def test_clocks_that_change_do_not_matter(drawing: Plugin, freq: str) -> None:
     result, description = drawing(df, "t", "v", 2)
     assert f"season of {season}" in description
     assert str(result["time"].dt.tz) == "Europe/Berlin"
+    df = series("MS", 48, 12)
+    df["t"] = df["t"].dt.to_period("M")
+    assert "season of 12 months" in drawing(df, "t", "v")[1], "periods as a type are times"
 
 
 def test_times_that_jitter_and_weeks_of_four_are_regular(forecast: Plugin) -> None:
@@ -137,12 +129,6 @@ def test_times_that_jitter_and_weeks_of_four_are_regular(forecast: Plugin) -> No
     assert len(forecast(df, "t", "v", 4)[0]) == 4
     result, _ = forecast(series("28D", 40, 13), "t", "v", 2)
     assert (result["time"].diff().dropna() == pd.Timedelta(days=28)).all()
-
-
-def test_periods_as_a_type_are_times(drawing: Plugin) -> None:
-    df = series("MS", 48, 12)
-    df["t"] = df["t"].dt.to_period("M")
-    assert "season of 12 months" in drawing(df, "t", "v")[1]
 
 
 @pytest.mark.parametrize(
@@ -155,10 +141,7 @@ def test_periods_as_a_type_are_times(drawing: Plugin) -> None:
         (pd.DataFrame({"x": range(9), "v": range(9)}), "no column 't'; the columns are: x, v"),
         (pd.DataFrame([[1, 2, 3]], columns=["t", "t", "v"]), "Two columns are 't'"),
         (pd.DataFrame({"t": 2.0 ** np.arange(20), "v": range(20)}), "no regular step"),
-        (
-            pd.DataFrame({"t": [0, 1, 2, 3, 4, 5, 6, 7, 8, 100], "v": range(10)}),
-            "too irregular to be forecast: 91 of 101",
-        ),
+        (pd.DataFrame({"t": [*range(9), 100], "v": range(10)}), "too irregular .*: 91 of 101"),
     ],
 )
 def test_what_cannot_be_forecast_is_explained(
@@ -168,10 +151,10 @@ def test_what_cannot_be_forecast_is_explained(
         forecast(df, "t", "v")
 
 
-@pytest.mark.parametrize("periods", [0, -1, 1.5, True, "3", 1000])
-def test_periods_that_make_no_sense_are_refused(forecast: Plugin, periods: Any) -> None:
-    with pytest.raises(ValueError, match="periods"):
-        forecast(series("D", 30, 7), "t", "v", periods)
+def test_periods_that_make_no_sense_are_refused(forecast: Plugin) -> None:
+    for periods in (0, -1, 1.5, True, "3", 1000):
+        with pytest.raises(ValueError, match="periods"):
+            forecast(series("D", 30, 7), "t", "v", periods)
 
 
 def test_events_at_any_time_are_no_series(forecast: Plugin) -> None:

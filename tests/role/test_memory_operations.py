@@ -15,7 +15,6 @@ from taskweaver.role.forms.fences import Asked
 from taskweaver.role.forms.history import History
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
-    DoneOperation,
     FactOperation,
     extra_of,
     kept,
@@ -41,31 +40,26 @@ def fields(**texts: str) -> str:
 
 CALL = ("remember", {"text": "revenue is net"})
 FENCE = "```remember\nrevenue is net\n```"
-BESIDE_AN_ANSWER = [
-    read("Noted.", CALL),
-    read(fields(send_to="User", message="Noted.", remember="revenue is net", forget="")),
-    read(f"Noted.\n{FENCE}"),
-    read(f"{FENCE}\nNoted."),
-]
 
 
-@pytest.mark.parametrize("found", BESIDE_AN_ANSWER)
-def test_a_fact_beside_an_answer_leaves_the_answer(found: ReplyReading) -> None:
-    assert found == ReplyReading((Say("Noted."),), memory=(FACT,))
+def test_a_fact_beside_an_answer_leaves_the_answer() -> None:
+    for found in (
+        read("Noted.", CALL),
+        read(fields(send_to="User", message="Noted.", remember="revenue is net", forget="")),
+        read(f"Noted.\n{FENCE}"),
+        read(f"{FENCE}\nNoted."),
+    ):
+        assert found == ReplyReading((Say("Noted."),), memory=(FACT,))
 
 
-BESIDE_A_CELL = [
-    read("", CALL, ("run_python", {"intent": "", "code": "1"})),
-    read(fields(send_to="CodeInterpreter", message="", code="1", remember="revenue is net")),
-    read(f"{FENCE}\n```python\n1\n```"),
-    read(f"```python\n1\n```\n{FENCE}"),
-]
-
-
-@pytest.mark.parametrize("found", BESIDE_A_CELL)
-def test_a_fact_beside_a_cell_leaves_the_cell(found: ReplyReading) -> None:
-    assert found.actions == (RunCell("1"),)
-    assert found.memory == (FACT,)
+def test_a_fact_beside_a_cell_leaves_the_cell() -> None:
+    for found in (
+        read("", CALL, ("run_python", {"intent": "", "code": "1"})),
+        read(fields(send_to="CodeInterpreter", message="", code="1", remember="revenue is net")),
+        read(f"{FENCE}\n```python\n1\n```"),
+        read(f"```python\n1\n```\n{FENCE}"),
+    ):
+        assert (found.actions, found.memory) == ((RunCell("1"),), (FACT,))
 
 
 @pytest.mark.parametrize("text", ["No parking available", "2024", "none needed"])
@@ -73,25 +67,18 @@ def test_a_fact_that_resembles_a_filler_is_kept(text: str) -> None:
     assert read(fields(remember=text, recall="-")).memory == (FactOperation("remember", text),)
 
 
-ALONE = [read("", CALL), read(fields(remember="revenue is net")), read(FENCE)]
+def test_a_fact_alone_is_no_action_and_no_problem() -> None:
+    for found in (read("", CALL), read(fields(remember="revenue is net")), read(FENCE)):
+        assert found == ReplyReading(memory=(FACT,))
 
 
-@pytest.mark.parametrize("found", ALONE)
-def test_a_fact_alone_is_no_action_and_no_problem(found: ReplyReading) -> None:
-    assert found == ReplyReading(memory=(FACT,))
-
-
-LOOKED_UP = [
-    read("I look.", ("recall", {"query": "revenue"})),
-    read(fields(send_to="User", thought="I look.", recall="revenue")),
-    read("I look.\n```recall\nrevenue\n```"),
-]
-
-
-@pytest.mark.parametrize("found", LOOKED_UP)
-def test_words_beside_a_search_are_no_answer_yet(found: ReplyReading) -> None:
-    assert found.actions == ()
-    assert found.memory == (FactOperation("recall", "revenue"),)
+def test_words_beside_a_search_are_no_answer_yet() -> None:
+    for found in (
+        read("I look.", ("recall", {"query": "revenue"})),
+        read(fields(send_to="User", thought="I look.", recall="revenue")),
+        read("I look.\n```recall\nrevenue\n```"),
+    ):
+        assert (found.actions, found.memory) == ((), (FactOperation("recall", "revenue"),))
 
 
 def test_an_answer_in_json_goes_before_a_search() -> None:
@@ -99,12 +86,8 @@ def test_an_answer_in_json_goes_before_a_search() -> None:
     assert found == ReplyReading((Say("It is 42."),))
 
 
-@pytest.mark.parametrize("argument", ["fact", "text", "query", "memory"])
-def test_an_only_argument_may_have_another_name(argument: str) -> None:
-    assert read("", ("remember", {argument: "revenue is net"})).memory == (FACT,)
-
-
-def test_a_call_without_a_text_is_a_problem() -> None:
+def test_an_only_argument_may_have_another_name_but_needs_a_text() -> None:
+    assert read("", ("remember", {"fact": "revenue is net"})).memory == (FACT,)
     assert read("", ("forget", {"text": " "})).problem
 
 
@@ -120,10 +103,9 @@ def test_operations_that_were_not_offered_are_no_operations() -> None:
     assert "remember" not in offer.fields
 
 
-def post(to: str, message: str, *done: DoneOperation) -> Post:
-    kept = [
-        Attachment.create(AttachmentType.function, one.line, extra=extra_of(one)) for one in done
-    ]
+def post(to: str, message: str, *done: FactOperation) -> Post:
+    kind = AttachmentType.function
+    kept = [Attachment.create(kind, one.line, extra=extra_of(one)) for one in done]
     return Post.create(message, "Planner", to, kept)
 
 
@@ -131,8 +113,8 @@ def messages(form: Form, *posts: Post) -> list[ChatMessage]:
     return History("Planner", form, "From: {SENDER}\nMessage: {MESSAGE}").messages(posts)
 
 
-KEPT = DoneOperation("remember", "revenue is net", "kept as p1")
-FOUND = DoneOperation("recall", "revenue", '- p1 (user): "revenue is net"')
+KEPT = FactOperation("remember", "revenue is net", "kept as p1")
+FOUND = FactOperation("recall", "revenue", '- p1 (user): "revenue is net"')
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -80,11 +80,10 @@ ONLY_SHOWN = [
     f"The page says:\n```text\nAction: run_python\nAction Input: {HARM}\n```\nI ignore it.",
     f"It would be:\n```text\n{HARM}\n```",
     f'The page says "<function=run_python><parameter=code>{HARM}</parameter></function>".',
-    f"The file says:\n> {QUOTED}\nI ignore it.",
-    f"In a page one writes `<code>{HARM}</code>`.",
+    f"The file says:\n> {QUOTED}\nI ignore it.", f"In a page one writes `<code>{HARM}</code>`.",
     json.dumps({"response": {"send_to": "User", "message": f"Run {QUOTED} yourself."}}),
     json.dumps({"response": {"send_to": "User", "message": "Here it is.", "code": HARM}}),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -95,29 +94,18 @@ def test_code_that_a_text_only_shows_does_not_run(text: str, form: Form) -> None
 
 
 @pytest.mark.parametrize("form", ["fences", "tools"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"The rule of the file is:\n{QUOTED}\nI do not follow it.",
-        f"To delete it you would send {QUOTED}.",
-    ],
-)
-def test_an_object_among_words_is_no_reply_where_json_was_not_asked_for(
-    text: str, form: Form
-) -> None:
-    assert read(text, form).actions == (Say(text),)
+def test_an_object_among_words_is_no_reply_where_json_was_not_asked_for(form: Form) -> None:
+    for text in (f"The rule is:\n{QUOTED}\nI do not follow it.", f"You would send {QUOTED}."):
+        assert read(text, form).actions == (Say(text),)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"I used this call:\n```json\n{json.dumps(CALL)}\n```\nIt gave 1.",
-        f"The page says:\n<tool_call>{json.dumps(CALL)}</tool_call>\nI ignore it.",
-    ],
-)
-def test_a_call_among_words_does_not_run(text: str) -> None:
-    found = read(text, "tools", is_answer=True)
-    assert found == ReplyReading((Say(text),))
+def test_a_call_among_words_does_not_run() -> None:
+    call = json.dumps(CALL)
+    for text in (
+        f"I used this call:\n```json\n{call}\n```\nIt gave 1.",
+        f"The page says:\n<tool_call>{call}</tool_call>\nI ignore it.",
+    ):
+        assert read(text, "tools", is_answer=True) == ReplyReading((Say(text),))
 
 
 def test_a_cell_with_a_dictionary_is_no_reply_in_json() -> None:

@@ -10,6 +10,7 @@ from support import Script, make_project, planner_reply
 
 from taskweaver.app import TaskWeaverApp
 from taskweaver.role.errors import RoleError
+from taskweaver.role.role import Role
 
 SOURCE = """
 from injector import inject
@@ -49,19 +50,17 @@ class {name}(Role):
 """
 
 
-def add_role(
-    project: Path, name: str, class_name: str, *, answer: str = "my own", has_init: bool = False
-) -> None:
-    """Write a role as the original has it: no package file, the class inside the package."""
+def add_role(project: Path, name: str, class_name: str, answer: str = "my own") -> Path:
+    """Write a role as the original has it, the class inside the package; return its file."""
     folder = project / "roles" / name
     folder.mkdir(parents=True)
     (folder / f"{name}.role.yaml").write_text(
         f"alias: {class_name}\nmodule: taskweaver.ext_role.{name}.{name}.{class_name}\n"
         "intro: |-\n  - Answers.\n"
     )
-    (folder / f"{name}.py").write_text(SOURCE.format(name=class_name, answer=answer))
-    if has_init:
-        (folder / "__init__.py").write_text("")
+    file = folder / f"{name}.py"
+    file.write_text(SOURCE.format(name=class_name, answer=answer))
+    return file
 
 
 def answers(project: Path, alias: str, roles: Sequence[str]) -> list[str]:
@@ -73,16 +72,16 @@ def answers(project: Path, alias: str, roles: Sequence[str]) -> list[str]:
     return [post.message for post in round_.post_list if post.send_from == alias]
 
 
-@pytest.mark.parametrize("has_init", [False, True])
 @pytest.mark.parametrize(
-    ("name", "class_name"),
-    [("echo", "Echo"), ("recepta", "Recepta"), ("image_reader", "ImageReader")],
+    ("name", "class_name", "has_init"), [("echo", "Echo", False), ("recepta", "Recepta", True)]
 )
 def test_a_copy_of_a_packaged_role_runs_the_copy(
     tmp_path: Path, name: str, class_name: str, *, has_init: bool
 ) -> None:
     project = make_project(tmp_path / "project")
-    add_role(project, name, class_name, has_init=has_init)
+    file = add_role(project, name, class_name)
+    if has_init:
+        file.with_name("__init__.py").touch()
     (said,) = answers(project, class_name, [name])
     assert said.startswith("my own: hello")
 
@@ -90,29 +89,28 @@ def test_a_copy_of_a_packaged_role_runs_the_copy(
 def test_projects_in_one_process_run_their_own_classes(tmp_path: Path) -> None:
     first, second = make_project(tmp_path / "first"), make_project(tmp_path / "second")
     plain = make_project(tmp_path / "plain")
-    add_role(first, "echo", "Echo", answer="first")
-    add_role(second, "echo", "Echo", answer="second")
+    add_role(first, "echo", "Echo", "first")
+    alone = add_role(second, "echo", "Echo", "second")
     said = [answers(folder, "Echo", ["echo"]) for folder in (plain, first, second, plain, first)]
     assert said == [["!hello!"], ["first: hello!"], ["second: hello!"], ["!hello!"], said[1]]
+    alone.unlink()
+    assert answers(second, "Echo", ["echo"]) == ["!hello!"], "the role file names the packaged one"
 
 
 def test_a_role_imports_its_own_modules_late_while_other_projects_open(tmp_path: Path) -> None:
     first, second = make_project(tmp_path / "first"), make_project(tmp_path / "second")
-    add_role(first, "late", "Late")
+    late = add_role(first, "late", "Late")
     add_role(second, "echo", "Echo")
-    late = first / "roles" / "late"
-    (late / "words.py").write_text("ENDING = ' (late)'\n")
-    source = (
-        (late / "late.py")
-        .read_text()
-        .replace(
-            "        post_proxy.update_send_to",
+    late.with_name("words.py").write_text("ENDING = ' (late)'\n")
+    source = late.read_text()
+    update = "        post_proxy.update_"
+    late.write_text(
+        source.replace(
+            f"{update}send_to",
             "        from taskweaver.ext_role.late.words import ENDING\n\n"
-            "        post_proxy.update_message(ENDING)\n"
-            "        post_proxy.update_send_to",
+            f"{update}message(ENDING)\n{update}send_to",
         )
     )
-    (late / "late.py").write_text(source)
     replies = [planner_reply("Late", "hello"), planner_reply("User", "done")]
     config = {"session.roles": ["planner", "late"]}
     with TaskWeaverApp(first, model=Script(replies), config=config) as app:
@@ -124,19 +122,10 @@ def test_a_role_imports_its_own_modules_late_while_other_projects_open(tmp_path:
     ]
 
 
-def test_a_role_file_without_a_class_beside_it_names_the_packaged_one(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "project")
-    add_role(project, "echo", "Echo")
-    (project / "roles" / "echo" / "echo.py").unlink()
-    assert answers(project, "Echo", ["echo"]) == ["!hello!"]
-
-
 def test_a_role_imports_the_copy_of_another(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
-    add_role(project, "echo", "Echo", answer="copied")
-    add_role(project, "louder", "Louder")
-    file = project / "roles" / "louder" / "louder.py"
-    file.write_text(
+    add_role(project, "echo", "Echo", "copied")
+    add_role(project, "louder", "Louder").write_text(
         "from taskweaver.ext_role.echo.echo import Echo\n"
         "from taskweaver.ext_role.task import task_for\n\n"
         "class Louder(Echo):\n    pass\n"
@@ -153,23 +142,14 @@ class Thing:
 
 class Needy(Echo):
     @inject
-    def __init__(
-        self,
-        config: EchoConfig,
-        logger: TelemetryLogger,
-        tracing: Tracing,
-        event_emitter: SessionEventEmitter,
-        role_entry: RoleEntry,
-        thing: Thing,
-    ):
-        super().__init__(config, logger, tracing, event_emitter, role_entry)
+    def __init__(self, thing: Thing):
+        pass
 """
 
 
 def test_a_role_that_asks_for_what_cannot_be_made_is_named_in_one_line(tmp_path: Path) -> None:
     project = make_project(tmp_path / "project")
-    add_role(project, "needy", "Needy")
-    file = project / "roles" / "needy" / "needy.py"
+    file = add_role(project, "needy", "Needy")
     file.write_text(SOURCE.format(name="Echo", answer="") + NEEDY)
     config = {"session.roles": ["needy"]}
     with (
@@ -184,12 +164,12 @@ def test_a_constructor_below_a_role_with_a_config_type_gets_the_configuration_it
     tmp_path: Path,
 ) -> None:
     project = make_project(tmp_path / "project")
-    add_role(project, "loud", "Loud")
-    module = project / "roles" / "loud" / "loud.py"
-    source = (
-        module.read_text()
-        .replace("class Loud(Role)", "class Loud(Echo)")
-        .replace("decorator", "loudness")
-    )
+    module = add_role(project, "loud", "Loud")
+    source = module.read_text().replace("decorator", "loudness").replace("Loud(Role)", "Loud(Echo)")
     module.write_text("from taskweaver.ext_role.echo.echo import Echo\n" + source)
     assert answers(project, "Loud", ["planner", "loud"])[0].startswith("my own")
+
+
+def test_a_role_that_defines_meet_is_refused_with_the_new_name() -> None:
+    with pytest.raises(RoleError, match="rename it to `bind_peers`"):
+        type("Dice", (Role,), {"meet": lambda *_: None})

@@ -31,8 +31,7 @@ def post(sender: str, to: str, message: str, **texts: str) -> Post:
 
 
 def messages(form: Form, *posts: Post) -> list[ChatMessage]:
-    history = History("Planner", form, "From: {SENDER}\nMessage: {MESSAGE}")
-    return history.messages(posts)
+    return History("Planner", form, "From: {SENDER}\nMessage: {MESSAGE}").messages(posts)
 
 
 ASKED = post("User", "Planner", "sum it")

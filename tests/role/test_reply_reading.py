@@ -36,20 +36,15 @@ def reply(**fields: str) -> str:
     return json.dumps({"response": fields})
 
 
-def test_a_call_runs_its_code_and_the_words_before_it_are_a_thought() -> None:
-    found = read("Let me see.", call("run_python", {"intent": "look", "code": "df.head()"}))
-    assert found == ReplyReading((RunCell("df.head()", "look"),), "Let me see.")
-
-
-def test_several_calls_are_several_actions_in_their_order() -> None:
+def test_calls_are_actions_in_their_order_and_the_words_before_them_a_thought() -> None:
     found = read(
-        "",
+        "Let me see.",
         call("set_plan", {"steps": ["load", "2. sum"]}),
         call("run_python", {"intent": "a", "code": "1"}),
         call("ask", {"role": "web explorer", "order": "open it"}),
     )
-    assert found.plan == "1. load\n2. sum"
-    assert found.actions == (RunCell("1", "a"), Order("WebExplorer", "open it"))
+    actions = (RunCell("1", "a"), Order("WebExplorer", "open it"))
+    assert found == ReplyReading(actions, "Let me see.", "1. load\n2. sum")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +56,6 @@ def test_several_calls_are_several_actions_in_their_order() -> None:
         ("run_python", '{"code": "a = 1\nb = 2"}', "a = 1\nb = 2"),
         ("run_python", '{"code": "print(\\"x\\")",}', 'print("x")'),
         ("run_python", {"code": "```python\nx = 1\n```"}, "x = 1"),
-        ("run_python", {"code": "    a = 1\n    a"}, "a = 1\na"),
         ("run_python", {"code": "a = 1\\na"}, "a = 1\na"),
         ("run_python", {"code": "print('a\\\\nb')"}, "print('a\\\\nb')"),
     ],
@@ -72,9 +66,7 @@ def test_odd_calls_are_read(name: str, arguments: object, code: str) -> None:
 
 def test_a_call_in_the_text_is_a_call_where_its_tool_was_offered() -> None:
     text = 'I add.\n<tool_call>{"name": "run_python", "arguments": {"code": "1+1"}}</tool_call>'
-    assert read(text).actions == (RunCell("1+1"),)
-    assert read(text).thought == "I add."
-    assert read(text).ignores_form
+    assert read(text) == ReplyReading((RunCell("1+1"),), "I add.", ignores_form=True)
     assert read(text, offer=ActionOffer()).actions == (Say(text),)
 
 
@@ -102,11 +94,8 @@ def test_one_unreadable_call_makes_the_whole_reply_unusable() -> None:
     assert not found.actions
 
 
-def test_a_final_answer_as_a_call_is_an_answer() -> None:
+def test_an_answer_may_be_a_call_or_stand_beside_a_plan() -> None:
     assert read("", call("final_answer", {"answer": "42"})).actions == (Say("42"),)
-
-
-def test_a_plan_beside_an_answer_leaves_the_answer() -> None:
     found = read("It is 42.", call("set_plan", {"steps": ["a"]}))
     assert found.actions == (Say("It is 42."),)
 
@@ -123,15 +112,11 @@ def test_of_many_calls_the_first_eight_are_carried_out() -> None:
     [
         (reply(send_to="User", message="42"), Say("42")),
         (reply(send_to="CodeInterpreter", message="sum", code="1+1"), RunCell("1+1", "sum")),
-        (reply(send_to="Code Interpreter", message="sum it"), Order("CodeInterpreter", "sum it")),
         (reply(send_to="code_interpreter", message="sum it"), Order("CodeInterpreter", "sum it")),
         (reply(message="42"), Say("42")),
         (reply(thought="x", reply_type="python", reply_content="1+1"), RunCell("1+1")),
-        (reply(thought="x", reply_type="code", reply_content="1+1"), RunCell("1+1")),
         (reply(thought="x", reply_content="1+1"), RunCell("1+1")),
         (reply(thought="x", reply_type="text", reply_content="No."), Say("No.")),
-        ("The answer is 42.", Say("The answer is 42.")),
-        ("```python\n1+1\n```", RunCell("1+1")),
         ("Let me see:\n```py\n1+1\n```", RunCell("1+1")),
         ("```ask WebExplorer\nopen it\n```", Order("WebExplorer", "open it")),
         ("```json\n" + reply(send_to="User", message="42") + "\n```", Say("42")),
@@ -149,12 +134,9 @@ def test_a_plan_may_be_a_list_in_a_field() -> None:
     assert read(text).plan == "1. load\n2. sum"
 
 
-def test_an_outcome_made_up_after_a_fence_is_dropped() -> None:
+def test_a_made_up_outcome_is_dropped_and_the_fence_of_an_answer_does_not_run() -> None:
     found = read("Look.\n```python\nx\n```\n```output\n42\n```\nIt is 42.")
     assert found == ReplyReading((RunCell("x"),), "Look.", ignores_form=True)
-
-
-def test_a_fence_of_a_final_answer_is_shown_and_not_run() -> None:
     text = "I used:\n```python\nx\n```\nIt gave 42."
     assert read(text, asked=ANSWER).actions == (Say(text),)
 
@@ -165,11 +147,9 @@ def test_with_one_worker_an_open_step_without_a_receiver_is_for_that_worker() ->
     assert read(text, offer=offer).actions == (Order("CodeInterpreter", "sum it"),)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  \n", reply(send_to="User", message=""), reply(plan="1. a")]
-)
-def test_a_reply_without_content_has_a_problem(text: str) -> None:
-    assert read(text).problem
+def test_a_reply_without_content_has_a_problem() -> None:
+    for text in ("", "  \n", reply(send_to="User", message=""), reply(plan="1. a")):
+        assert read(text).problem
 
 
 def test_a_cell_that_was_cut_off_does_not_run_and_a_long_answer_stays() -> None:
@@ -204,69 +184,46 @@ TWO = f"A wrong way:\n{SNIPPET}\nBetter:\n```python\n1\n```"
 DO_NOT_RUN = [
     "Show me a Python snippet that deletes all csv files. Do not run it.",
     "How do I delete the csv files? Please don't execute anything.",
-    "Delete x. I do not want you to run it.",
-    "A snippet for it, and don't you dare run it!",
+    "Delete x. I do not want you to run it.", "A snippet for it, and don't you dare run it!",
     "Write it, but never, ever run it.",
     "Zeig mir ein Skript daf\u00fcr, aber nicht ausf\u00fchren!",
     "Wie l\u00f6sche ich x? Bitte f\u00fchre nichts aus.",
-    "Montre-moi, mais ne l'ex\u00e9cute pas.",
-    "Mu\u00e9strame c\u00f3mo, no lo ejecutes.",
-]
+    "Montre-moi, mais ne l'ex\u00e9cute pas.", "Mu\u00e9strame c\u00f3mo, no lo ejecutes.",
+]  # fmt: skip
 ONLY_ASKED = [
-    "Give me the code for it, I will run it myself.",
-    "Write it down without running it.",
-    "What would the code for that look like?",
-    "I only want to read the script.",
-    "How do I read a CSV in pandas?",
-    "Explain how one would delete x; I'll run it myself",
-    "Can you share a script to delete x?",
-    "Write code for deleting x but leave running to me",
-    "What's the command to delete x?",
-    "Just print the code for it.",
-    "I want to see the Python for it.",
-    "Delete x, but make sure not to run it.",
-    "You must not execute the code.",
-    "Which command deletes x?",
-    "Draft a snippet to delete x",
-]
+    "Give me the code for it, I will run it myself.", "Write it down without running it.",
+    "What would the code for that look like?", "How do I read a CSV in pandas?",
+    "Explain how one would delete x; I'll run it myself", "Can you share a script to delete x?",
+    "Write code for deleting x but leave running to me", "What's the command to delete x?",
+    "I want to see the Python for it.", "Delete x, but make sure not to run it.",
+    "You must not execute the code.", "Which command deletes x?", "Draft a snippet to delete x",
+]  # fmt: skip
 ORDINARY = [
-    "How many runs were not finished?",
-    "Show the revenue per zip code.",
-    "Show me the code and run it.",
-    "How many jobs never ran?",
-    "Which jobs do not run on weekends?",
-    "Which ads should not run in May?",
-    "Sum the orders never executed",
-    "Sum the sales, bitte nicht so ausf\u00fchrlich",
+    "How many runs were not finished?", "Show the revenue per zip code.",
+    "Show me the code and run it.", "How many jobs never ran?",
+    "Which jobs do not run on weekends?", "Which ads should not run in May?",
+    "Sum the orders never executed", "Sum the sales, bitte nicht so ausf\u00fchrlich",
     "Quel produit n'a pas \u00e9t\u00e9 lanc\u00e9 ?",
-    "\u00bfCu\u00e1ntos pedidos no se ejecutaron?",
-    "Show me the programs with the highest revenue",
-    "What is the program with the most users?",
-    "Give me the cell with the largest value",
-    "show the codes by region",
-    "Read the script in data.txt and count its lines",
-    "top 3 snippets by views",
-    "Plot the sales, but don't run any ads analysis",
+    "\u00bfCu\u00e1ntos pedidos no se ejecutaron?", "Show me the programs with the highest revenue",
+    "What is the program with the most users?", "Give me the cell with the largest value",
+    "show the codes by region", "Read the script in data.txt and count its lines",
+    "top 3 snippets by views", "Plot the sales, but don't run any ads analysis",
     "Which engines run cold, and never run that hot?",
-]
+]  # fmt: skip
 MEANT = [
-    ("tools", SNIPPET, "", "doubt"),
-    ("tools", f"{SNIPPET}\nIt deletes it.", "", "shown"),
-    ("json", SNIPPET, "", "doubt"),
-    ("json", f"I do it.\n{SNIPPET}", "", "doubt"),
-    ("fences", SNIPPET, "", "run"),
-    ("fences", f"I do it.\n{SNIPPET}", "", "run"),
+    ("tools", SNIPPET, "", "doubt"), ("tools", f"{SNIPPET}\nIt deletes it.", "", "shown"),
+    ("json", SNIPPET, "", "doubt"), ("json", f"I do it.\n{SNIPPET}", "", "doubt"),
+    ("fences", SNIPPET, "", "run"), ("fences", f"I do it.\n{SNIPPET}", "", "run"),
     ("fences", f"{SNIPPET}\n```output\ndone\n```\nIt is done.", "", "run"),
     ("fences", f"{SNIPPET}\nIt deletes it.", "", "doubt"),
     ("fences", f"{SNIPPET}\nDo not run it.", "", "shown"),
     ("fences", f"Do not run this in a folder you need:\n{SNIPPET}", "", "shown"),
-    ("fences", TWO, "", "doubt"),
-    ("json", TWO, "", "doubt"),
+    ("fences", TWO, "", "doubt"), ("json", TWO, "", "doubt"),
     ("fences", f"I will count the jobs that never ran:\n{SNIPPET}", "", "run"),
     *(("fences", SNIPPET, text, "run") for text in ORDINARY),
     *(("fences", SNIPPET, text, "doubt") for text in ONLY_ASKED),
     *((form, f"So:\n{SNIPPET}", text, "shown") for form in FORMS for text in DO_NOT_RUN),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("form", "text", "request_", "meant"), MEANT)
@@ -280,17 +237,13 @@ def test_code_in_a_text_runs_as_an_order_alone(
     assert bool(found.problem) == (meant == "doubt")
 
 
-@pytest.mark.parametrize(
-    ("form", "text", "kind"),
-    [
-        ("json", SNIPPET, RunCell),
-        ("json", f"Here is how:\n{SNIPPET}", Say),
-        ("json", TWO, Say),
-        ("tools", SNIPPET, Say),
-        ("fences", TWO, Say),
-        ("fences", SNIPPET, RunCell),
-    ],
-)
+AGAIN = [
+    ("json", SNIPPET, RunCell), ("json", f"Here is how:\n{SNIPPET}", Say), ("json", TWO, Say),
+    ("tools", SNIPPET, Say), ("fences", TWO, Say), ("fences", SNIPPET, RunCell),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("form", "text", "kind"), AGAIN)
 def test_code_that_is_sent_again_runs_where_its_author_was_told_so(
     form: Form, text: str, kind: type
 ) -> None:

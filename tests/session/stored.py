@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from taskweaver.memory.branched import MemoryConfig
@@ -29,9 +30,6 @@ def make_session(root: Path, session_id: str = "s", rounds: int = 8) -> Path:
 
 def queries(folder: Path, branch: str = "main") -> list[str]:
     """Return the questions of a session that opens."""
-    files = SessionFiles(folder.name, folder, QUIET)
-    try:
+    with closing(SessionFiles(folder.name, folder, QUIET)) as files:
         rounds = files.memory(branch).conversation.rounds
         return [round_.user_query.partition(" x")[0] for round_ in rounds]
-    finally:
-        files.close()

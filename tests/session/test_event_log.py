@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ from taskweaver.module.event_emitter import (
     TaskWeaverEvent,
 )
 from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
-from taskweaver.session.session import Session
 from taskweaver.session.storage import event_log
-from taskweaver.session.storage.event_log import EVENTS_FILE, EventLog
+from taskweaver.session.storage.event_log import EVENTS_FILE, EventLog, read_events
+from taskweaver.utils.sqlite_files import open_private
 
 
 @pytest.fixture(scope="module")
@@ -43,18 +43,6 @@ def logger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelemetryLogger
 def piece(text: str, round_id: str = "r1", kind: Any = PostEventType.post_message_update) -> Any:
     scope = EventScope.round if isinstance(kind, RoundEventType) else EventScope.post
     return TaskWeaverEvent(scope, kind, round_id, None, text, {"is_end": True}, "main")
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A handler that keeps the number of the newest event of a session's log at each event."""
-
-    session: Session
-    found: list[int]
-
-    def handle(self, _: TaskWeaverEvent) -> None:
-        """Keep a number."""
-        self.found.append(self.session.events.last)
 
 
 def texts(log: EventLog, after: int = 0, limit: int = 500) -> list[str]:
@@ -90,7 +78,12 @@ def test_the_first_listener_hears_of_an_event_before_readers_of_the_log(tmp_path
     with TaskWeaverApp(make_project(tmp_path / "project", has_table=False), model=script) as app:
         session = app.get_session()
         found: list[int] = []
-        session.event_emitter.register(Numbers(session, found), is_first=True)
+
+        class Numbers:
+            def handle(self, _: TaskWeaverEvent) -> None:
+                found.append(session.events.last)
+
+        session.event_emitter.register(Numbers(), is_first=True)
         session.send_message("hello")
         assert found == list(range(session.events.last))
 
@@ -152,6 +145,35 @@ def test_numbers_far_in_the_past_and_in_the_future_are_refused(
     assert texts(again, first - 1)[0] == str(first)
     assert len(texts(again, first - 1)) <= 101
     again.close()
+
+
+def test_another_process_reads_the_events_of_a_branch(
+    tmp_path: Path, logger: TelemetryLogger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees what was written so far, and hears when some are no longer kept."""
+    monkeypatch.setattr(event_log, "_MOST_KEPT", 2)
+    monkeypatch.setattr(event_log, "_FORGOTTEN", 1)
+    assert read_events(tmp_path, "", 0, 9) == ([], 0)
+    open_private(tmp_path / EVENTS_FILE).close()  # its owner has yet to make its tables
+    assert read_events(tmp_path, "", 0, 9) == ([], 0)
+    log = EventLog(tmp_path, logger)
+    for text, branch in (("one", "a"), ("two", "b"), ("three", "a")):
+        log.handle(replace(piece(text), branch=branch))
+    assert read_events(tmp_path, "a", 0, 9) == ([], 0)
+    log.flush()
+    found, newest = read_events(tmp_path, "a", 0, 9)
+    assert ([one.fields["msg"] for one in found], newest) == (["three"], 3)
+    assert [one.number for one in read_events(tmp_path, "", 0, 1)[0]] == [2]
+    with pytest.raises(EventsToCome):
+        read_events(tmp_path, "a", 4, 9)
+    log.handle(piece("four"))
+    log.flush()
+    with pytest.raises(EventsGone):
+        read_events(tmp_path, "a", 1, 9)
+    log.close()
+    (tmp_path / EVENTS_FILE).write_text("no database at all, whatever its name says" * 9)
+    with pytest.raises(SessionError, match="cannot be read"):
+        read_events(tmp_path, "a", 0, 9)
 
 
 def test_many_long_events_are_bounded_by_size(
@@ -241,11 +263,10 @@ def test_a_log_without_a_place_hinders_nothing_and_says_so(
 def test_readers_are_called_for_each_event_and_at_the_end(
     tmp_path: Path, logger: TelemetryLogger
 ) -> None:
-    log, calls = EventLog(tmp_path, logger), []
-    listener = calls.append
+    log, calls = EventLog(tmp_path, logger), list[int]()
 
     def on_event() -> None:
-        listener(threading.get_ident())
+        calls.append(threading.get_ident())
 
     log.listen(on_event)
     log.handle(piece("a"))

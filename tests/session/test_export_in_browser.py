@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_payloads import ERROR, LEAK, LOADS, PAYLOADS, RUN, SCRIPT, SCRIPTS
+from read_pages import commonmark, dangers
 from search_story import node, small_run
 from sizes import examples, some, spread
 
@@ -33,7 +34,6 @@ from taskweaver.utils.markup.inert_markdown import (
     inert_text,
 )
 
-_OPEN = {"html": True, "linkify": False, "typographer": True}
 _FOREIGN = (
     "[...document.querySelectorAll('main *')].flatMap((e) => [...e.attributes].filter((a) =>"
     " /^on|^style$|^srcset$/.test(a.name) && !/^text-align:/.test(a.value)).map((a) => a.name)"
@@ -43,12 +43,8 @@ _FOREIGN = (
 _LINKS = "[...document.querySelectorAll('main a')].map((a) => a.getAttribute('href'))"
 
 
-def commonmark(text: str) -> str:
-    return MarkdownIt("commonmark", _OPEN).enable(["table", "strikethrough"]).render(text)
-
-
 def plain_commonmark(text: str) -> str:
-    return MarkdownIt("commonmark", _OPEN).render(text)
+    return MarkdownIt("commonmark", {"html": True}).render(text)
 
 
 def mistuned(text: str) -> str:
@@ -132,37 +128,6 @@ _PIECES = (
     "\\(", "\\begin{x}", "\r", "\u2028", "\x0b", "\x00", "\ud800", "python", ":",
 )  # fmt: skip
 TEXTS = st.lists(st.sampled_from(_PIECES), max_size=25).map("".join) | st.text(max_size=60)
-
-
-def dangers(html: str) -> list[str]:
-    """Return what a page holds that could act, as a sanitizer and a parser of HTML see it."""
-    from html.parser import HTMLParser
-
-    found: list[str] = []
-
-    class Reader(HTMLParser):
-        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-            known = "p em strong del s code pre h1 h2 h3 h4 h5 h6 ol ul li blockquote hr br a img"
-            if tag not in {*known.split(), "table", "thead", "tbody", "tr", "th", "td"}:
-                found.append(tag)
-            for name, value in attrs:
-                if name not in {"href", "src", "alt", "class", "start", "style"}:
-                    found.append(f"{tag} {name}")
-                is_link = name == "href" and (value or "").startswith(("http", "mailto:"))
-                if name in {"href", "src"} and ":" in (value or "") and not is_link:
-                    found.append(f"{name}={value}")
-                if name in {"href", "src"} and (value or "").startswith(("/", "\\")):
-                    found.append(f"{name}={value}")
-
-        def handle_comment(self, data: str) -> None:
-            found.append(f"<!--{data}")
-
-        handle_decl = handle_pi = unknown_decl = handle_comment
-
-    reader = Reader(convert_charrefs=True)
-    reader.feed(html)
-    reader.close()
-    return found
 
 
 @pytest.mark.parametrize("renderer", RENDERERS)

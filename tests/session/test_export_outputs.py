@@ -44,14 +44,14 @@ def test_hostile_outputs_stay_in_their_part(payload: str) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_outputs_of_a_notebook_are_plain_text(tmp_path: Path, payload: str) -> None:
-    post = Post.create("done", "User", "ok")
-    for kind, content in (
-        (AttachmentType.reply_content, "x"),
-        (AttachmentType.execution_status, "SUCCESS"),
-        (AttachmentType.execution_result, report(payload, payload, payload)),
-        (AttachmentType.artifact_paths, [payload, "../../etc/passwd", "//127.0.0.1/x.png"]),
-    ):
-        post.add_attachment(Attachment.create(kind, content))
+    contents = {
+        AttachmentType.reply_content: "x",
+        AttachmentType.execution_status: "SUCCESS",
+        AttachmentType.execution_result: report(payload, payload, payload),
+        AttachmentType.artifact_paths: [payload, "../../etc/passwd", "//127.0.0.1/x.png"],
+    }
+    attached = [Attachment.create(kind, content) for kind, content in contents.items()]
+    post = Post.create("done", "User", "ok", attached)
     target = tmp_path / "a.ipynb"
     export([Round("r", "q", "finished", [post])], target, title="t", folder=tmp_path)
     notebook = nbformat.read(target, as_version=4)

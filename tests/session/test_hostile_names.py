@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -101,11 +101,6 @@ def cwd(tmp_path: Path) -> Path:
     (tmp_path / "outside.txt").write_text("keep")
     folder = tmp_path / "cwd"
     (folder / "folder").mkdir(parents=True)
-    lay_traps(folder, outside)
-    return folder
-
-
-def lay_traps(folder: Path, outside: Path) -> None:
     (folder / "link").symlink_to(outside)
     (folder / "link.txt").symlink_to(outside / "secret.txt")
     (folder / "new.txt").symlink_to(outside / "made.txt")
@@ -118,6 +113,7 @@ def lay_traps(folder: Path, outside: Path) -> None:
         os.chdir(folder)  # a socket's path is short
         server.bind("socket.txt")
         os.chdir(here)
+    return folder
 
 
 TRAPS = ("link", "link.txt", "new.txt", "round.txt", "null.txt", "hard.txt", "fifo.txt",
@@ -144,34 +140,27 @@ def test_a_file_from_anywhere_is_a_copy_or_a_typed_error(cwd: Path, path: str) -
         WorkingFiles(cwd).bring([{"name": "a.txt", "path": path}], {})
 
 
+@pytest.mark.parametrize("way", ["path", "content", "upload", "export"])
 @pytest.mark.parametrize("name", TRAPS)
-def test_nothing_is_written_through_what_code_left(cwd: Path, name: str) -> None:
-    source = cwd.parent / "outside.txt"
-    with untouched(cwd.parent, cwd):
-        for _ in range(2):
-            try:
-                add_files(cwd, [{"name": name, "path": source}])
-                add_files(cwd, [{"name": name, "content": "text"}])
-            except FileNotAdded:
-                assert (cwd / name).is_dir()
-    assert (cwd / name).is_dir() or (cwd / name).read_text() == "text"
-
-
-@pytest.mark.parametrize("name", TRAPS)
-def test_uploads_and_exports_write_through_nothing(
-    cwd: Path, name: str, tmp_path_factory: pytest.TempPathFactory
+def test_nothing_is_written_through_what_code_left(
+    cwd: Path, name: str, way: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     manager = code_execution_service_factory(tmp_path_factory.mktemp("env"))
     client = manager.get_session_client("s", cwd=cwd)
+    (source := cwd.parent / "source.txt").write_text("text")
+    ways: dict[str, Callable[[], object]] = {
+        "path": lambda: add_files(cwd, [{"name": name, "path": source}]),
+        "content": lambda: add_files(cwd, [{"name": name, "content": "text"}]),
+        "upload": lambda: client.upload_file(name, b"text"),
+        "export": lambda: write_text(cwd / name, "text"),
+    }
     with untouched(cwd.parent, cwd):
-        for write in (
-            lambda: client.upload_file(name, b"text"),
-            lambda: write_text(cwd / name, "text"),
-        ):
+        for _ in range(2):
             try:
-                write()
+                ways[way]()
             except TYPED:
                 assert (cwd / name).is_dir()
+    assert (cwd / name).is_dir() or (cwd / name).read_text() == "text"
     manager.clean_up()
 
 
@@ -206,10 +195,8 @@ def test_copies_of_a_working_directory_hold_nothing_of_elsewhere(cwd: Path) -> N
     with Folder.at(cwd) as source, Folder.at(copy) as target:
         copy_working_folder(source, target, limit_bytes=1 << 20)
         assert differing_files(source, target) == {}
-    assert sorted(path.name for path in copy.iterdir() if not path.is_symlink()) == [
-        "folder",
-        "run.sh",
-    ]
+    kept = {path.name for path in copy.iterdir() if not path.is_symlink()}
+    assert kept == {"folder", "run.sh"}
     assert (copy / "run.sh").stat().st_mode & 0o7777 == 0o755
 
 
@@ -249,7 +236,7 @@ def test_sessions_and_branches_have_plain_names(tmp_path: Path, name: str) -> No
             remove_session(root, name)
         files = SessionFiles("s", root / "s", QUIET)
         try:
-            files.fork("main", name, None, limit_bytes=1 << 20)
+            files.fork("main", files.new_name(name), None, limit_bytes=1 << 20)
         except SessionError:
             pass
         finally:
@@ -294,14 +281,11 @@ def test_experiences_stay_in_their_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / "exp_a.yaml").write_text("keep")
     generator = ExperienceGenerator(_Model(), folder, embedding_model="m")
     with untouched(tmp_path, folder):
-        for act in (
-            lambda: save_raw_experience(Conversation.init(), name, folder),
-            lambda: generator.delete_experience(name),
-            lambda: generator.delete_raw_experience(name),
-            lambda: generator.delete_handcrafted_experience(name),
-        ):
+        with suppress(*TYPED):
+            save_raw_experience(Conversation.init(), name, folder)
+        for kind in ("experience", "raw_experience", "handcrafted_experience"):
             with suppress(*TYPED):
-                act()
+                getattr(generator, f"delete_{kind}")(name)
         # No file holds halves of surrogate pairs.
         facts = {"exp_id": name.encode("utf-8", "replace").decode(), "experience_text": "t"}
         write_yaml(folder / "handcrafted_exp_a.yaml", facts)
@@ -373,9 +357,8 @@ def test_an_import_is_taken_whole_and_sound_or_refused(tmp_path: Path, data: st.
     inner = next((value for value in item.values() if isinstance(value, dict)), item)
     inner[data.draw(st.sampled_from([*inner, "more"]))] = data.draw(ODD)
     if data.draw(st.booleans()):
-        items.append(
-            data.draw(st.sampled_from([[], 1, "branch", None, {"table": "sqlite_master"}]))
-        )
+        more = [[], 1, "branch", None, {"table": "sqlite_master"}]
+        items.append(data.draw(st.sampled_from(more)))
     body = "".join(json.dumps(line) + "\n" for line in items)
     end = {"rows": 1, "sha256": hashlib.sha256(body.encode()).hexdigest()}
     source, file = tmp_path / "bad.jsonl", tmp_path / "into.sqlite"
@@ -389,10 +372,8 @@ def test_an_import_is_taken_whole_and_sound_or_refused(tmp_path: Path, data: st.
             memory.import_(source)
         assert memory.verify().is_sound, memory.verify().problems
         memory.mem_core_set("after", "works", branch_id="mine")
-        assert memory.mem_core_get(["mine", "after"], branch_id="mine") == {
-            "mine": "kept",
-            "after": "works",
-        }
+        found = memory.mem_core_get(["mine", "after"], branch_id="mine")
+        assert found == {"mine": "kept", "after": "works"}
         for branch in memory.branches():
             memory.render_for_prompt(branch.id)
 

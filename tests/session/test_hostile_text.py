@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
+from markdown_payloads import LINKS, SCRIPT, SCRIPTS
+from read_pages import OF_MARKDOWN, PageReader, commonmark
 from sizes import examples, some
 from support import Script, make_project, planner_reply
 
@@ -28,75 +28,20 @@ from taskweaver.utils.text import fill
 
 pytestmark = pytest.mark.usefixtures("no_states")
 
-_BARE = (
-    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<svg onload=alert(1)>",
-    "<a href=javascript:alert(1)>x</a>", "<math><mi xlink:href=javascript:alert(1)>x</math>",
-    "<embed src=javascript:alert(1)>",
-    "<meta http-equiv=refresh content='0;url=javascript:alert(1)'>",
-    "<style>@import 'javascript:alert(1)'</style>", "<!--><script>alert(1)</script>-->",
-    "<!-- --!><script>alert(1)</script>", "<![CDATA[<script>alert(1)</script>]]>",
-    "<?xml <script>alert(1)</script>?>", "<!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>",
-    "<x onclick=alert(1)>x</x>", "<x\nonclick=alert(1)>x</x>",
+PAYLOADS = (
+    *SCRIPTS, LINKS[0], "<![CDATA[<script>alert(1)</script>]]>", f"<?xml {SCRIPT}?>",
+    "<!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>", "<plaintext>", f"-->{SCRIPT}",
+    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>", f"</script>{SCRIPT}",
     "<img src='x'\r\nonerror='alert(1)'>", "<scr<script>ipt>alert(1)</scr</script>ipt>",
-    "<script\n>alert(1)</script>", "<template><script>alert(1)</script></template>",
-    "<noscript><p title='</noscript><img src=x onerror=alert(1)>'>",
-    "\u2028<script>alert(1)</script>", "<plaintext>",
+    f'">{SCRIPT}', f"'>{SCRIPT}", f"]]>{SCRIPT}", f"</title>{SCRIPT}", f"</textarea>{SCRIPT}",
+    f"1. ```\n   x\n{SCRIPT}", f"&lt;x&gt;{SCRIPT}", f"a\n\n\t```\n\n{SCRIPT}",
+    f"{SCRIPT}\r\r{SCRIPT}",
 )  # fmt: skip
-_FRAMED = (
-    "</script>{0}", '">{0}', "'>{0}", "-->{0}", "]]>{0}", "</title>{0}", "</textarea>{0}", "\\{0}",
-    "`{0}", "``` \n{0}", "```\n```\n{0}", "- a\n  ```\n{0}", "> ```\n{0}", "~~~\n~~~\n{0}",
-    "`````\n```\n`````\n{0}", "    ```\n{0}", "```a`b\n{0}", "a\n\n\t```\n\n{0}",
-    "1. ```\n   x\n{0}", "```\nx\n   ```   \n{0}", "&lt;x&gt;{0}", "![x]({0})", "[x]({0})", "<{0}",
-    "{0}\r\r{0}",
-)  # fmt: skip
-PAYLOADS = (*_BARE, *(frame.replace("{0}", _BARE[2]) for frame in _FRAMED))
-OURS = {"details", "summary"}
-
-
-class Reader(HTMLParser):
-    """What a browser would find in a page: its scripts, and what could run besides."""
-
-    def __init__(self, text: str, allowed: set[str]) -> None:
-        super().__init__(convert_charrefs=True)
-        self.scripts: list[tuple[dict[str, str | None], str]] = []
-        self.policy = ""
-        self.odd: list[str] = []
-        self._allowed = allowed
-        self._in_script = False
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._in_script = tag == "script"
-        if tag == "script":
-            self.scripts.append((dict(attrs), ""))
-        if tag == "meta" and ("http-equiv", "Content-Security-Policy") in attrs:
-            self.policy = dict(attrs)["content"] or ""
-        if tag not in self._allowed:
-            self.odd.append(tag)
-        for name, value in attrs:
-            if name.startswith("on") or "script:" in (value or ""):
-                self.odd.append(f"{tag} {name}={value}")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._in_script = self._in_script and tag != "script"
-
-    def handle_data(self, data: str) -> None:
-        if self._in_script:
-            attributes, before = self.scripts[-1]
-            self.scripts[-1] = (attributes, before + data)
-
-    def handle_comment(self, data: str) -> None:
-        self.odd.append(f"<!--{data}-->")
-
-    handle_decl = handle_pi = unknown_decl = handle_comment
 
 
 def rendered(markdown: str) -> list[str]:
     """Return what could run in Markdown as a reader that lets HTML through shows it."""
-    page = MarkdownIt("commonmark", {"html": True}).render(markdown)
-    words = "p em strong code pre h1 h2 h3 ol ul li blockquote hr br a img".split()
-    return Reader(page, {*words, *OURS}).odd
+    return PageReader(commonmark(markdown), OF_MARKDOWN | {"details", "summary"}).odd
 
 
 def conversation(payload: str) -> list[Round]:
@@ -162,8 +107,7 @@ def test_the_page_of_a_memory_runs_its_own_script_only(tmp_path: Path) -> None:
         page = target.read_text()
         clean = tmp_path / "clean.html"
         memory.write_page(clean, title="t")
-    words = "html head meta title style body script noscript".split()
-    reader, expected = Reader(page, set(words)), Reader(clean.read_text(), set(words))
+    reader, expected = PageReader(page), PageReader(clean.read_text())
     assert reader.odd == expected.odd
     assert len(reader.scripts) == 2
     (kind, data), (_, script) = reader.scripts
@@ -188,9 +132,8 @@ def test_text_in_a_conversation_comes_out_as_it_went_in(tmp_path: Path) -> None:
     script = Script([planner_reply("User", text, plan=text, plan_reasoning=text) for text in said])
     sizes = []
     config = {"planner.prompt_compression": False}
-    with TaskWeaverApp(
-        make_project(tmp_path / "p", has_table=False), model=script, config=config
-    ) as app:
+    project = make_project(tmp_path / "p", has_table=False)
+    with TaskWeaverApp(project, model=script, config=config) as app:
         session = app.get_session()
         for text in said:
             round_ = session.send_message(text)
@@ -214,4 +157,4 @@ def test_templates_of_ours_take_text_as_it_is(name: str, text: str) -> None:
     content = {"name": "p", "description": text, "parameters": [], "returns": [], "examples": name}
     entry = PluginEntry.from_yaml_content(content)
     assert text.strip() in entry.format_prompt()
-    assert " ".join(text.split()) in entry.plugin_description()
+    assert " ".join(text.split()) in entry.spec.plugin_description()

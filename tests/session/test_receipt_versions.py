@@ -37,9 +37,7 @@ def test_a_package_that_is_only_called_like_a_module_is_not_its_own(folder: Path
     install(folder, "attr", "0.3", "other")
     install(folder, "attrs", "26.1", "attr", "attrs")
     install(folder, "plain", "1.0", "plain")
-
     found = versions_for(["import attr, plain, Plain.parts"])
-
     assert found.keys() - {"python", "taskweaver"} == {"attrs", "plain"}
 
 

@@ -78,7 +78,7 @@ def test_a_sound_session_is_sound_and_stays_as_it_is(session: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in session.rglob("*")}
     health = check_session(session)
     assert (health.condition, health.findings) == ("sound", ())
-    assert (health.rounds, health.files) == (8, 2)
+    assert health.rounds == 8
     assert {path: path.stat().st_mtime_ns for path in session.rglob("*")} == before
     with pytest.raises(SessionError, match="nothing to repair"):
         repair_session(session)
@@ -89,23 +89,11 @@ def overwrite(file: Path) -> None:
         opened.write(b"\0" * 3000)
 
 
-def cut(file: Path) -> None:
-    os.truncate(file, file.stat().st_size * 2 // 3)
-
-
-def cut_inside_a_page(file: Path) -> None:
-    os.truncate(file, file.stat().st_size - 5000)
-
-
-def change_text(file: Path) -> None:
-    file.write_bytes(b"this is a letter\n" * 5000)
-
-
-DAMAGES: dict[str, tuple[Callable[[Path], None], int]] = {
+DAMAGES: dict[str, tuple[Callable[[Path], object], int]] = {
     "its first page": (overwrite, 8),
-    "cut off": (cut, 1),
-    "cut off inside a page": (cut_inside_a_page, 1),
-    "overwritten with text": (change_text, 0),
+    "cut off": (lambda file: os.truncate(file, file.stat().st_size * 2 // 3), 1),
+    "cut off inside a page": (lambda file: os.truncate(file, file.stat().st_size - 5000), 1),
+    "overwritten with text": (lambda file: file.write_bytes(b"this is a letter\n" * 5000), 0),
     "empty": (lambda file: os.truncate(file, 0), 0),
 }
 
@@ -116,18 +104,16 @@ def test_a_damaged_session_is_listed_and_repaired(session: Path, damage: str) ->
     act(session / "memory.sqlite")
     damaged = (session / "memory.sqlite").read_bytes()
     (listed,) = stored_sessions(session.parent)
-    assert listed.session_id == "s"
-    assert listed.problem
+    assert (listed.session_id, bool(listed.problem)) == ("s", True)
     assert listed.rounds >= least
     health = check_session(session)
-    assert health.condition == "damaged"
-    assert health.findings
+    assert (health.condition, bool(health.findings)) == ("damaged", True)
     assert (session / "memory.sqlite").read_bytes() == damaged
     done = repair_session(session)
     assert done.damaged_file.read_bytes() == damaged
     assert done.saved.get("rounds", 0) >= least
-    assert len(queries(session)) >= least
-    assert queries(session) == sorted(queries(session))
+    assert len(asked := queries(session)) >= least
+    assert asked == sorted(asked)
     assert check_session(session).condition == "sound"
     assert (session / "cwd" / "data.csv").read_text() == "a\n1\n"
 
@@ -216,17 +202,14 @@ def test_a_missing_memory_file_is_listed_and_a_repair_that_was_cut_off_goes_on(
 
 def test_a_post_that_is_none_is_kept_elsewhere(session: Path) -> None:
     with closing(sqlite3.connect(session / "memory.sqlite")) as connection:
-        connection.execute(
-            "UPDATE posts SET body = '[1, 2' WHERE seq = (SELECT min(seq) FROM posts)"
-        )
+        first = "(SELECT min(seq) FROM posts)"
+        connection.execute(f"UPDATE posts SET body = '[1, 2' WHERE seq = {first}")
         connection.commit()
-    health = check_session(session)
-    assert any("cannot be read" in line for line in health.findings)
+    assert any("cannot be read" in line for line in check_session(session).findings)
     done = repair_session(session)
-    assert done.unfit == 1
+    assert (done.unfit, queries(session)) == (1, ALL)
     assert done.unfit_file is not None
     assert "[1, 2" in done.unfit_file.read_text()
-    assert queries(session) == ALL
 
 
 def test_a_planted_trigger_is_found_and_not_taken_along(session: Path) -> None:
@@ -239,23 +222,16 @@ def test_a_planted_trigger_is_found_and_not_taken_along(session: Path) -> None:
     assert queries(session) == ALL
 
 
-def test_a_session_of_a_newer_version_is_left_alone(session: Path) -> None:
+def test_a_session_that_is_open_or_of_a_newer_version_is_left_alone(session: Path) -> None:
+    with closing(SessionFiles("s", session, QUIET)):
+        assert check_session(session).condition == "open"
+        with pytest.raises(SessionError, match="open in another process"):
+            repair_session(session)
     with closing(sqlite3.connect(session / "memory.sqlite")) as connection:
         connection.execute("PRAGMA user_version = 99")
     assert check_session(session).condition == "newer"
     with pytest.raises(SessionError, match="newer version"):
         repair_session(session)
-
-
-def test_a_session_that_is_open_is_not_checked(session: Path) -> None:
-    files = SessionFiles("s", session, QUIET)
-    try:
-        health = check_session(session)
-        assert health.condition == "open"
-        with pytest.raises(SessionError, match="open in another process"):
-            repair_session(session)
-    finally:
-        files.close()
 
 
 AS_ANOTHER_USER = """
@@ -283,12 +259,8 @@ def test_a_folder_that_may_not_be_written_is_checked_and_not_repaired(original: 
         for path in (session, *session.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
         Path(place).chmod(0o755)
-        done = subprocess.run(
-            [sys.executable, "-c", AS_ANOTHER_USER, str(session)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        command = [sys.executable, "-c", AS_ANOTHER_USER, str(session)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         for path in (session, *session.rglob("*")):
             path.chmod(0o755)
     condition, error = done.stdout.splitlines()
@@ -329,6 +301,5 @@ def test_a_folder_that_may_not_be_listed_is_named(
         return scan(place)
 
     monkeypatch.setattr(os, "scandir", refused)
-    assert (
-        f"{session / 'logs'} cannot be read: Permission denied" in check_session(session).findings
-    )
+    problem = f"{session / 'logs'} cannot be read: Permission denied"
+    assert problem in check_session(session).findings

@@ -14,11 +14,6 @@ def post(sender: str, receiver: str, message: str, error: str | None = None) -> 
     return made
 
 
-def test_a_first_message_repeats_nothing() -> None:
-    assert repetitions([post("A", "B", "hello")]) == 1
-    assert repetitions([]) == 0
-
-
 def test_the_same_error_counts_although_the_code_differs() -> None:
     trace = "Traceback\n  line {}\nKeyError: 'Cuont'"
     posts = [
@@ -30,12 +25,10 @@ def test_the_same_error_counts_although_the_code_differs() -> None:
     assert repetitions(posts) == 2
 
 
-def test_progress_between_two_like_messages_ends_the_count() -> None:
+def test_progress_between_two_like_messages_ends_the_count_and_notes_to_oneself_have_none() -> None:
     posts = [post("A", "B", "failed"), post("A", "B", "done"), post("A", "B", "failed")]
     assert repetitions(posts) == 1
-
-
-def test_notes_to_oneself_are_not_counted() -> None:
+    assert repetitions([]) == 0
     assert repetitions([post("A", "A", "mend it"), post("A", "A", "mend it")]) == 0
 
 

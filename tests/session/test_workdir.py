@@ -12,54 +12,41 @@ from taskweaver.session.storage.workdir import WorkingFiles, add_files, files_in
 from taskweaver.utils.named_files import Finder, NamedFile
 
 
-def test_a_file_is_copied_under_its_own_name(tmp_path: Path) -> None:
-    source = tmp_path / "a.csv"
-    source.write_text("x\n1\n")
-    cwd = tmp_path / "cwd"
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    data, cwd = tmp_path / "data", tmp_path / "cwd"
+    data.mkdir()
     cwd.mkdir()
-    assert add_files(cwd, [{"name": "a.csv", "path": source}]) == ["a.csv"]
-    assert (cwd / "a.csv").read_text() == "x\n1\n"
+    return data, cwd
 
 
-def test_content_may_be_given_instead_of_a_path(tmp_path: Path) -> None:
+def named(text: str, data: Path) -> list[NamedFile]:
+    return Finder(None, data).in_text(text)
+
+
+def test_files_are_copied_from_a_path_or_given_as_content(tmp_path: Path) -> None:
+    data, cwd = folders(tmp_path)
+    (data / "a.csv").write_text("x\n1\n")
     names = add_files(
-        tmp_path, [{"name": "b.bin", "content": b"\x00\x01"}, {"name": "c.txt", "content": "é"}]
+        cwd, [{"name": "a.csv", "path": data / "a.csv"}, {"name": "c.txt", "content": "é"}]
     )
-    assert names == ["b.bin", "c.txt"]
-    assert (tmp_path / "c.txt").read_text("utf-8") == "é"
+    assert names == ["a.csv", "c.txt"]
+    assert (cwd / "a.csv").read_text() == "x\n1\n"
+    assert (cwd / "c.txt").read_text("utf-8") == "é"
 
 
 @pytest.mark.parametrize("name", ["../out.csv", "/etc/out.csv", "..\\out.csv", "a/b/../out.csv"])
 def test_a_name_never_leaves_the_working_directory(tmp_path: Path, name: str) -> None:
-    cwd = tmp_path / "cwd"
-    cwd.mkdir()
+    _, cwd = folders(tmp_path)
     assert add_files(cwd, [{"name": name, "content": b"1"}]) == ["out.csv"]
     assert list(tmp_path.rglob("out.csv")) == [cwd / "out.csv"]
 
 
-@pytest.mark.parametrize("name", ["", "..", "/", "a\0b"])
-def test_what_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(FileNotAdded, match="not a name"):
-        add_files(tmp_path, [{"name": name, "content": b"1"}])
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_added_is_named(tmp_path: Path) -> None:
+    for name in ("", "..", "/", "a\0b"):
+        with pytest.raises(FileNotAdded, match="not a name"):
+            add_files(tmp_path, [{"name": name, "content": b"1"}])
     with pytest.raises(FileNotAdded, match=r"gone\.csv cannot be added: No such file"):
         add_files(tmp_path, [{"name": "gone.csv", "path": tmp_path / "gone.csv"}])
-
-
-def test_a_link_in_the_working_directory_is_not_written_through(tmp_path: Path) -> None:
-    outside = tmp_path / "outside.txt"
-    outside.write_text("keep")
-    cwd = tmp_path / "cwd"
-    cwd.mkdir()
-    (cwd / "a.txt").symlink_to(outside)
-    add_files(cwd, [{"name": "a.txt", "content": b"new"}])
-    assert outside.read_text() == "keep"
-    assert (cwd / "a.txt").read_text() == "new"
-
-
-def test_a_file_without_path_or_content_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotAdded, match="path or its content"):
         add_files(tmp_path, [{"name": "a.txt"}])
 
@@ -100,17 +87,6 @@ def test_a_copy_that_code_changed_is_kept_and_that_is_said_once(tmp_path: Path) 
     assert files.bring([], named("a.csv", data)) == []
 
 
-def named(text: str, data: Path) -> list[NamedFile]:
-    return Finder(None, data).in_text(text)
-
-
-def folders(tmp_path: Path) -> tuple[Path, Path]:
-    data, cwd = tmp_path / "data", tmp_path / "cwd"
-    data.mkdir()
-    cwd.mkdir()
-    return data, cwd
-
-
 @pytest.mark.parametrize("tables_only", [True, False])
 def test_a_link_that_cannot_be_followed_hides_no_file(tmp_path: Path, *, tables_only: bool) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
@@ -122,9 +98,7 @@ def test_a_link_that_cannot_be_followed_hides_no_file(tmp_path: Path, *, tables_
 
 
 def test_after_a_restart_a_file_that_was_edited_since_is_brought_again(tmp_path: Path) -> None:
-    data, cwd = tmp_path / "data", tmp_path / "cwd"
-    data.mkdir()
-    cwd.mkdir()
+    data, cwd = folders(tmp_path)
     source = data / "a.csv"
     source.write_text("x\n1\n")
     WorkingFiles(cwd).bring([], named("a.csv", data))

@@ -10,10 +10,11 @@ import asyncio
 import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,13 +34,7 @@ _FRUGAL = {
 
 @dataclass
 class Cluster:
-    """A scheduler and its workers. Close it.
-
-    Attributes:
-        program: What starts the processes.
-        address: Address of the scheduler.
-        pids: Process ids by name; the scheduler is called ``scheduler``.
-    """
+    """A scheduler, called ``scheduler``, and its workers, which a program starts. Close it."""
 
     program: subprocess.Popen[str]
     address: str = ""
@@ -57,8 +52,6 @@ class Cluster:
         self._start(name, {"address": self.address, "threads": threads, "facts": facts})
 
     def _start(self, name: str, command: Mapping[str, Any]) -> str:
-        assert self.program.stdin
-        assert self.program.stdout
         self.program.stdin.write(json.dumps({"name": name, **command}) + "\n")
         self.program.stdin.flush()
         answer = json.loads(self.program.stdout.readline())
@@ -71,26 +64,20 @@ class Cluster:
         end = os.pidfd_open(pid)
         os.kill(pid, signal.SIGKILL)
         with os.fdopen(end):
-            import select
-
             select.select([end], [], [], 60)
-
-    def close(self) -> None:
-        """End all of it."""
-        for name in list(self.pids):
-            with suppress(ProcessLookupError):  # workers end without their scheduler
-                self.kill(name)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        for name in list(self.pids):
+            with suppress(ProcessLookupError):  # workers end without their scheduler
+                self.kill(name)
 
 
 @contextmanager
 def cluster_program(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the program that starts the processes of clusters; its log is in a folder."""
+    """Start the program, whose log is in a folder."""
     paths = [str(_HERE), str(_HERE.parent), str(_HERE.parents[1])]
     with subprocess.Popen(
         [sys.executable, __file__, str(folder / "cluster.log")],
@@ -126,18 +113,14 @@ def fake(host: str = "", cpu: str = "", is_blind: bool = False, **variables: str
         )
 
 
-async def _scheduler(say: Any) -> None:
-    from distributed import Scheduler
+async def _serve(command: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    from distributed import Scheduler, Worker
 
-    async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as made:
-        say(made.address)
-        await made.finished()
-
-
-async def _worker(say: Any, address: str, name: str, threads: int) -> None:
-    from distributed import Worker
-
-    made = Worker(address, host="127.0.0.1", name=name, nthreads=threads, dashboard=False)
+    if command["name"] == "scheduler":
+        made = Scheduler(host="127.0.0.1", port=0, dashboard=False)
+    else:
+        own = {"name": command["name"], "nthreads": command["threads"]}
+        made = Worker(command["address"], host="127.0.0.1", dashboard=False, **own)
     async with made:
         say(made.address)
         await made.finished()
@@ -153,20 +136,16 @@ def _child(command: Mapping[str, Any], sink: int) -> None:
         os.write(sink, (json.dumps({"pid": os.getpid(), "address": address}) + "\n").encode())
         os.close(sink)
 
-    if command["name"] == "scheduler":
-        asyncio.run(_scheduler(say))
-        return
-    fake(**command["facts"])
-    asyncio.run(_worker(say, command["address"], command["name"], command["threads"]))
+    fake(**command.get("facts", {}))
+    asyncio.run(_serve(command, say))
 
 
 def main() -> None:
     """Start what is asked for, until the end of the input."""
-    import distributed
+    import distributed  # noqa: F401
 
     import taskweaver.treesearch.execution.phases  # noqa: F401
 
-    assert distributed
     copy_rate()  # measured once for all, and asked for once
     collect_environment()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)

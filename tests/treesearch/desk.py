@@ -17,6 +17,8 @@ from search_lab import Climber, filled, is_memory_asked, lab, remembering, secti
 from search_story import png
 
 STEPS = {
+    "plan": "config/phases/phase0_planning",
+    "assessment": "agent/parallel/tasks/assessment/introduction",
     "review": "agent/parallel/tasks/execution_review/introduction",
     "metrics": "agent/parallel/tasks/parse_metrics/introduction",
     "plotting": "agent/parallel/tasks/plotting/introduction",
@@ -26,6 +28,7 @@ STEPS = {
     "completion": "agent/manager/completion_eval",
     "goals": "agent/manager/goal_prompt",
     "stage summary": "agent/manager/stage_summary",
+    "judge": "agent/journal/best_node/introduction",
 }
 _FREE = {"attempt", "plotting"}
 SEEING = "sees-images"
@@ -36,15 +39,7 @@ DRAW = f"from pathlib import Path\nPath('working/{{}}').write_bytes({DRAWN!r})\n
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question.
-
-    Attributes:
-        step: Which step asks; ``attempt`` for a proposal.
-        is_memory: Whether it asks for the memory block alone.
-        prompt: Its sections.
-        images: The images sent with it.
-        model: Who is asked.
-    """
+    """A question: of a step, ``attempt`` for a proposal; `is_memory` if for that block alone."""
 
     step: str
     is_memory: bool
@@ -77,11 +72,8 @@ class Desk:
 
     def of(self, step: str, *, is_memory: bool | None = None) -> list[Asked]:
         """Return the questions of a step."""
-        return [
-            asked
-            for asked in self.asked
-            if asked.step == step and is_memory in (None, asked.is_memory)
-        ]
+        asked = [one for one in self.asked if one.step == step]
+        return [one for one in asked if is_memory in (None, one.is_memory)]
 
     def play(self, call: Call) -> None:
         """Answer a request."""

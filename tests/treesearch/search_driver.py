@@ -6,33 +6,45 @@ import json
 import os
 import select
 import signal
+import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from search_lab import FAST, Climber
+from search_lab import Climber, opened
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.treesearch.execution.machine import collect_environment, copy_rate
-from taskweaver.treesearch.service import resume_search, runs, start_search
 
 
-def work(project: Path, settings: dict[str, object]) -> None:
-    """Work on the one run of a project; print a line whenever it went on."""
-    with TaskWeaverApp(project, model=Climber()) as app:
-        known = runs(app)
-        if known:
-            search = resume_search(app, "run")
-        else:
-            search = start_search(app, project / "idea.md", FAST | settings, name="run")
-        with search:
-            search.run(lambda _: print("on", flush=True))
+def drive(
+    project: Path, settings: Mapping[str, Any], kills: Sequence[tuple[int, float]]
+) -> list[int]:
+    """Work on the run of a project in one process after the other; kill each.
 
-
-def main(project: Path, settings: dict[str, object]) -> None:
-    """Work in a new process for each line, and kill it; what it prints is its exit code.
-
-    A line says how often the run goes on before, and how many seconds later it is killed.
+    It is killed after the run went on as often as given, and some seconds later. Return exit codes.
     """
+    ran = subprocess.run(
+        [sys.executable, __file__, str(project), json.dumps(settings)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        input="".join(f"{steps} {delay}\n" for steps, delay in kills),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [int(line) for line in ran.stdout.split()]
+
+
+def work(project: Path, settings: dict[str, Any]) -> None:
+    """Work on the one run of a project; print a line whenever it went on."""
+    is_begun = (project / "experiments/run/journal.jsonl").exists()
+    own = {} if is_begun else settings
+    with opened(project, Climber(), resume=is_begun, **own) as search:
+        search.run(lambda _: print("on", flush=True))
+
+
+def main(project: Path, settings: dict[str, Any]) -> None:
+    """Work in a new process for each line, and kill it; print its exit code."""
     copy_rate()  # measured once for all, and asked for once
     collect_environment()
     for line in sys.stdin:
@@ -55,5 +67,4 @@ def main(project: Path, settings: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    own = json.loads(sys.argv[2])
-    main(Path(sys.argv[1]), {f"search.{name}": value for name, value in own.items()})
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from patience import PATIENCE_S
 from support import make_project
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.record.runlog import RunState
 from taskweaver.treesearch.reports.run_results import write_results
 from taskweaver.treesearch.service import resume_search, start_search
 
 IDEA = "# Where is the top?\n\nThree numbers, from 0 to 3.\n\nMetric: height ({})\n"
 FAST = {
-    "search.workers": 1,
-    "search.num_seeds": 1,
-    "search.stage1_nodes": 5,
-    "search.stage2_nodes": 4,
-    "search.stage3_nodes": 4,
-    "search.stage4_nodes": 3,
-    "search.install": "batch",
-    "search.calls": "seeds",
-    "search.phase0": "off",
-    "search.review": False,
-    "search.summaries": False,
-    "search.plots": False,
-}
+    "search.workers": 1, "search.num_seeds": 1, "search.stage1_nodes": 5, "search.stage2_nodes": 4,
+    "search.stage3_nodes": 4, "search.stage4_nodes": 3, "search.install": "batch",
+    "search.calls": "seeds", "search.phase0": "off", "search.review": False,
+    "search.summaries": False, "search.plots": False,
+}  # fmt: skip
 """Settings of a search that asks for attempts, and for nothing else; each question is one alone."""
-FULL = {"search.phase0": "node", "search.review": True, "search.summaries": True}
+FULL = {"phase0": "node", "review": True, "summaries": True}
+ONE = {
+    "num_drafts": 1, "stage1_nodes": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,
+    "num_seeds": 0,
+}  # fmt: skip
+"""Settings of a search of one attempt; they are named without ``search.``, as for `search`."""
 NAMES = ("x", "y", "z")
+PLACE = dict.fromkeys(NAMES, 0)
 CHECKED = {"build_plan": {"language": "other"}, "commands": ["sh -n try.sh"]}
 """How a script is compiled: its syntax is checked."""
 _VALUES = re.compile(r"VALUES (\{.*?\})")
@@ -49,11 +51,6 @@ Fault = Callable[[Mapping[str, str]], str | None]
 def hill(values: Values) -> float:
     """Return the height of a place; the top, 30, is at 3, 3, 3."""
     return 10.0 * values["x"] + values["y"] - values["z"] * 0.5
-
-
-def valley(values: Values) -> float:
-    """Return what is least where the hill is highest."""
-    return -hill(values)
 
 
 def proposal(values: Values, **sections: Any) -> dict[str, Any]:
@@ -86,6 +83,16 @@ def remembering(prompt: Mapping[str, str], body: str, updates: Mapping[str, Any]
     if "Memory" not in prompt:
         return body
     return f"<memory_update>\n{json.dumps(dict(updates))}\n</memory_update>\n{body}"
+
+
+def trying(prompt: Mapping[str, str], **sections: Any) -> str:
+    """Reply with an attempt at the place where all begin; `sections` as for `proposal`."""
+    return remembering(prompt, json.dumps(proposal(PLACE, **sections)))
+
+
+def is_draft(prompt: Mapping[str, str]) -> bool:
+    """Return whether a first attempt is asked for."""
+    return prompt.get("Kind of attempt") == "draft"
 
 
 def is_memory_asked(prompt: Mapping[str, str]) -> bool:
@@ -128,8 +135,7 @@ class Climber:
         kind = prompt["Kind of attempt"].split()[0]
         found = _VALUES.search(prompt.get("Code", ""))
         if not found:
-            values: Values = dict.fromkeys(NAMES, 0)
-            return self._proposal(values)
+            return self._proposal(PLACE)
         before = json.loads(found[1])
         if kind == "debug":
             return self._proposal(before)
@@ -159,43 +165,48 @@ def lab(folder: Path, *, goal: str = "maximize", **config: Any) -> Path:
     return project
 
 
-def search(
-    project: Path,
-    model: Any,
-    *,
-    name: str = "run",
-    resume: bool = False,
-    report: bool = False,
-    **settings: Any,
-) -> Search:
-    """Search to the end, and return the closed search.
-
-    Args:
-        project: The project.
-        model: The model.
-        name: Name of the run.
-        resume: Whether to go on with it.
-        report: Whether its results are written.
-        settings: Named without ``search.``; ``memory`` says whether there is one.
-    """
-    values: dict[str, Any] = {f"search.{key}": value for key, value in settings.items()}
-    if "search.memory" in values:
-        values["memory.enabled"] = values.pop("search.memory")
+@contextmanager
+def opened(
+    project: Path, model: Any = None, *, name: str = "run", resume: bool = False, **settings: Any
+) -> Iterator[Search]:
+    """Open a search, or one to go on with; settings are named without ``search.``."""
+    own = {"memory": "memory.enabled"}
+    values = {
+        own.get(key, key if "." in key else f"search.{key}"): value
+        for key, value in settings.items()
+    }
     with TaskWeaverApp(project, model=model) as app:
         if resume:
-            opened = resume_search(app, name, values)
+            made = resume_search(app, name, values)
         else:
-            opened = start_search(app, project / "idea.md", FAST | values, name=name)
-        with opened:
-            opened.run(lambda _: None)
-            if report:
-                write_results(opened.places, opened.state, opened.budget, opened.store)
-    return opened
+            made = start_search(app, project / "idea.md", FAST | values, name=name)
+        with made:
+            yield made
 
 
-def story(made: Search) -> list[tuple[Any, ...]]:
+def search(project: Path, model: Any, *, report: bool = False, **options: Any) -> Search:
+    """Search to the end, write results if wanted, and return the closed search; see `opened`."""
+    with opened(project, model, **options) as made:
+        made.run(lambda _: None)
+        if report:
+            write_results(made.places, made.state, made.budget, made.store)
+    return made
+
+
+@contextmanager
+def stopped_after(made: Search) -> Iterator[None]:
+    """Run a search beside the block, and stop it at the end."""
+    thread = threading.Thread(target=made.run, args=[lambda _: None])
+    thread.start()
+    yield
+    made.stop()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def story(state: RunState) -> list[tuple[Any, ...]]:
     """Return what a run came to, without times."""
     return [
         (node.id, node.kind, node.stage, node.parent, node.name, node.seed, node.value, node.status)
-        for node in made.state.journal.nodes
+        for node in state.journal.nodes
     ]

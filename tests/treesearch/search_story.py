@@ -30,54 +30,13 @@ HOSTILE = (
 START = 1_700_000_000.0
 PHASES = ("download", "coding", "compile", "run")
 OBJECTIVE = Objective("validation accuracy", maximize=True)
-CODE = """import json
-from pathlib import Path
-
-LEARNING_RATE = {rate}
-LAYERS = {layers}
-
-
-def train(seed: int) -> float:
-    model = build(layers=LAYERS)
-    for epoch in range(10):
-        model.step(LEARNING_RATE)
-    return model.score(seed)
-
-
-if __name__ == "__main__":
-    Path("working").mkdir(exist_ok=True)
-    Path("working/result.json").write_text(json.dumps({{"metric": train(0), "valid": True}}))
-"""
+CODE = "LEARNING_RATE = {rate}\nLAYERS = {layers}\n\nprint(score(LEARNING_RATE, LAYERS))\n"
 ERRORS = (
     ("RuntimeError", "exit code 1\nTraceback (most recent call last):\nValueError: shapes differ"),
     ("CompilationError", "gcc: error: unrecognized option '-fast'"),
     ("MetricError", "working/result.json was not written"),
     ("PhasePlanError", "coding.workspace.files[0].path: it is absolute."),
 )
-PLANS = {
-    NodeKind.DRAFT: "Fit a plain network with two layers, and measure accuracy on held-out rows.",
-    NodeKind.DEBUG: "The shapes of the last layer differ; derive them from the data instead.",
-    NodeKind.IMPROVE: "Add dropout before the last layer, since the training loss is far lower.",
-    NodeKind.HYPERPARAM: "Halve the learning rate and keep everything else.",
-    NodeKind.ABLATION: "Take the normalisation away.",
-    NodeKind.SEED: "The same with another seed.",
-}
-
-
-def artifacts(rate: float = 0.1, layers: int = 2, **files: str) -> dict[str, Any]:
-    """Return what a proposer writes: one program, its commands, further files by name."""
-    listed = {"src/train.py": CODE.format(rate=rate, layers=layers), **files}
-    return {
-        "download": {"commands": ["pip install --target .deps scikit-learn"], "notes": ""},
-        "coding": {
-            "workspace": {
-                "root": "/workspace",
-                "files": [{"path": path, "content": text} for path, text in listed.items()],
-            }
-        },
-        "compile": {"commands": [], "notes": ""},
-        "run": {"commands": [["python", "src/train.py", "--out", "a b"]], "notes": ""},
-    }
 
 
 def node(step: int, kind: NodeKind, value: float | None = None, **given: Any) -> Node:
@@ -87,14 +46,20 @@ def node(step: int, kind: NodeKind, value: float | None = None, **given: Any) ->
         PhaseOutcome(name, "failed" if has_failed and name == "run" else "ok", 0.5 + step % 7, 0)
         for name in PHASES
     )
+    code = CODE.format(rate=0.1 / step, layers=1 + step % 5)
+    program = {
+        "download": {"commands": ["pip install --target .deps scikit-learn"]},
+        "coding": [{"path": "src/train.py", "content": code}],
+        "run": {"commands": [["python", "src/train.py", "--out", "a b"]]},
+    }
     made = Node(
         id=f"n{step:04d}",
         step=step,
         kind=kind,
         stage=1,
         status=NodeStatus.BUGGY if has_failed else NodeStatus.OK,
-        plan=PLANS[kind],
-        artifacts=read_artifacts(artifacts(rate=0.1 / step, layers=1 + step % 5)),
+        plan=f"Change the network in step {step}, and measure accuracy on held-out rows.",
+        artifacts=read_artifacts(program),
         phases=outcomes,
         error=NodeError(*ERRORS[step % len(ERRORS)]) if has_failed else None,
         metric=None if value is None else Measurement({"": value}, {"loss": 1 - value}),
@@ -130,14 +95,9 @@ def small_run() -> tuple[Journal, RunFacts]:
              phases=(), finished_at=None),
     ]  # fmt: skip
     bests = (None, "n0003", "n0004", "n0007", "n0009")
+    reason = "limit of the stage reached: 6 nodes"
     stages = tuple(
-        StageFacts(
-            stage.number,
-            stage.name,
-            "limit of the stage reached: 6 nodes",
-            bests[at],
-            bests[at + 1],
-        )
+        StageFacts(stage.number, stage.name, reason, bests[at], bests[at + 1])
         for at, stage in enumerate(STAGES)
     )
     facts = RunFacts(
@@ -173,12 +133,8 @@ def png(width: int = 4, height: int = 4) -> bytes:
 
     rows = (b"\0" + b"\x1f\x6f\x5c" * width) * height
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    return (
-        b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", header)
-        + chunk(b"IDAT", zlib.compress(rows))
-        + chunk(b"IEND", b"")
-    )
+    parts = {b"IHDR": header, b"IDAT": zlib.compress(rows), b"IEND": b""}
+    return b"\x89PNG\r\n\x1a\n" + b"".join(map(chunk, parts, parts.values()))
 
 
 def write_run(run_dir: Path, journal: Journal, *, log_bytes: int = 300) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 from taskweaver.ces.environment import WORKER_MARK
 from taskweaver.treesearch.errors import PhasePlanError
 
+pid, large, unwritable = os.getpid, bytes, threading.Lock
+
 
 class Unreadable(Exception):
     """Can be written, and not be read again."""
@@ -36,10 +38,6 @@ def explode() -> None:
 
 def double(x: int) -> int:
     return 2 * x
-
-
-def pid() -> int:
-    return os.getpid()
 
 
 def hold(sign: str) -> bool:
@@ -83,21 +81,10 @@ def leave() -> None:
 
 
 def fail_with(kind: str) -> None:
-    errors = {
-        "plan": PhasePlanError("a.b", "is wrong"),
-        "plain": KeyError("x"),
-        "unreadable": Unreadable("a", "b"),
-        "unwritable": ValueError(threading.Lock()),
-    }
-    raise errors[kind]
-
-
-def unwritable() -> Any:
-    return threading.Lock()
-
-
-def large(size: int) -> bytes:
-    return bytes(size)
+    raise {
+        "plan": PhasePlanError("a.b", "is wrong"), "plain": KeyError("x"),
+        "unreadable": Unreadable("a", "b"), "unwritable": ValueError(threading.Lock()),
+    }[kind]  # fmt: skip
 
 
 def hang(sign: str, word: str) -> None:

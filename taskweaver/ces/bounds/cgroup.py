@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterable, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from taskweaver.ces.cgroup_tree import LIMIT_FILES, parents
@@ -22,6 +24,9 @@ from taskweaver.utils.ids import create_id
 from taskweaver.utils.system.platform import has_ended
 
 _NAME = "taskweaver-"
+_CHILDREN = "cgroup.subtree_control"
+_WEIGHT = 50  # this process has 100
+_OWNER_LOCK = threading.Lock()  # the group of an owner does not go while one is made in it
 _JOIN = '{ echo $$ > "$1/cgroup.procs"; } && shift || exit 126; '
 
 
@@ -41,13 +46,18 @@ class GroupEvents:
 class ControlGroup:
     """A control group of a sandbox's own, to be removed when nothing runs inside any more."""
 
-    def __init__(self, process_limit: int = 0, memory_limit_bytes: int = 0) -> None:
+    def __init__(
+        self, process_limit: int = 0, memory_limit_bytes: int = 0, owner: str = ""
+    ) -> None:
         """Make the group where possible. Else the object is empty, and the other limits remain.
 
-        Threads count as processes; 0 sets no limit.
+        Threads count as processes; 0 sets no limit. The groups of an `owner` share the processor
+        time of one group, which is less than that of this process.
         """
-        wanted = {"memory": memory_limit_bytes, "pids": process_limit}
+        cpu = _WEIGHT if owner else 0
+        wanted = {"memory": memory_limit_bytes, "pids": process_limit, "cpu": cpu}
         name = create_id(f"{_NAME}{os.getpid()}")
+        self._owner = f"{_NAME}{os.getpid()}-{owner}" if owner else ""
         self._process_limit = process_limit
         self._folders: dict[str, Path] = {}
         for controller, limit in wanted.items():
@@ -56,21 +66,33 @@ class ControlGroup:
 
     def _make(self, controller: str, limit: int, name: str) -> None:
         for parent in parents(controller):
-            folder = parent / name
-            try:
-                folder.mkdir(exist_ok=True)
-                _set_limit(folder, controller, limit)
-            except OSError:
-                if folder not in self._places:
-                    with suppress(OSError):  # it was not even made
-                        folder.rmdir()
-                continue
+            folder = parent / self._owner / name
+            if (parent / _CHILDREN).exists() and self._places not in ([], [folder]):
+                continue  # in version 2 a process is in one group
+            limited = folder.parent if controller == "cpu" else folder
+            with _OWNER_LOCK:
+                try:
+                    folder.parent.mkdir(exist_ok=True)
+                    control = folder.parent / _CHILDREN
+                    if self._owner and control.exists():  # version 2
+                        control.write_text(f"+{controller}")
+                    folder.mkdir(exist_ok=True)
+                    _set_limit(limited, controller, limit)
+                except OSError:
+                    if folder not in self._places:
+                        self._remove(folder)
+                    continue
             self._folders[controller] = folder
             return
 
+    def _remove(self, folder: Path) -> None:
+        for place in (folder, folder.parent) if self._owner else (folder,):
+            with suppress(OSError):  # it was not even made, or has something inside
+                place.rmdir()
+
     @property
     def held(self) -> Set[str]:
-        """Names of the controllers whose limits the system keeps: ``memory``, ``pids``."""
+        """Names of the controllers whose limits the system keeps: ``memory``, ``pids``, ``cpu``."""
         return frozenset(self._folders)
 
     @property
@@ -101,16 +123,6 @@ class ControlGroup:
         if not places:
             return []
         return [int(pid) for pid in (places[0] / "cgroup.procs").read_text().split()]
-
-    def memory_bytes(self) -> int:
-        """Return the memory in use by all processes, or 0 where the system does not count."""
-        folder = self._folders.get("memory")
-        if folder is None:
-            return 0
-        for name in ("memory.current", "memory.usage_in_bytes"):
-            with suppress(OSError):  # the file of the other version
-                return int((folder / name).read_text())
-        return 0
 
     def events(self) -> GroupEvents:
         """Return counts of the system's actions that enforced the limits so far."""
@@ -145,21 +157,24 @@ class ControlGroup:
     def remove(self) -> None:
         """Remove the group, unless a process still runs inside."""
         for controller, folder in list(self._folders.items()):
-            if folder.is_dir():
-                try:
-                    folder.rmdir()
-                except OSError:
-                    continue
-            del self._folders[controller]
+            with _OWNER_LOCK:
+                self._remove(folder)
+            if not folder.is_dir():
+                del self._folders[controller]
 
 
 def sweep_groups() -> None:
     """Remove the empty groups of killed owners."""
     places = {place for name in LIMIT_FILES for place in parents(name)}
-    for folder in (folder for place in places for folder in place.glob(f"{_NAME}*")):
-        if has_ended(folder.name.removeprefix(_NAME).partition("-")[0]):
-            with suppress(OSError):  # something runs in it still, or another was faster
-                folder.rmdir()
+    names = (f"{_NAME}*/{_NAME}*", f"{_NAME}*")
+    for place, name in product(places, names):
+        found: list[Path] = []
+        with suppress(OSError):  # a group that another process removes ends the listing
+            found = list(place.glob(name))
+        for folder in found:
+            if has_ended(folder.name.removeprefix(_NAME).partition("-")[0]):
+                with suppress(OSError):  # something runs in it still, or another was faster
+                    folder.rmdir()
 
 
 def counts_by_sandbox() -> bool:
@@ -176,6 +191,8 @@ def _set_limit(folder: Path, controller: str, limit: int) -> None:
     names = [name for name in LIMIT_FILES[controller] if (folder / name).exists()]
     if not names:
         raise FileNotFoundError(folder)
+    if names[0] == "cpu.shares":
+        limit = 1024 * limit // 100
     (folder / names[0]).write_text(str(limit))
     if controller == "memory":
         for name, value in (("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", limit)):

@@ -39,7 +39,7 @@ class FolderSize:
 
     def add(self, root: Path) -> None:
         """Measure a folder too, unless a measured folder contains this one."""
-        if not any(root == known or known in root.parents for known in self._roots):
+        if {root, *root.parents}.isdisjoint(self._roots):
             self._roots.append(root)
             self._free_at_first[root] = _free_bytes(root)
             self._rests_until = 0.0
@@ -51,8 +51,9 @@ class FolderSize:
         return max(self._measured, self._partial)
 
     def advance(self, seconds: float) -> None:
-        """Go on measuring for a time, unless the last pass was just before."""
-        if self._pass is not None or time.monotonic() >= self._rests_until:
+        """Go on measuring for a time, unless the last pass was just before and saw many entries."""
+        is_quick = self._entries <= _FEW_ENTRIES
+        if self._pass is not None or is_quick or time.monotonic() >= self._rests_until:
             self._go_on(seconds)
 
     def settle(self, seconds: float, limit_bytes: int) -> bool:

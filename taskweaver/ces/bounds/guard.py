@@ -16,6 +16,7 @@ from taskweaver.ces.bounds.watcher import (
     Breach,
     Process,
     Processes,
+    RoomLeft,
     WatchedLimits,
     Watcher,
     end,
@@ -26,6 +27,7 @@ from taskweaver.ces.bounds.watcher import (
     running_processes,
     watched,
 )
+from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import is_owned
 
@@ -36,6 +38,8 @@ SLICE_S = 0.25
 """Time between two looks at a cell that runs."""
 _FIRST_SLICE_S, _FIRST_S = 0.05, 0.5  # processes multiply fast
 _FREE_PROCESSES = 4
+_KERNEL_THREADS = 12
+_NICENESS = 5
 _PAUSE_S = 0.5
 """Time between two looks at processes that cells left behind."""
 
@@ -119,8 +123,19 @@ class SessionGuard:
         group: The control group of the newest sandbox; empty where there can be none.
     """
 
-    def __init__(self, limits: KernelLimits, tier: str, log_path: Path) -> None:
-        """Prepare a guard that limits nothing yet."""
+    def __init__(
+        self,
+        limits: KernelLimits,
+        tier: str,
+        log_path: Path,
+        room: RoomLeft = lambda: None,
+        owner: str = "",
+    ) -> None:
+        """Prepare a guard that limits nothing yet. `room` is as for `Watcher`.
+
+        The sessions of an `owner` share processor time, see `ControlGroup`.
+        """
+        self._room, self._owner = room, owner
         self.limits = limits
         self._tier = tier
         self._log_path = log_path
@@ -129,7 +144,7 @@ class SessionGuard:
         self._has_group = False
         self._events = GroupEvents()
         self._folders: list[Path] = []
-        self._watcher = Watcher(WatchedLimits())
+        self._watcher = Watcher(WatchedLimits(), room)
         self._roots: dict[int, int] = {}
         self._own: dict[int, int] = {}
         self._cells: list[CellWatch] = []
@@ -153,7 +168,7 @@ class SessionGuard:
         with self._lock:
             self.group.remove()
             self._has_group, limits = True, self.limits
-            self.group = ControlGroup(limits.process_limit, limits.memory_limit_bytes)
+            self.group = ControlGroup(limits.process_limit, limits.memory_limit_bytes, self._owner)
             self._renew()
             return self.group
 
@@ -163,7 +178,7 @@ class SessionGuard:
         limits = WatchedLimits(own.memory_limit_bytes, own.process_limit, own.folder_limit_bytes)
         self._events = GroupEvents()
         self._watcher.close()
-        self._watcher = Watcher(watched(limits, self.group, self._tier))
+        self._watcher = Watcher(watched(limits, self.group, self._tier), self._room)
         for folder in self._folders:
             self._watcher.add_folder(folder)
 
@@ -193,11 +208,35 @@ class SessionGuard:
                 self._own[one.pid] = one.started
                 self._cap(one.pid)
 
-    def _cap(self, pid: int) -> None:
-        """Limit the processes of an ordinary user where only the watcher counts the session's.
+    def require_kernel(self) -> None:
+        """Require room for the processes and threads of another kernel, unless it is the first.
 
+        Without it a start would wait for threads that the system never gives.
+
+        Raises:
+            KernelStartFailed: If there is none.
+        """
+        limit = self.limits.process_limit
+        with self._lock:
+            if not limit or not self._roots:
+                return
+            count = sum(one.threads for one in self._family().values())
+        if count + _KERNEL_THREADS > limit:
+            raise KernelStartFailed(
+                f"The session has {count:,} processes and threads, and a kernel takes"
+                f" {_KERNEL_THREADS}: {KEYS['processes']} allows {limit:,}.",
+                "Release the session, end processes that cells started, or raise the key.",
+            )
+
+    def _cap(self, pid: int) -> None:
+        """Limit a single process, where no control group limits the session.
+
+        Code of a server's user yields to the server. An ordinary user has a limit of processes.
         Processes that multiply as fast as they can leave the watcher no processor time.
         """
+        if self._owner and "cpu" not in self.group.held:
+            with suppress(OSError):  # it has ended
+                os.setpriority(os.PRIO_PROCESS, pid, os.nice(0) + _NICENESS)
         if self._watcher.limits.processes and os.geteuid() != 0:
             import resource  # not there on Windows
 
@@ -231,7 +270,7 @@ class SessionGuard:
         """Measure, end processes that exceed a bound, and note the breach for the running cells."""
         with self._lock:
             breaches = self._trim_log() + self._take_events()
-            if self.needs_processes or self.limits.folder_limit_bytes:
+            if self.needs_processes or self._watcher.watches_folders:
                 breaches += self._watcher.look(self._family(), self._own)
             self._report(breaches)
 

@@ -9,7 +9,7 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +56,8 @@ class Process:
     is_ended: bool
 
 
+RoomLeft = Callable[[], int | None]
+"""Returns the bytes that the owner of folders may still write; None for no limit."""
 Processes = Mapping[int, Process]
 """Processes by their ids."""
 
@@ -179,28 +181,18 @@ def names_of(processes: Collection[Process]) -> str:
     return ", ".join(listed[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """The memory of a process.
-
-    Attributes:
-        bytes: Its part: a page that several processes share counts in parts.
-        in_files: The part of it that is in shared files of memory.
-    """
-
-    bytes: int
-    in_files: int = 0
-
-
-def memory_use(process: Process) -> MemoryUse:
-    """Return the memory of a process.
+def memory_use(process: Process) -> tuple[int, int]:
+    """Return the memory of a process, in which a page that several share counts in parts.
 
     The memory of templates and snapshots in a sandbox is closed to the code beside them, and to an
     ordinary user; they hand over a file that describes it. A process whose memory is closed, and
     that handed over no file or a wrong one, counts with all that it shares.
+
+    Returns:
+        All bytes, and the part of them that is in shared files of memory.
     """
     sizes = read_rollup(process.pid)
-    return MemoryUse(sizes.get("Pss", process.resident_bytes), sizes.get("Pss_Shmem", 0))
+    return sizes.get("Pss", process.resident_bytes), sizes.get("Pss_Shmem", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +240,10 @@ class Watcher:
         asleep: Ids of those that run no code of a session, and hold no files of it.
     """
 
-    def __init__(self, limits: WatchedLimits) -> None:
+    def __init__(self, limits: WatchedLimits, room: RoomLeft = lambda: None) -> None:
+        """Watch nothing yet. The folders may take no more than the `room` left, too."""
         self.limits = limits
+        self._room = room
         self._folder = FolderSize()
         self._folder_before = 0
         self._hidden = (0, 0)
@@ -258,17 +252,21 @@ class Watcher:
 
     def add_folder(self, folder: Path) -> None:
         """Measure a folder too."""
-        if self.limits.folder_bytes:
-            self._folder.add(folder)
+        self._folder.add(folder)
 
     @property
     def needs_processes(self) -> bool:
         """True if all processes have to be looked at periodically."""
         return bool(self.limits.memory_bytes or self.limits.processes)
 
+    @property
+    def watches_folders(self) -> bool:
+        """True if the folders are limited."""
+        return bool(self.limits.folder_bytes) or self._room() is not None
+
     def begin(self) -> None:
         """Begin a cell: from now on the folders may not grow beyond their limit."""
-        if self.limits.folder_bytes:
+        if self.watches_folders:
             self._folder.settle(_SETTLE_S, self.limits.folder_bytes)
             self._folder_before = self._folder.bytes + self._hidden[1]
 
@@ -283,7 +281,7 @@ class Watcher:
         living = {pid: one for pid, one in family.items() if not one.is_ended}
         now = time.monotonic()
         limit = self.limits.folder_bytes
-        has_grown = is_last and limit and self._folder.settle(_SETTLE_S, limit)
+        has_grown = is_last and self.watches_folders and self._folder.settle(_SETTLE_S, limit)
         if has_grown or now >= self._hidden_at + _HIDDEN_EVERY_S:
             self._measure_hidden(living)
         found = [
@@ -321,11 +319,11 @@ class Watcher:
         self._measure_hidden(family)  # a process that held a file may have ended since
         in_files = self._hidden[0]
         uses = {pid: memory_use(one) for pid, one in family.items()}
-        shared = sum(use.in_files for use in uses.values())
-        size = sum(use.bytes for use in uses.values()) - shared + max(shared, in_files)
+        used, shared = (sum(parts) for parts in zip(*uses.values(), strict=True))
+        size = used - shared + max(shared, in_files)
         if size <= limit:
             return None
-        largest = max(family.values(), key=lambda one: uses[one.pid].bytes)
+        largest = max(family.values(), key=lambda one: uses[one.pid][0])
         end([largest])
         key, name = KEYS["memory"], names_of([largest])
         text = f"Memory reached {size >> 20:,} MiB; {key} allows {limit >> 20:,} MiB."
@@ -334,11 +332,11 @@ class Watcher:
     def _look_at_folders(
         self, family: Processes, own: Collection[int], *, is_last: bool
     ) -> Breach | None:
-        limit = self.limits.folder_bytes
-        if not limit:
+        if not self.watches_folders:
             return None
         if not is_last:
             self._folder.advance(_FOLDER_SLICE_S)
+        limit, key = self._folder_limit()
         if self._folder.bytes + self._hidden[1] > limit:
             self._measure_hidden(family)
         size = self._folder.bytes + self._hidden[1]
@@ -347,9 +345,15 @@ class Watcher:
             return None
         self._folder_before = size  # reported once
         end([one for one in family.values() if one.pid not in own])
-        key = KEYS["working folder"]
         text = f"The working folder reached {size >> 20:,} MiB"
         return Breach("working folder", f"{text}; {key} allows {limit >> 20:,} MiB.", stops=True)
+
+    def _folder_limit(self) -> tuple[int, str]:
+        """Return the most bytes that the folders may have now, and the key that sets it."""
+        limit, room = self.limits.folder_bytes, self._room()
+        if room is None or 0 < limit < self._folder.bytes + room:
+            return limit, KEYS["working folder"]
+        return max(self._folder.bytes + room, 0), "disk_mb of the user"
 
     def close(self) -> None:
         """Break the measuring of folders off."""

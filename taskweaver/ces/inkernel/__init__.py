@@ -1,1 +1,1 @@
-"""The code that runs inside a kernel process. The host uses some of the modules too."""
+"""Code inside a kernel process, in part of the host too; `overview` looks at files for prompts."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from taskweaver.ces.common import OutputHandler, Stream
+from taskweaver.ces.common import CellStatus, OutputHandler, Stream
 
 Ending = Literal["reply", "died", "deadline"]
 Message = dict[str, Any]
@@ -32,33 +32,29 @@ _MOST_FOREIGN_CHARS = 20_000
 
 
 @dataclass(slots=True)
-class KernelReply:
-    """Reply to a request, with the output received before.
+class Exchange:
+    """A request to a kernel, and the reply with the output before, as far as received.
+
+    `left_chars` is the size of the output that is still taken. The kernel carries the request out
+    once `has_begun`, and has sent all of its output once `is_idle`.
 
     Attributes:
+        request_id: Id of the request.
         ending: Why waiting ended.
+        status: How the request ended, once it has.
         reply: Content of the reply; empty unless `ending` is ``reply``.
         stdout: Pieces of standard output.
         stderr: Pieces of standard error.
         is_cut: Whether output was left out here, which a kernel that keeps its limits never needs.
     """
 
+    request_id: str = ""
     ending: Ending = "deadline"
+    status: CellStatus = "ok"
     reply: dict[str, Any] = field(default_factory=dict)
     stdout: list[str] = field(default_factory=list)
     stderr: list[str] = field(default_factory=list)
     is_cut: bool = False
-
-
-@dataclass(slots=True)
-class Request(KernelReply):
-    """A request under way, with the reply so far.
-
-    `left_chars` is the size of the output that is still taken. The kernel carries it out once
-    `has_begun`, and has sent all of its output once `is_idle`.
-    """
-
-    request_id: str = ""
     on_output: OutputHandler | None = None
     left_chars: int = 0
     is_replied: bool = False
@@ -180,7 +176,7 @@ class KernelChannel:
         """Wait until the kernel answers and output reaches us, as long as wanted."""
         deadline = time.monotonic() + timeout_s
         while is_wanted() and time.monotonic() < deadline:
-            waiting = Request(request_id=self._send("kernel_info_request", {}))
+            waiting = Exchange(self._send("kernel_info_request", {}))
             self._receive(waiting, min(deadline, time.monotonic() + _HELLO_INTERVAL_S))
             if waiting.ending == "died":
                 return "died"
@@ -188,7 +184,7 @@ class KernelChannel:
                 return "reply"
         return "deadline"
 
-    def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> Request:
+    def send(self, code: str, payload: str, on_output: OutputHandler | None = None) -> Exchange:
         """Send a cell with a request to the kernel's own side, see `inkernel.kernel`."""
         content = {
             "code": code,
@@ -201,7 +197,7 @@ class KernelChannel:
             "stop_on_error": False,
         }
         request_id = self._send("execute_request", content)
-        return Request(request_id=request_id, on_output=on_output, left_chars=self._limit_chars)
+        return Exchange(request_id, on_output=on_output, left_chars=self._limit_chars)
 
     def _send(self, kind: str, content: dict[str, Any]) -> str:
         message: Any = self._session.send(self._shell, kind, content)
@@ -213,7 +209,7 @@ class KernelChannel:
         Messages of a cell that ended can still be on their way: those before the answer to a
         question have come with it. A cell that runs keeps the kernel from answering.
         """
-        question = Request(request_id=self._send("kernel_info_request", {}))
+        question = Exchange(self._send("kernel_info_request", {}))
         self._receive(question, time.monotonic() + _LOOK_S)
         return self.foreign
 
@@ -221,14 +217,14 @@ class KernelChannel:
         """Take output of no awaited request, and return whether there is more."""
         return self._drain(self._iopub, self._note) == _MOST_AT_ONCE
 
-    def _note(self, message: Message, waiting: Request | None = None) -> None:
+    def _note(self, message: Message, waiting: Exchange | None = None) -> None:
         """Take a message on output, of the request that is waited for or of another client."""
         if message["parent_header"].get("session") != self._session.session:
             self.foreign.note(message)
         elif waiting is not None:
             waiting.take_output(message)
 
-    def wait(self, waiting: Request, deadline: float, interruption: int | None = None) -> None:
+    def wait(self, waiting: Exchange, deadline: float, interruption: int | None = None) -> None:
         """Receive until the reply, the death of the kernel, or the deadline.
 
         `deadline` is on the monotonic clock; a file descriptor `interruption`, once readable, ends
@@ -254,7 +250,7 @@ class KernelChannel:
         """Close the sockets."""
         self._context.destroy(linger=0)
 
-    def _receive(self, waiting: Request, deadline: float, interruption: int | None = None) -> None:
+    def _receive(self, waiting: Exchange, deadline: float, interruption: int | None = None) -> None:
         """Receive messages until the request is answered, the kernel dies, or it is time."""
         while not (waiting.is_replied and waiting.is_idle):
             left_s = deadline - time.monotonic()

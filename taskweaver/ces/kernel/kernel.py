@@ -16,11 +16,10 @@ from taskweaver.ces.bounds.bound import ResourceBound
 from taskweaver.ces.bounds.guard import CellWatch
 from taskweaver.ces.claims import mapping, rows, text
 from taskweaver.ces.common import (
-    CellStatus,
     ExecutionResult,
+    OriginalUses,
     OutputHandler,
     PluginCode,
-    PluginTestResult,
 )
 from taskweaver.ces.errors import (
     ForkRefused,
@@ -28,20 +27,25 @@ from taskweaver.ces.errors import (
     KernelError,
     KernelInterrupted,
     KernelStartFailed,
-    PluginLoadFailed,
 )
 from taskweaver.ces.hostcalls import HostCalls, HostFunctions
-from taskweaver.ces.kernel.channel import KernelChannel, KernelReply
+from taskweaver.ces.kernel.channel import Exchange, KernelChannel
 from taskweaver.ces.kernel.operations import Interrupts, Operations
-from taskweaver.ces.kernel.outcome import Ended, answer, result_of
-from taskweaver.ces.kernel.paths import KernelPaths, write_file
-from taskweaver.ces.kernel.running import RequestWait, RunningKernel
+from taskweaver.ces.kernel.outcome import answer, end_of, result_of
+from taskweaver.ces.kernel.running import (
+    KernelPaths,
+    KernelSnapshot,
+    NewKernel,
+    RequestWait,
+    RunningKernel,
+    connection_file,
+)
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.process.homes import Homes
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state_transfer import RESTORE_S, Origin, StateWriter
-from taskweaver.ces.template import Handshake, KernelSnapshot, Template
+from taskweaver.ces.template import Handshake, Template
 
 Operation = dict[str, Any]
 """Operation of the kernel's own side, see `inkernel.kernel`."""
@@ -117,8 +121,8 @@ class KernelPlugins:
         return problems
 
 
-class Kernel:
-    """A session's kernel, as a `Client`: started when needed and restarted after a death.
+class Kernel(OriginalUses):
+    """A session's kernel: started when needed and restarted after a death.
 
     Attributes:
         state: ``not started``, ``starting``, ``ready``, ``busy`` or ``stopped``.
@@ -131,19 +135,19 @@ class Kernel:
         limits: KernelLimits,
         launch: Callable[[KernelPaths, Callable[[], bool]], Future[KernelProcess]],
         on_stop: Callable[[Kernel], None],
+        fork: NewKernel,
         origin: KernelSnapshot | None = None,
     ) -> None:
         """Prepare a kernel. Nothing runs yet, unless forked off the snapshot `origin`.
 
         `launch` starts a process in the background, unless its function returns False by then;
-        `on_stop` is called once.
+        `on_stop` is called once; `fork` makes a kernel of a snapshot.
 
         Raises:
             ForkRefused: If it cannot be forked off the snapshot.
         """
         self.state = "not started"
-        self.place = place
-        self.is_forked = origin is not None
+        self.place, self.cwd = place, place.cwd
         self._limits = limits
         self._launch_process = launch
         self._origin: Origin = lambda: None
@@ -160,7 +164,9 @@ class Kernel:
         self._session_vars: dict[str, str] = {}
         self._calls: HostCalls | None = None
         self._on_stop: Callable[[Kernel], None] | None = on_stop
+        self._new_fork = fork
         if origin is not None:
+            place.guard.require_kernel()
             process = origin.template.spawn(place.cwd, place.log_path)
             self._plugins.loaded = dict(origin.plugins)
             self._session_vars |= origin.session_vars
@@ -188,6 +194,7 @@ class Kernel:
             if self._is_closed:
                 raise KernelClosed(*_STOPPED)
             if self._starting is None:
+                self.place.guard.require_kernel()
                 self.state = "starting"
                 self._starting = self._launch_process(self.place, lambda: not self._is_closed)
             return self._starting
@@ -209,11 +216,13 @@ class Kernel:
             payload = json.dumps({"op": "cell", "exec_id": exec_id, "table_chars": tables})
             with self.place.guard.cell() as watch:
                 with self._calls.answered() if self._calls else nullcontext():
-                    outcome = self._run(running, code, payload, on_output, watch=watch)
-                ended = Ended.of(self.process, self._origin, has_died=outcome[1].ending == "died")
+                    exchange = self._run(running, code, payload, on_output, watch=watch)
+                process, has_died = self.process, exchange.ending == "died"
+                is_over = has_died or process is None or not process.is_alive
+                ended = end_of(process, self._origin) if is_over else None
                 watch.finish()
                 result = result_of(
-                    exec_id, code, outcome, place=self.place, watch=watch, ended=ended
+                    exec_id, code, exchange, place=self.place, watch=watch, ended=ended
                 )
             result.log += self._plugins.take_lost()
             result.duration_s = time.monotonic() - began
@@ -235,12 +244,6 @@ class Kernel:
             self._calls = HostCalls(self.place.calls, functions)
             if self._running is not None:
                 self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
-
-    def load_plugin(self, name: str, code: str, config: Mapping[str, Any] | None = None) -> None:
-        """Put a plugin into the kernel's namespace, now and after each restart (see `Client`)."""
-        problem = self.load_plugins([PluginCode(name, code, config or {})]).get(name)
-        if problem:
-            raise PluginLoadFailed(f"Plugin {name!r}: {problem}")
 
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
@@ -273,18 +276,18 @@ class Kernel:
         """Send an operation. The result is None if the operation ended the kernel."""
         # Values in a configuration that are not plain data, such as a date in YAML, go as text.
         payload = json.dumps(operation, default=str)
-        _, exchange = self._run(self._ready(), "", payload, None, limit_s)
+        exchange = self._run(self._ready(), "", payload, None, limit_s)
         if has_ended := exchange.ending != "reply":
             self._discard()
         self._interrupts.check()
         return None if has_ended else answer(operation["op"], exchange.reply)
 
-    def test_plugin(self, name: str) -> list[PluginTestResult]:
-        """Run the tests that came with a plugin."""
+    def test_plugin(self, name: str) -> list[list[str]]:
+        """Run the tests that came with a plugin, and return name and failure, if any, of each."""
         with self.operation():
             test = {"op": "test", "name": name, "limit_s": (limit_s := self._limits.cell_timeout_s)}
             report = self._ask(self._ready(), test, _MOST_TESTS * limit_s)
-            return [PluginTestResult(a, b) for a, b in rows(report.get("results"), 2)]
+            return rows(report.get("results"), 2)
 
     def update_session_var(self, session_var_dict: Mapping[str, str]) -> None:
         """Set variables plugins read, now or when the kernel starts."""
@@ -302,7 +305,8 @@ class Kernel:
         with self.operation():
             arrival, homes = self._fork({"op": "snapshot"})
             template = Template(arrival, self._limits.start_timeout_s, homes=homes)
-            return KernelSnapshot(template, dict(self._plugins.loaded), dict(self._session_vars))
+            own = dict(self._plugins.loaded), dict(self._session_vars)
+            return KernelSnapshot(template, *own, self._new_fork)
 
     def state_writer(self, skip: Mapping[str, str], limit_bytes: int) -> StateWriter:
         """Fork a child that holds and can write the state of this moment (see `Client`)."""
@@ -319,14 +323,12 @@ class Kernel:
         ask = partial(self._ask, running, limit_s=limit_s)
         return running.fork(ask, operation, self.place.log_path, limit_s), running.process.homes
 
-    @property
     def footprint(self) -> Footprint:
-        """The memory of the kernel, or zeros when the kernel does not run."""
+        """Return the memory of the kernel, or zeros when the kernel does not run."""
         return footprint(own.pid) if (own := self.process) else Footprint()
 
-    @property
     def bounds(self) -> tuple[ResourceBound, ...]:
-        """The bounds on the session's resources, and the mechanism that enforces each."""
+        """Return the bounds on the session's resources, with the mechanisms."""
         return self.place.guard.bounds
 
     def foreign_cells(self) -> list[str]:
@@ -342,10 +344,6 @@ class Kernel:
     def left_behind(self) -> str:
         """Return how many processes that cells started still run, and their names."""
         return self.place.guard.left_behind()
-
-    def upload_file(self, filename: str, content: bytes) -> str:
-        """Write a file into the working directory, and return the file's name there."""
-        return write_file(self.place.cwd, filename, content)
 
     def interrupt(self) -> None:
         """Interrupt the running cell, or the start of the kernel that a cell waits for."""
@@ -413,7 +411,7 @@ class Kernel:
         limit_chars = 2 * self._limits.output_limit_bytes + _MORE_OUTPUT_CHARS
         channel = KernelChannel(process.connection, process.death_fd, limit_chars)
         self._operations.open(channel)
-        file = self.place.connection_file
+        file = connection_file(self.place.folder, self.place.session_id)
         self._running = RunningKernel(process, channel, file, self._operations)
         self.place.guard.adopt(process.pid)
         return self._running
@@ -432,13 +430,13 @@ class Kernel:
         self, running: RunningKernel, operation: Operation, limit_s: float | None = None
     ) -> dict[str, Any]:
         """Have the kernel's own side do something, and return the report."""
-        status, exchange = self._run(running, "", json.dumps(operation), None, limit_s)
-        if status in {"ok", "error"}:
+        exchange = self._run(running, "", json.dumps(operation), None, limit_s)
+        if exchange.status in {"ok", "error"}:
             return answer(operation["op"], exchange.reply)
         if not (running.has_state and running.process.is_alive and self._interrupts.is_requested):
             self._discard()
         self._interrupts.check()
-        problem = f"The kernel did not do `{operation['op']}` ({status})."
+        problem = f"The kernel did not do `{operation['op']}` ({exchange.status})."
         raise KernelStartFailed(problem, f"Its log is {self.place.log_path}.")
 
     def _run(
@@ -449,20 +447,21 @@ class Kernel:
         on_output: OutputHandler | None,
         limit_s: float | None = None,
         watch: CellWatch | None = None,
-    ) -> tuple[CellStatus, KernelReply]:
+    ) -> Exchange:
         self._interrupts.sent_at = None
         self.state = "busy"
-        waiting = running.channel.send(code, payload, on_output)
+        exchange = running.channel.send(code, payload, on_output)
         deadline = time.monotonic() + (limit_s or self._limits.cell_timeout_s)
         wait = RequestWait(running, self._calls, self._interrupts, lambda: self._is_closed, watch)
         try:
-            return wait.until(waiting, deadline)
+            wait.until(exchange, deadline)
         except BaseException:
             # The caller was interrupted: the cell must not run on behind its back.
-            wait.give_up(waiting, deadline, self._discard)
+            wait.give_up(exchange, deadline, self._discard)
             raise
         finally:
             self.state = "stopped" if self._is_closed else "ready"
+        return exchange
 
     def _discard(self, grace_s: float = 0.0) -> None:
         """End the process, if any. The next cell starts another."""

@@ -12,23 +12,29 @@ import mimetypes
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import groupby, islice
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from taskweaver.ces.bounds.bound import explanations
 from taskweaver.ces.bounds.guard import CellWatch
-from taskweaver.ces.claims import items, rows, text
-from taskweaver.ces.common import CellStatus, ExecutionArtifact, ExecutionResult, PluginCall
+from taskweaver.ces.claims import items, mapping, rows, text
+from taskweaver.ces.common import (
+    CellStatus,
+    CellTables,
+    ExecutionArtifact,
+    ExecutionResult,
+    PluginCall,
+)
 from taskweaver.ces.errors import KernelError
-from taskweaver.ces.kernel.channel import KernelReply
-from taskweaver.ces.kernel.paths import KernelPaths
+from taskweaver.ces.kernel.channel import Exchange
+from taskweaver.ces.kernel.running import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state_transfer import Origin
-from taskweaver.tables.plans.plan import TableRead, reads_of
+from taskweaver.tables.plans.plan import reads_of
 from taskweaver.utils.file_system.safe_fs import Folder
 
 Reported = Mapping[str, Any]
@@ -98,16 +104,14 @@ def _package(file: str) -> str:
     return "Python's own library" if _STANDARD.search(file) else ""
 
 
-def accept(
-    reported: Iterable[Reported], cwd: Path, limit_bytes: int
-) -> tuple[list[ExecutionArtifact], list[str]]:
-    """Return the first 200 reported artifacts that are files in the working directory.
+def accept(reported: Any, cwd: Path, limit_bytes: int) -> tuple[list[ExecutionArtifact], list[str]]:
+    """Return those of the first 200 reported artifacts that are files in the working directory.
 
     Returns:
         The artifacts, and a sentence for each file that is too large.
     """
     artifacts, too_large = [], []
-    for item in islice(reported, _MAX_ARTIFACTS):
+    for item in map(mapping, items(reported)[:_MAX_ARTIFACTS]):
         found = contained(cwd, text(item.get("file_name")))
         if found is None:
             continue
@@ -157,31 +161,6 @@ def _line(value: Any) -> str:
     return " ".join(text(value, _MAX_NAME_CHARS).split())
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The report on a cell.
-
-    Attributes:
-        output: Value of its last expression.
-        variables: Visible variables: name, short rendering.
-        log: Plugin log lines: level, tag, message.
-        artifacts: The artifacts it lists.
-        is_truncated: Whether the kernel left output out.
-        calls: Calls of plugins.
-        tables: Calls of `read_table`.
-        table: Value of its last expression as a table; empty for none.
-    """
-
-    output: Any = ""
-    variables: list[tuple[str, str]] = field(default_factory=list)
-    log: list[tuple[str, str, str]] = field(default_factory=list)
-    artifacts: list[Reported] = field(default_factory=list)
-    is_truncated: bool = False
-    calls: list[PluginCall] = field(default_factory=list)
-    tables: list[TableRead] = field(default_factory=list)
-    table: object = ""
-
-
 def fields(reply: Reported) -> dict[str, Any]:
     """Return the fields, if any, that the kernel's own side put into a reply."""
     expressions = reply.get("user_expressions")
@@ -209,19 +188,19 @@ def answer(operation: str, reply: Reported) -> dict[str, Any]:
     return fields(reply)
 
 
-def report_of(found: Reported) -> Report:
-    """Return the report on a cell, from the fields."""
+def reported(exec_id: str, code: str, found: Reported) -> ExecutionResult:
+    """Return the outcome that the fields of a report claim, without what no report has."""
     output = found.get("output", "")
     dropped = found.get("dropped_chars")
-    return Report(
-        output if _is_shallow(output) else "<a value that is nested too deeply>",
-        [(row[0], row[1]) for row in rows(found.get("variables"), 2)],
-        [(row[0], row[1], row[2]) for row in rows(found.get("log"), 3)],
-        [item for item in items(found.get("artifacts")) if isinstance(item, dict)],
-        isinstance(dropped, int) and dropped > 0,
-        [call for row in items(found.get("calls")) if (call := _call(row))],
-        reads_of(found.get("tables")),
-        found.get("table", ""),
+    return ExecutionResult(
+        exec_id,
+        code,
+        output=output if _is_shallow(output) else "<a value that is nested too deeply>",
+        log=[(row[0], row[1], row[2]) for row in rows(found.get("log"), 3)],
+        variables=[(row[0], row[1]) for row in rows(found.get("variables"), 2)],
+        is_truncated=isinstance(dropped, int) and dropped > 0,
+        calls=[call for row in items(found.get("calls")) if (call := _call(row))],
+        tables=reads_of(found.get("tables")),
     )
 
 
@@ -256,96 +235,84 @@ def _is_shallow(value: Any) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """End of a kernel's process.
+def outcome_of(
+    exec_id: str,
+    code: str,
+    exchange: Exchange,
+    cwd: Path,
+    limit_bytes: int,
+    tables: CellTables,
+) -> ExecutionResult:
+    """Return the outcome of a cell from the output and reply of its kernel, as a success.
 
-    Attributes:
-        how: How it ended.
-        restored_round: Number of the round as of which its variables come back; None if they are
-            not stored.
+    Args:
+        exec_id: Id of the cell.
+        code: Its code.
+        exchange: The reply.
+        cwd: Working directory, in which its artifacts are.
+        limit_bytes: Size of the largest artifact.
+        tables: Keeps the table that it ended with.
     """
+    found = fields(exchange.reply)
+    tables.add(exec_id, found.get("table", ""))
+    outcome = reported(exec_id, code, found)
+    outcome.artifact, refused = accept(found.get("artifacts"), cwd, limit_bytes)
+    outcome.is_success, outcome.stdout, outcome.stderr = True, exchange.stdout, exchange.stderr
+    outcome.log += [("warning", "artifacts", line) for line in refused]
+    outcome.is_truncated |= exchange.is_cut
+    return outcome
 
-    how: str
-    restored_round: int | None
 
-    @classmethod
-    def of(cls, process: KernelProcess | None, origin: Origin, *, has_died: bool) -> Self | None:
-        """Return the end of a process, or None while running. `origin` has the variables."""
-        if process is not None and process.is_alive and not has_died:
-            return None
-        state = origin()
-        how = "stopped" if process is None else process.exit_text()
-        return cls(how, None if state is None else state.round_number)
-
-    @property
-    def text(self) -> str:
-        """Consequence for the variables, in a sentence."""
-        if self.restored_round is None:
-            return "The Python session was restarted: all variables are gone."
-        return (
-            "The Python session was restarted: the variables are those of the end of round"
-            f" {self.restored_round}; later changes are gone."
-        )
+def end_of(process: KernelProcess | None, origin: Origin) -> tuple[str, str]:
+    """Return how a process ended, and the consequence for the variables, which `origin` has."""
+    how, state = "stopped" if process is None else process.exit_text(), origin()
+    if state is None:
+        return how, "The Python session was restarted: all variables are gone."
+    return how, (
+        "The Python session was restarted: the variables are those of the end of round"
+        f" {state.round_number}; later changes are gone."
+    )
 
 
 def result_of(
     exec_id: str,
     code: str,
-    outcome: tuple[CellStatus, KernelReply],
+    exchange: Exchange,
     *,
     place: KernelPaths,
     watch: CellWatch,
-    ended: Ended | None,
+    ended: tuple[str, str] | None,
 ) -> ExecutionResult:
-    """Return the result of a cell."""
-    (status, exchange), limits = outcome, place.guard.limits
+    """Return the outcome of a cell whose kernel is watched; `ended` is the `end_of` its process."""
+    status, limits = exchange.status, place.guard.limits
     if any(breach.stops for breach in watch.breaches) and status in {"ok", "interrupted"}:
-        status = "error" if ended is None else "died"  # no person has interrupted it
-    report = Report() if ended is not None else report_of(fields(exchange.reply))
-    place.tables.add(exec_id, report.table)
-    artifacts, refused = accept(report.artifacts, place.cwd, limits.artifact_limit_bytes)
+        status = "died" if ended else "error"  # no person has interrupted it
+    told = replace(exchange, reply={}) if ended else exchange
+    limit_bytes = limits.artifact_limit_bytes
+    outcome = outcome_of(exec_id, code, told, place.cwd, limit_bytes, place.tables)
     breaches = [*watch.late, *watch.breaches]
     texts = list(dict.fromkeys(breach.text for breach in breaches))
-    error = None
     if status != "ok":
-        error = _error(status, exchange, limits, ended)
         exceeded = {breach.name for breach in breaches}
         others = [bound for bound in place.guard.bounds if bound.name not in exceeded]
-        error = "\n".join(filter(None, [error, *texts, *explanations(error, others)]))
+        error = _error(status, exchange, limits, *(ended or ("", "")))
+        outcome.error = "\n".join(filter(None, [error, *texts, *explanations(error, others)]))
         texts = []
-    return ExecutionResult(
-        exec_id,
-        code,
-        is_success=status == "ok",
-        error=error,
-        output=report.output,
-        stdout=exchange.stdout,
-        stderr=[readable_warnings(piece) for piece in exchange.stderr],
-        log=[
-            *report.log,
-            *(("warning", "artifacts", line) for line in refused),
-            *(("warning", "limits", line) for line in texts),
-            *(("warning", "processes", line) for line in [watch.left] if line),
-        ],
-        artifact=artifacts,
-        variables=report.variables,
-        status=status,
-        is_state_lost=ended is not None,
-        is_truncated=report.is_truncated or exchange.is_cut,
-        calls=report.calls,
-        tables=report.tables,
-    )
+    outcome.is_success, outcome.status = status == "ok", status
+    outcome.is_state_lost = ended is not None
+    outcome.stderr = [readable_warnings(piece) for piece in exchange.stderr]
+    outcome.log += [("warning", "limits", line) for line in texts]
+    outcome.log += [("warning", "processes", watch.left)] if watch.left else []
+    return outcome
 
 
 def _error(
-    status: CellStatus, exchange: KernelReply, limits: KernelLimits, ended: Ended | None
+    status: CellStatus, exchange: Exchange, limits: KernelLimits, how: str, lost: str
 ) -> str:
     limit_s = limits.cell_timeout_s
     reasons = {
         "timeout": f"The cell was stopped after {limit_s:g} s (execution.cell_timeout_s).",
         "interrupted": "The cell was interrupted.",
-        "died": f"The kernel died while the cell ran ({ended.how if ended else 'stopped'}).",
+        "died": f"The kernel died while the cell ran ({how or 'stopped'}).",
     }
-    lost = ended.text if ended is not None else ""
     return "\n".join(filter(None, [trace(exchange.reply), reasons.get(status, ""), lost]))

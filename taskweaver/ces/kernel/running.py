@@ -1,4 +1,4 @@
-"""A running kernel: process, channel, and the wait for the end of a request."""
+"""A running kernel: folders, process, channel, and the wait for the end of a request."""
 
 from __future__ import annotations
 
@@ -8,26 +8,77 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from taskweaver.ces.bounds.guard import SLICE_S, CellWatch
+from taskweaver.ces.bounds.guard import SLICE_S, CellWatch, SessionGuard
 from taskweaver.ces.claims import texts
-from taskweaver.ces.common import CellStatus
+from taskweaver.ces.common import CellStatus, CellTables, Client, PluginCode
 from taskweaver.ces.errors import ForkRefused, KernelStartFailed
 from taskweaver.ces.hostcalls import HostCalls
 from taskweaver.ces.inkernel.process import ForkRequest
-from taskweaver.ces.kernel.channel import KernelChannel, KernelReply, Request
-from taskweaver.ces.kernel.operations import Interrupts, Operations
+from taskweaver.ces.kernel.channel import Exchange, KernelChannel
+from taskweaver.ces.kernel.operations import IdleOutput, Interrupts, Operations
+from taskweaver.ces.process.footprint import Footprint, footprint
 from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state_transfer import Origin
-from taskweaver.ces.template import FORK_WAIT_S, Handshake, Rendezvous, require_running
+from taskweaver.ces.template import (
+    FORK_WAIT_S,
+    Handshake,
+    Rendezvous,
+    Template,
+    require_running,
+)
+from taskweaver.utils.file_system.safe_fs import is_plain_name
 from taskweaver.utils.system.platform import HAS_LIVE_FORKS, system_name
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 """Has the kernel's own side do an operation; returns its report."""
 
 _SECOND_INTERRUPT_S, _KILL_S = 2.0, 5.0
+_CONNECTIONS = "kernels"
+_MOST_CHARS = 100
+
+
+def connection_file(folder: Path, client_id: str) -> Path:
+    """Return the Jupyter connection file of a kernel in the folder of the session.
+
+    It is there while the kernel runs with its variables; code in a sandbox cannot read it.
+    """
+    is_name = is_plain_name(client_id) and len(client_id) <= _MOST_CHARS
+    name = client_id if is_name else sha256(client_id.encode("utf-8", "replace")).hexdigest()
+    return folder / _CONNECTIONS / f"{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPaths:
+    """Folders and files of a kernel.
+
+    Attributes:
+        env_id: Id of the environment.
+        session_id: Id of the session.
+        folder: Folder of the session.
+        cwd: Its working directory.
+        log_path: File for the process's own output.
+        calls: Private folder with the sockets of the session's `HostCalls`; kernels may not write
+            there.
+        guard: Keeps the session within its bounds.
+        devices: Devices that kernels of its sandbox may use.
+        tables: Keeps the tables that its cells end with, if they are wanted.
+        output: Waits for its output between operations.
+    """
+
+    env_id: str
+    session_id: str
+    folder: Path
+    cwd: Path
+    log_path: Path
+    calls: Path
+    guard: SessionGuard
+    devices: tuple[Path, ...]
+    tables: CellTables
+    output: IdleOutput
 
 
 @dataclass(slots=True)
@@ -158,7 +209,7 @@ class RequestWait:
     is_closed: Callable[[], bool]
     watch: CellWatch | None
 
-    def give_up(self, waiting: Request, deadline: float, discard: Callable[[], None]) -> None:
+    def give_up(self, waiting: Exchange, deadline: float, discard: Callable[[], None]) -> None:
         """Interrupt a request whose caller was interrupted, and wait for the end.
 
         `discard` ends the kernel if the request goes on, or the wait is interrupted too.
@@ -167,14 +218,14 @@ class RequestWait:
         self.interrupts.sent_at = time.monotonic()
         self.running.process.interrupt()
         try:
-            status, _ = self.until(waiting, deadline)
+            self.until(waiting, deadline)
         except BaseException:
             discard()
             raise
-        if status in {"died", "timeout"} or not self.running.process.is_alive:
+        if waiting.status in {"died", "timeout"} or not self.running.process.is_alive:
             discard()
 
-    def _status(self, reply: KernelReply) -> CellStatus:
+    def _status(self, reply: Exchange) -> CellStatus:
         # A shell command that was interrupted is reported as a success: our own note decides.
         if self.interrupts.sent_at is not None:
             return "interrupted"
@@ -182,11 +233,10 @@ class RequestWait:
             return "died"
         return "ok" if reply.reply.get("status") == "ok" else "error"
 
-    def until(self, waiting: Request, deadline: float) -> tuple[CellStatus, KernelReply]:
-        """Await a request's end. Past the deadline interrupt, then kill the kernel.
+    def until(self, waiting: Exchange, deadline: float) -> None:
+        """Await a request's end, and note its status.
 
-        Returns:
-            How it ended, and the output.
+        Past the deadline interrupt, then kill the kernel.
         """
         running, interrupts = self.running, self.interrupts
         is_late, is_repeated = False, False
@@ -201,7 +251,8 @@ class RequestWait:
                 is_open = interrupts.sent_at is None
                 deadline += self.calls.settle(is_open=is_open)  # a person's time is free
             if waiting.ending != "deadline":
-                return ("timeout" if is_late else self._status(waiting)), waiting
+                waiting.status = "timeout" if is_late else self._status(waiting)
+                return
             now = time.monotonic()
             is_over = self.watch is not None and self.watch.look()
             is_requested = self.is_closed() or interrupts.is_requested
@@ -216,3 +267,35 @@ class RequestWait:
                 running.process.interrupt()
             if since_s > _KILL_S:
                 running.process.kill()
+
+
+NewKernel = Callable[["KernelSnapshot", str, Path | str | None, Path | str | None], Client]
+"""Makes the kernel of a name, with the variables of a snapshot, in folder and working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSnapshot:
+    """The state of a kernel at one moment, as a `Snapshot`. `new` makes a kernel that has it."""
+
+    template: Template
+    plugins: dict[str, PluginCode]
+    session_vars: dict[str, str]
+    new: NewKernel
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory in use."""
+        return footprint(self.template.pid)
+
+    def fork(
+        self,
+        session_id: str,
+        session_dir: Path | str | None = None,
+        cwd: Path | str | None = None,
+    ) -> Client:
+        """Return a client whose kernel has the variables of the snapshot (see `Snapshot`)."""
+        return self.new(self, session_id, session_dir, cwd)
+
+    def close(self) -> None:
+        """Discard the snapshot. Kernels that started from the snapshot live on."""
+        self.template.close()

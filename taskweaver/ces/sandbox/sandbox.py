@@ -24,11 +24,6 @@ from taskweaver.ces.sandbox.bwrap import bwrap_command, code_folders, system_fil
 from taskweaver.ces.sandbox.seccomp import system_call_filter
 from taskweaver.utils.system.platform import SYSTEM, system_name
 
-__all__ = [
-    "Confined", "SandboxChoice", "SandboxPolicy", "SandboxRequest", "confined",
-    "confinement", "facts_of_outside", "refuse_escapes", "require",
-]  # fmt: skip
-
 _TEST_TIMEOUT_S = 10.0
 _READABLE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/proc")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "shm", "ptmx", "pts")

@@ -27,7 +27,7 @@ from taskweaver.ces.bounds.cgroup import ControlGroup, counts_by_sandbox
 from taskweaver.ces.environment import KERNEL_MARK, bridge_environment, bridged, kernel_environment
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.sandbox.entry import Entry
-from taskweaver.ces.kernel.paths import KernelPaths
+from taskweaver.ces.kernel.running import KernelPaths
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.process.handles import wait_for_ends

@@ -16,7 +16,7 @@ import click
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.open_app import open_app
-from taskweaver.cli.printing import print_table, say
+from taskweaver.cli.printing import print_table, say, tell
 from taskweaver.cli.search.search_options import SearchOptions
 from taskweaver.cli.signals import handling
 from taskweaver.console.terminal.surface import is_plain
@@ -60,8 +60,7 @@ def search_and_show(
         TaskWeaverError: If the project, the run or the idea cannot be used.
     """
     with open_app(project) as app:
-        for warning in app.warnings:
-            say(f"warning: {warning}", "yellow")
+        tell(*app.warnings)
         if options.note:
             say(options.note, "yellow")
         if options.resume is not None:
@@ -78,7 +77,7 @@ def search_and_show(
             )
         with search:
             _introduce(app, search)
-            with _shown(search, plain=is_plain) as (changed, tell), _stopping(search, tell):
+            with _shown(search, plain=is_plain) as (changed, note), _stopping(search, note):
                 if is_owned:
                     Thread(target=_stop_with_input, args=(search,), daemon=True).start()
                 search.run(changed)
@@ -112,7 +111,7 @@ def _introduce(app: TaskWeaverApp, search: Search) -> None:
 
 
 def _stopping(search: Search, tell: Callable[[str], None]) -> AbstractContextManager[None]:
-    """Let the first Ctrl-C stop the search cleanly, and a second one end it at once."""
+    """Let the first Ctrl-C stop the search cleanly, and a second Ctrl-C at once."""
 
     def stop() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -206,7 +205,7 @@ def list_runs(project: Path | None) -> None:
     """Print a line for each run, the newest first."""
     with open_app(project) as app:
         if not app.discover_app_dir(app.app_dir)[1]:  # no runs: that is often the mistake
-            say(f"warning: {app.warnings[0]}", "yellow")
+            tell(app.warnings[0])
         rows = [row for places in runs(app) if (row := _row(places))]
     print_table("", ("run", "began", "nodes", "best", "state"), rows)
     if not rows:
@@ -218,7 +217,7 @@ def list_runs(project: Path | None) -> None:
 
 
 def _row(places: RunPlaces) -> tuple[str, ...]:
-    """Return the columns of a run in the list, empty for one that has not begun."""
+    """Return the columns of a run in the list, or an empty row before the run has begun."""
     try:
         state = fold(read_log(places.log))
     except SearchError as error:

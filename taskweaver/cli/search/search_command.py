@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from taskweaver.cli.options import FILE, PATH
+from taskweaver.config.keys.known_keys import BY_NAME
 
 _EXAMPLES = """\b
 Examples:
@@ -23,6 +25,7 @@ Examples:
   taskweaver -p lab chat --node latest/best         ask a node about itself"""
 _TIME = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", re.I)
 _MONEY = re.compile(r"(\d+(?:\.\d+)?)\s*(?:usd|eur|\$|€)?", re.I)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SearchGroup(click.Group):
@@ -80,8 +83,42 @@ def _money(_ctx: click.Context, _option: click.Parameter, text: str | None) -> f
     return float(match[1])
 
 
-# An option that stands for a configuration key has its name, with _ for the first dot.
-_SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
+_OF_KEYS = {
+    "--workers --num_workers --num-workers": "search.workers",
+    "--executor": "search.executor",
+    "--scheduler": "search.scheduler",
+    "--steps": "search.steps",
+    "--tokens": "search.token_limit",
+    "--seed": "search.seed",
+    "--policy": "search.policy",
+    "--phase_mode --phase-mode": "search.phase_mode",
+    "--phase1_max_steps --phase1-max-steps": "search.phase1_max_steps",
+    "--resources": "search.resources",
+    "--memory_core_max_chars": "memory.core_max_chars",
+    "--memory_recall_max_events": "memory.recall_max_events",
+    "--memory_retrieval_k": "memory.retrieval_k",
+    "--memory_max_compression_iterations": "memory.max_compression_iterations",
+}
+"""Options that stand for a key of the configuration, in the form of the key."""
+
+_HIDDEN = ("memory.", "search.phase1")
+"""Beginnings of keys whose options are read for the original's command lines alone."""
+
+
+def _key_options(command: F) -> F:
+    """Add the options of `_OF_KEYS`, named like their keys with ``_`` for the first dot."""
+    for names, name in reversed(_OF_KEYS.items()):
+        key = BY_NAME[name]
+        kinds = {"int": click.IntRange(int(key.minimum or 0)), "path": FILE}
+        kind = click.Choice(key.choices) if key.choices else kinds.get(key.type)
+        command = click.option(
+            *names.split(),
+            name.replace(".", "_", 1),
+            type=kind,
+            help=key.doc,
+            hidden=name.startswith(_HIDDEN),
+        )(command)
+    return command
 
 
 @search_command.command()
@@ -90,24 +127,7 @@ _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
 @click.option("--idea_idx", "--idea-idx", type=int, help="Which idea of a JSON list.")
 @click.option("--name", help="Name of a new run's folder.")
 @click.option("--resume", metavar="RUN", help="Continue a run; `latest` is the newest.")
-@click.option(
-    "--workers",
-    "--num_workers",
-    "--num-workers",
-    "search_workers",
-    type=_SOME,
-    help="Attempts at once.",
-)
-@click.option(
-    "--executor",
-    "search_executor",
-    type=click.Choice(["local", "dask"]),
-    help="Where commands run: here, or on Dask workers.",
-)
-@click.option(
-    "--scheduler", "search_scheduler", metavar="tls://HOST:PORT", help="The Dask scheduler."
-)
-@click.option("--steps", "search_steps", type=_ANY, help="Most nodes; 0 sets no limit.")
+@_key_options
 @click.option(
     "--time",
     "search_time_limit_s",
@@ -116,25 +136,7 @@ _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
     help="Longest time of the run.",
 )
 @click.option("--budget", "search_cost_limit", callback=_money, metavar="5usd", help="Most money.")
-@click.option("--tokens", "search_token_limit", type=_ANY, help="Most tokens.")
-@click.option("--seed", "search_seed", type=int, help="Seed of everything random.")
-@click.option(
-    "--policy",
-    "search_policy",
-    type=click.Choice(["best_first", "uct"]),
-    help="What is built on next.",
-)
-@click.option(
-    "--phase_mode",
-    "--phase-mode",
-    "search_phase_mode",
-    type=click.Choice(["split", "single"]),
-    help="Phases in a workspace, or one script in a kernel.",
-)
 @click.option("--config", "bfts", type=PATH, help="A bfts_config.yaml of the original.")
-@click.option(
-    "--resources", "search_resources", type=FILE, help="A file of resources: data, code and models."
-)
 @click.option(
     "--memory/--no-memory", "memory_enabled", default=None, help="Whether nodes remember."
 )
@@ -145,13 +147,6 @@ _SOME, _ANY = click.IntRange(min=1), click.IntRange(min=0)
     help="File of a new run's memory; by default it is in the run's folder.",
 )
 @click.option("--enable_memgpt", "--enable-memgpt", is_flag=True, hidden=True)
-@click.option("--memory_core_max_chars", type=int, hidden=True)
-@click.option("--memory_recall_max_events", type=int, hidden=True)
-@click.option("--memory_retrieval_k", type=int, hidden=True)
-@click.option("--memory_max_compression_iterations", type=int, hidden=True)
-@click.option(
-    "--phase1_max_steps", "--phase1-max-steps", "search_phase1_max_steps", type=_SOME, hidden=True
-)
 @click.option("--until_input_ends", is_flag=True, hidden=True)
 @click.option("--plain", is_flag=True, help="A line for each node, and no live tree.")
 @click.pass_obj
@@ -186,7 +181,7 @@ def list_(project: Path | None) -> None:
 @click.argument("run", default="latest")
 @click.pass_obj
 def show(project: Path | None, run: str) -> None:
-    """Show the tree of a run, and its best node."""
+    """Show the tree of a run, and the best node."""
     from taskweaver.cli.search.run_search import show_run
 
     show_run(project, run)
@@ -196,7 +191,7 @@ def show(project: Path | None, run: str) -> None:
 @click.argument("run", default="latest")
 @click.pass_obj
 def report(project: Path | None, run: str) -> None:
-    """Write report, page and the other results of a run anew."""
+    """Write report, page and all results of a run anew."""
     from taskweaver.cli.search.run_search import write_report
 
     write_report(project, run)

@@ -41,7 +41,7 @@ _STEPS, _MEMORY_FILE = "agent.steps", "memory.db_path"
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """The run to start or continue, and its settings.
+    """A run to start or continue, with settings.
 
     Attributes:
         idea: The idea of a new run; None to continue one.

@@ -1,4 +1,4 @@
-"""The tree of a search at a terminal: its state at one moment, drawn anew at each change."""
+"""The tree of a search at a terminal, drawn anew at each change."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ _SIGNS = {
 _FAILED = ("✕", "red")
 _LEAST_ROWS = 6
 _MARGIN = 2
+_LINE_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,14 @@ class SearchSnapshot:
     Attributes:
         journal: The nodes.
         stage: The stage as in `StageState.title`; empty before the first.
-        running: Running nodes with their phases, and when these began.
+        running: Running nodes with their phases, when these began, and their newest lines.
         budgets: Use of the budget.
         now: The moment.
     """
 
     journal: Journal
     stage: str
-    running: Sequence[tuple[str, str, float]]
+    running: Sequence[tuple[str, str, float, str]]
     budgets: Budgets
     now: float
 
@@ -82,7 +83,10 @@ def status_line(snapshot: SearchSnapshot) -> str:
 
 
 def _running(snapshot: SearchSnapshot) -> list[str]:
-    return [f"{node} {phase} {snapshot.now - at:.0f} s" for node, phase, at in snapshot.running]
+    return [
+        safe(f"{node} {phase} {snapshot.now - at:.0f} s{f': {line}' if line else ''}")
+        for node, phase, at, line in snapshot.running
+    ]
 
 
 def _headline(snapshot: SearchSnapshot) -> Text:
@@ -155,7 +159,7 @@ def _line(journal: Journal, node: Node, depth: int, *, is_best: bool) -> Text:
 
 
 class LiveView:
-    """The tree of a search, redrawn at each change, with messages above it."""
+    """The tree of a search, redrawn at each change, below messages."""
 
     def __init__(self, search: Search, live: Live) -> None:
         self._search = search
@@ -174,7 +178,7 @@ class LiveView:
         self.changed(self._search.state)
 
     def say(self, text: str) -> None:
-        """Say that it stops."""
+        """Print a message above the tree."""
         self._hint = ""
         self._live.console.print(Text(safe(text)))
 
@@ -189,12 +193,12 @@ def live_view(search: Search) -> Iterator[LiveView]:
 
 
 def snapshot(search: Search, state: RunState) -> SearchSnapshot:
-    """Return a search as it is now."""
+    """Return the present state of a search."""
     now, ticks = time.time(), time.monotonic()
     running = {node.id for node in state.journal.running}
     phases = [
-        (node_id, phase, now - (ticks - since))
-        for node_id, (phase, since) in list(search.running.items())
+        (node_id, phase, now - (ticks - since), text.rstrip().rpartition("\n")[2][-_LINE_CHARS:])
+        for node_id, (phase, since, text) in list(search.running.items())
         if node_id in running
     ]
     stage = state.stage.title if state.stage else "over"

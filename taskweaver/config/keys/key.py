@@ -35,7 +35,7 @@ def enum(name: str, default: str | None, choices: str, doc: str) -> Key:
 
 
 def key(name: str, default: Any, doc: str, *, minimum: float | None = 0) -> Key:
-    """Return a key of its default's type."""
+    """Return a key of the type of a default."""
     kind: KeyType = type(default).__name__  # type: ignore[assignment]  # it is named like these
     return Key(name, kind, default, doc, minimum=minimum)
 

@@ -1,4 +1,4 @@
-"""Every configuration key: its type, default and meaning, in one table.
+"""Every configuration key with type, default and meaning, in one table.
 
 `ModuleConfig` takes its defaults from here, start-up checks a configuration against it, and
 ``docs/configuration.md`` is printed from it. ``{role}`` stands for the name of any role.
@@ -151,10 +151,9 @@ KEYS: tuple[Key, ...] = (
     ),
     enum(
         "llm.mock.mode",
-        "playback_or_record",
-        "fixed playback_only playback_or_record",
-        "What the mock answers: a fixed reply, or the one its file has for the same messages. A"
-        " message that is not in the file is an error in both playback modes.",
+        "fixed",
+        "fixed",
+        "What the mock answers: the fixed reply; `recorded` plays replies back.",
     ),
     key(
         "llm.mock.fixed_chat_responses",
@@ -166,11 +165,6 @@ KEYS: tuple[Key, ...] = (
         "str",
         None,
         "The fixed vector as JSON; none takes 64 zeros.",
-    ),
-    path(
-        "llm.mock.cache_path",
-        "${AppBaseDir}/cache/mock.yaml",
-        "File of the replies to play back, as the original writes it.",
     ),
     enum(
         "llm.aad_auth_mode",
@@ -349,7 +343,7 @@ COMPACTING_ROLES = ("planner", "code_generator")
 
 
 def expand(key: Key) -> tuple[Key, ...]:
-    """Return the concrete keys a row stands for; a ``{role}`` row stays as it is."""
+    """Return the concrete keys of a row. A ``{role}`` row is returned unchanged."""
     if not key.name.startswith("{compacting}"):
         return (key,)
     return tuple(
@@ -362,7 +356,7 @@ BY_NAME: dict[str, Key] = {key.name: key for row in KEYS for key in expand(row)}
 
 @lru_cache(maxsize=1024)
 def find(name: str) -> Key | None:
-    """Return the key called `name`, also when it is a ``{role}`` key of some role."""
+    """Return the key called `name`, also for a ``{role}`` key of some role."""
     if name in BY_NAME:
         return BY_NAME[name]
     prefix, _, rest = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""The configuration keys of roles that take part where they are named; see `known_keys`."""
+"""The configuration keys of further roles (see `known_keys`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MCP_KEYS: tuple[Key, ...] = (
         "mcp.servers",
         {},
         "MCP servers by name, whose tools code can call: `command`, `args`, `env`, `cwd` of a "
-        "program or `url`, `headers` of an address; `confirm`, `tools`, `timeout_s`; see mcp.md.",
+        "program or `url`, `headers` of an address; `confirm`, `tools`, `timeout_s`.",
     ),
 )
 
@@ -42,13 +42,10 @@ ROLE_KEYS: tuple[Key, ...] = (
         "Length of a passage in tokens, of 4 characters each.",
         minimum=16,
     ),
-    enum(
-        "web_search.api_provider", "duckduckgo", "duckduckgo google bing searxng", "Who is asked."
-    ),
+    enum("web_search.api_provider", "duckduckgo", "duckduckgo google searxng", "Who is asked."),
     key("web_search.result_count", 3, "Pages read, and most quotes, per query.", minimum=1),
     key("web_search.google_api_key", "", "Key for Google's Custom Search JSON API."),
     key("web_search.google_search_engine_id", "", "Id of the Google search engine (`cx`)."),
-    key("web_search.bing_api_key", "", "Key for the Bing Web Search API."),
     key("web_search.searxng_url", "", "Address of a SearXNG server."),
     key(
         "web_search.chunk_size",

@@ -79,7 +79,7 @@ EXECUTION_KEYS: tuple[Key, ...] = (
         "execution.server",
         "",
         "Address of a server whose kernels run the code, as `taskweaver serve` prints it without "
-        "its token; empty runs code here. See docs/server.md.",
+        "its token; empty runs code here.",
     ),
     key("execution.server_token", "", "Token for `execution.server`."),
     key("execution.network", False, "Whether code in the sandbox may use the network."),
@@ -149,7 +149,7 @@ SERVER_KEYS: tuple[Key, ...] = (
         "",
         "PostgreSQL database that several `taskweaver serve` share for users, spending, audit log "
         "and the index of sessions, as `postgresql://user@host:5432/database` (extra "
-        "`serve-postgres`); empty keeps them in SQLite files. See docs/server.md.",
+        "`serve-postgres`); empty keeps them in SQLite files.",
     ),
     key(
         "server.database_password",

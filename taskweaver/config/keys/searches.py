@@ -116,7 +116,7 @@ _SECTIONS = {
     "idea_section_limit": (4800, "each of its bullets"),
     "phase0_summary": (5000, "the summary of the Phase 0 information"),
     "archival_snippet": (3000, "each archival record in a prompt"),
-    "results": (4000, "the results of memory reads shown to a model"),
+    "results": (8000, "the results of memory reads shown to a model"),
 }
 
 MEMORY_KEYS: tuple[Key, ...] = (

@@ -28,7 +28,7 @@ from taskweaver.llm.parsing.stream import (
     mapping_in,
     text_in,
 )
-from taskweaver.llm.types import ChatMessage, Effort, FinishReason, ModelRequest, ModelTool, Usage
+from taskweaver.llm.types import ChatMessage, Effort, FinishReason, ModelRequest, Usage
 
 Block = dict[str, Any]
 
@@ -93,7 +93,14 @@ class AnthropicDialect(Dialect):
         parameters |= request.extra
         if request.tools:
             parameters.pop("format", None)
-            parameters["tools"] = [_tool(tool) for tool in request.tools]
+            parameters["tools"] = [
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "input_schema": {"type": "object", **tool.parameters},
+                }
+                for tool in request.tools
+            ]
             parameters["eager_input_streaming"] = True
             if request.tool_choice == "none":
                 parameters["tool_choice"] = {"type": "none"}
@@ -121,14 +128,6 @@ class AnthropicDialect(Dialect):
     def events(self) -> MessageEvents:
         """Return a reader for the body of one reply."""
         return MessageEvents()
-
-
-def _tool(tool: ModelTool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": {"type": "object", **tool.parameters},
-    }
 
 
 def _mark(

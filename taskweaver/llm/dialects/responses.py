@@ -20,7 +20,7 @@ from taskweaver.llm.parsing.stream import (
     text_in,
     usage_in,
 )
-from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelTool
+from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest
 
 _REASONS = re.compile(r"(?:^|[/:])(?:o[1345](?:-|$)|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?![\w.]*-chat))")
 _PLAIN = re.compile(r"(?:^|[/:])(?:chatgpt-|gpt-?[34](?!\d)|gpt-\d+(?:\.\d+)?-chat)")
@@ -281,11 +281,22 @@ class ResponsesDialect(Dialect):
             parameters["include"] = ["reasoning.encrypted_content"]
         if request.schema is not None:
             option = format_option(request.schema, response_format)
-            parameters["text"] = option and {"format": _flat(option)}
+            parameters["text"] = option and {
+                "format": {"type": option["type"], **option.get("json_schema", {})}
+            }
         parameters |= request.extra
         if request.tools:  # endpoints refuse tools and a schema together
             parameters.pop("text", None)
-            parameters["tools"] = [_tool(tool) for tool in request.tools]
+            parameters["tools"] = [
+                {
+                    "type": "function",
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                    "strict": False,  # it would hold arguments to a narrower schema
+                }
+                for tool in request.tools
+            ]
             parameters["tool_choice"] = "none" if request.tool_choice == "none" else None
         return parameters
 
@@ -299,19 +310,3 @@ class ResponsesDialect(Dialect):
     def events(self) -> ResponsesEvents:
         """Return a reader for the body of one reply."""
         return ResponsesEvents()
-
-
-def _flat(option: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the format of chat completions in the form of this protocol."""
-    return {"type": option["type"], **option.get("json_schema", {})}
-
-
-def _tool(tool: ModelTool) -> dict[str, Any]:
-    """Return a tool without ``strict``, which would hold arguments to a narrower schema."""
-    return {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-        "strict": False,
-    }

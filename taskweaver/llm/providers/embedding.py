@@ -14,22 +14,17 @@ _BATCH = 256
 
 
 class OpenAIEmbedding:
-    """An embedding model at an endpoint. Thread-safe."""
+    """An embedding model at an `endpoint`. Thread-safe."""
 
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines | None = None) -> None:
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._deadlines = deadlines or Deadlines()
         self._lines = ConnectionPool(endpoint)
 
     @property
     def model(self) -> str:
         """Name of the embedding model."""
-        return self._endpoint.model
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Address of the model."""
-        return self._endpoint
+        return self.endpoint.model
 
     def get_embeddings(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector per text, in order.
@@ -49,7 +44,7 @@ class OpenAIEmbedding:
     def _embed(self, texts: Sequence[str]) -> list[list[float]]:
         import openai
 
-        if not self._endpoint.is_loopback:
+        if not self.endpoint.is_loopback:
             texts = [redact_secrets(text) for text in texts]
         line = self._lines.take()
         limits = self._deadlines

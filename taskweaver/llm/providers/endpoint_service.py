@@ -70,8 +70,9 @@ class EndpointService:
     """A model at an endpoint, with kept connections and facts learnt from refusals. Thread-safe.
 
     Attributes:
-        forms: The form of its replies.
-        images: Whether it is shown images.
+        endpoint: Address of the model.
+        forms: Form of the replies.
+        images: Whether the model is shown images.
     """
 
     def __init__(  # noqa: PLR0913 - each part of the dealings with a model is a name of its own
@@ -100,7 +101,7 @@ class EndpointService:
                 is asked or kept.
         """
         self.forms = forms or fixed("json")
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
@@ -117,12 +118,7 @@ class EndpointService:
     @property
     def model(self) -> str:
         """Name of the model."""
-        return self._endpoint.model
-
-    @property
-    def endpoint(self) -> Endpoint:
-        """Address of the model."""
-        return self._endpoint
+        return self.endpoint.model
 
     def window(self, request: ModelRequest) -> int:
         """Return the tokens of prompt and reply that fit, or 0 if unknown."""
@@ -169,7 +165,7 @@ class EndpointService:
         return self._dialects.current
 
     def _origin(self, dialect: Dialect) -> str:
-        return f"{dialect.name} {self._endpoint.address} {self.model}"
+        return f"{dialect.name} {self.endpoint.address} {self.model}"
 
     def _attempt(self, request: ModelRequest) -> Attempt:
         """Return a request as sent, by the facts learnt of the model."""
@@ -179,7 +175,7 @@ class EndpointService:
         messages: Sequence[ChatMessage] = past
         if facts.are_images_refused:
             messages = without_images(messages)
-        if not self._endpoint.is_loopback:
+        if not self.endpoint.is_loopback:
             messages = without_secrets(messages)
         if request.schema is not None and not request.tools:
             messages = with_instruction(messages, request.schema, form)
@@ -273,7 +269,7 @@ class EndpointService:
         written = attempt.dialect.body(self.model, attempt.messages, attempt.parameters)
         body = bridged(written) if attempt.facts.history.has_bridges else written
         request.on_sent(body)
-        headers = attempt.dialect.headers(self._endpoint.api_key)
+        headers = attempt.dialect.headers(self.endpoint.api_key)
         sent = Sent(attempt.dialect.path, body, headers)
         deadlines = self._deadlines
         if attempt.effort in _LONG_EFFORTS:

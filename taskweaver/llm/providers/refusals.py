@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from taskweaver.llm.dialects.dialect import LADDER
@@ -190,10 +191,6 @@ def _images(refusal: Refusal) -> Changes | None:
     return {"are_images_refused": True} if has_texts else None
 
 
-def _system(refusal: Refusal) -> Changes:
-    return _dropped(refusal, SYSTEM)
-
-
 def _strict(refusal: Refusal) -> Changes | None:
     sent = refusal.attempt.parameters
     is_sent = lax(sent) != sent
@@ -303,7 +300,7 @@ IMAGE_RULES = (
     Rule((*REFUSING, 413, 415), IMAGES, _images),
 )
 RULES = (
-    Rule(REFUSING, _NO_SYSTEM, _system),
+    Rule(REFUSING, _NO_SYSTEM, partial(_dropped, name=SYSTEM)),
     Rule(_INVALID, _STRICT, _strict),
     Rule((400, 422, 500, 501), _FORMAT, _format),
     Rule(_INVALID, EFFORT_WITH_TOOLS, _effort_with_tools),

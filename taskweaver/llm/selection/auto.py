@@ -41,7 +41,6 @@ _AZURE = tuple(
     for service in ("openai", "cognitiveservices", "services.ai")
     for cloud in ("azure.com", "azure.us", "azure.cn")
 )
-_REMEDY = "`taskweaver setup` connects one"
 _OLLAMA_PORT = 11434
 _OWNERS = {
     "library": "ollama", "llamacpp": "llamacpp", "organization_owner": "lmstudio", "vllm": "vllm",

@@ -8,7 +8,7 @@ from typing import cast
 from taskweaver.config.config_mgt import AppConfigSource, Source
 from taskweaver.config.module_config import ModuleConfig
 from taskweaver.llm.dialects.dialect import Sampling
-from taskweaver.llm.providers.mock import MockSettings
+from taskweaver.llm.providers.mock import Mock
 from taskweaver.llm.transport.endpoint import AzureSignIn
 from taskweaver.llm.transport.exchange import Deadlines
 from taskweaver.llm.transport.retry import RetryPolicy
@@ -42,7 +42,7 @@ class LLMServiceConfig(ModuleConfig):
         recorded_api_type: The provider that ``recorded`` records.
         azure_sign_in: The way ``azure_ad`` gets a token.
         use_mock: Whether the mock answers in place of the model.
-        mock: The mock's replies.
+        mock: The mock.
         embedding_api_type: The provider of embeddings.
         embedding_model: Name of the embedding model.
         embedding_api_base: Address for embeddings, if it differs.
@@ -64,13 +64,14 @@ class LLMServiceConfig(ModuleConfig):
         self.response_format = self._get_enum("response_format")
         self.window = self.src.get_int("llm.context_window", 0)
         self.auto_detect = self._get_bool("auto_detect")
+        effort = self._get_enum("reasoning_effort")  # ``auto`` leaves it to the endpoint
         self.sampling = Sampling(
             temperature=self._get_float("temperature", None),
             top_p=self._get_float("top_p", None),
             max_tokens=self._get_int("max_tokens", None),
             stop=self._get_list("stop_token", None),
             seed=self._get_int("seed", None),
-            reasoning_effort=_effort(self._get_enum("reasoning_effort")),
+            reasoning_effort=None if effort == "auto" else cast("Effort", effort),
         )
         self.deadlines = Deadlines(
             connect_s=self._get_float("connect_timeout_s"),
@@ -103,11 +104,10 @@ class LLMServiceConfig(ModuleConfig):
             scope=self._get_str("aad_api_scope"),
         )
         self.use_mock = self._get_bool("use_mock")
-        self.mock = MockSettings(
+        self.mock = Mock(
             mode=self._get_enum("mock.mode"),
-            fixed_reply=self._get_str("mock.fixed_chat_responses"),
-            fixed_vector=self._get_str("mock.fixed_embedding_responses"),
-            path=Path(self._get_path("mock.cache_path")),
+            reply=self._get_str("mock.fixed_chat_responses"),
+            vector=self._get_str("mock.fixed_embedding_responses"),
         )
         self.embedding_api_type = self._get_enum("embedding_api_type")
         self.embedding_model = self._get_str("embedding_model")
@@ -120,8 +120,3 @@ def embedding_model(src: AppConfigSource) -> str:
     if src.get_str("llm.embedding_api_type") == "none":
         return ""
     return src.get_str("llm.embedding_model", "") or ""
-
-
-def _effort(name: str) -> Effort | None:
-    """Return a configured effort; None for ``auto``, which leaves it to the endpoint."""
-    return None if name == "auto" else cast("Effort", name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from taskweaver.llm.types import ToolCall
 from taskweaver.memory.suggestions import NO_SUGGESTIONS, Suggestions
+from taskweaver.role.forms.kept_replies import KeptCall
 from taskweaver.role.forms.memory_calls import FactOperation
 
 
@@ -79,15 +80,6 @@ Meaning = Action | FactOperation | str
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCall:
-    """A call as it may go back to its model, and its meaning: the same object as in the reading."""
-
-    name: str
-    arguments: str
-    meaning: Meaning
-
-
-@dataclass(frozen=True, slots=True)
 class ReplyReading:
     """The content of a reply.
 
@@ -99,7 +91,8 @@ class ReplyReading:
         suggestions: Offers of an answer.
         ignores_form: Whether an action was written into the text, in another form than asked for.
         problem: Reason why it cannot be used, in a sentence to the model; empty for none.
-        calls: All calls of the reply, in order; no part of its content.
+        calls: All calls of the reply, in order, as they may go back to its model, each with its
+            meaning: the same object as in the content, of which they are no part.
     """
 
     actions: tuple[Action, ...] = ()
@@ -109,4 +102,4 @@ class ReplyReading:
     memory: tuple[FactOperation, ...] = ()
     suggestions: Suggestions = NO_SUGGESTIONS
     ignores_form: bool = False
-    calls: tuple[ReadCall, ...] = field(default=(), compare=False)
+    calls: tuple[tuple[KeptCall, Meaning], ...] = field(default=(), compare=False)

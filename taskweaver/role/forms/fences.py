@@ -92,8 +92,7 @@ class Asked:
 
 def told(posts: Sequence[Post]) -> bool:
     """Return whether the newest post asks its author how the code in a reply was meant."""
-    notes = posts[-1].get_attachment(AttachmentType.revise_message) if posts else []
-    return any("Nothing ran: " in str(note.content) for note in notes)
+    return bool(posts) and "Nothing ran: " in posts[-1].text(AttachmentType.revise_message)
 
 
 class Fence(NamedTuple):

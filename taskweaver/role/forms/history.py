@@ -134,7 +134,7 @@ class History:
     def _reply(self, post: Post, reply: KeptReply) -> ChatMessage:
         """Return a reply as one message, with all its calls."""
         is_answer = post.send_to == USER and not self._own_outcome(post)
-        words = post.message if is_answer else _text(post, AttachmentType.thought)
+        words = post.message if is_answer else post.text(AttachmentType.thought)
         message = format_chat_message("assistant", answer_in_words(post) or words)
         calls = [_call(post, number, call) for number, call in enumerate(reply.calls)]
         if calls:
@@ -153,14 +153,14 @@ class History:
     def _as_reply(self, post: Post) -> KeptReply:
         """Return a post of which no reply is kept as a reply of its own."""
         calls = [KeptCall(one.name, _json(one.arguments), result=one.result) for one in kept(post)]
-        plan, code = _text(post, AttachmentType.plan), carried_code(post)
+        plan, code = post.text(AttachmentType.plan), carried_code(post)
         if self.orders is not None:
             code = cell_in(post)
         if plan:
             steps = _json({"steps": plan.splitlines()})
             calls.append(KeptCall(PLAN_TOOL, steps, result=PLAN_SHOWN))
         if code:
-            intent = post.message if self.orders is None else _text(post, AttachmentType.thought)
+            intent = post.message if self.orders is None else post.text(AttachmentType.thought)
             arguments = _json({"intent": intent, "code": code})
             calls.append(KeptCall(RUN_TOOLS[self.language], arguments, post.id))
         elif alternatives := kept_alternatives(post):
@@ -236,20 +236,19 @@ def numbered(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 def cell_in(post: Post) -> str:
     """Return the cell that a role wrote into its own post, whether it ran or not."""
-    code = post.get_attachment(AttachmentType.reply_content)
-    return str(code[-1].content) if code and not answer_in_words(post) else ""
+    return "" if answer_in_words(post) else post.text(AttachmentType.reply_content)
 
 
 def answer_in_words(post: Post) -> str:
     """Return the words in the post of a role that answers an order in words; else nothing."""
-    kinds = _text(post, AttachmentType.reply_type).strip().lower()
-    return _text(post, AttachmentType.reply_content) if kinds == "text" else ""
+    kinds = post.text(AttachmentType.reply_type).strip().lower()
+    return post.text(AttachmentType.reply_content) if kinds == "text" else ""
 
 
 def correction(post: Post) -> Iterator[ChatMessage]:
     """Yield an unusable reply as text, and the request to correct it."""
-    yield format_chat_message("assistant", _text(post, AttachmentType.invalid_response) or _NO_TEXT)
-    yield format_chat_message("user", _text(post, AttachmentType.revise_message))
+    yield format_chat_message("assistant", post.text(AttachmentType.invalid_response) or _NO_TEXT)
+    yield format_chat_message("user", post.text(AttachmentType.revise_message))
 
 
 def _results(post: Post, *, has_all: bool) -> str:
@@ -313,8 +312,8 @@ def _shown(picture: CellPicture) -> Part:
 
 def _as_json(post: Post) -> str:
     fields = {
-        "thought": _text(post, AttachmentType.thought),
-        "plan": _text(post, AttachmentType.plan),
+        "thought": post.text(AttachmentType.thought),
+        "plan": post.text(AttachmentType.plan),
         "send_to": post.send_to,
         "message": post.message,
         "code": carried_code(post),
@@ -327,8 +326,8 @@ def _as_json(post: Post) -> str:
 
 
 def _as_fences(post: Post, language: str) -> str:
-    code, plan = carried_code(post), _text(post, AttachmentType.plan)
-    parts = [_text(post, AttachmentType.thought)]
+    code, plan = carried_code(post), post.text(AttachmentType.plan)
+    parts = [post.text(AttachmentType.thought)]
     parts += [fenced(plan, "plan")] if plan else []
     parts += [fenced(one.text, one.name) for one in kept(post)]
     if code:
@@ -340,7 +339,3 @@ def _as_fences(post: Post, language: str) -> str:
     else:
         parts.append(fenced(post.message, f"ask {post.send_to}"))
     return "\n\n".join(filter(None, parts))
-
-
-def _text(post: Post, kind: AttachmentType) -> str:
-    return "\n".join(str(item.content) for item in post.get_attachment(kind))

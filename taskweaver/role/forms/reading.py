@@ -17,14 +17,13 @@ from taskweaver.role.forms.actions import (
     Meaning,
     ModelReply,
     Order,
-    ReadCall,
     ReplyReading,
     RunCell,
     Say,
 )
 from taskweaver.role.forms.alternatives import ALTERNATIVES, alternatives_of
 from taskweaver.role.forms.fences import IN_DOUBT, Asked, Fence, fences_in, forbids_running, verdict
-from taskweaver.role.forms.kept_replies import is_object
+from taskweaver.role.forms.kept_replies import KeptCall, is_object
 from taskweaver.role.forms.labels import repeats_itself, without_labels
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
@@ -170,7 +169,7 @@ def _tool_names(offer: ActionOffer) -> list[str]:
 
 
 def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> ReplyReading:
-    read: list[ReadCall] = []
+    read: list[tuple[KeptCall, Meaning]] = []
     problems = []
     for call in calls:
         try:
@@ -179,7 +178,7 @@ def _of_calls(calls: Sequence[ToolCall], text: str, offer: ActionOffer) -> Reply
             problems.append(str(error))
     if problems:
         return ReplyReading(problem=" ".join(problems))
-    return replace(_of_meanings([call.meaning for call in read], text), calls=tuple(read))
+    return replace(_of_meanings([meaning for _, meaning in read], text), calls=tuple(read))
 
 
 def _of_meanings(meanings: Sequence[Meaning], text: str) -> ReplyReading:
@@ -198,7 +197,7 @@ def _of_meanings(meanings: Sequence[Meaning], text: str) -> ReplyReading:
     return ReplyReading((says[-1],), "" if says[-1].text == text else text, plan, memory=done)
 
 
-def _of_call(call: ToolCall, offer: ActionOffer) -> ReadCall:
+def _of_call(call: ToolCall, offer: ActionOffer) -> tuple[KeptCall, Meaning]:
     """Return a call with its meaning.
 
     Raises:
@@ -207,7 +206,7 @@ def _of_call(call: ToolCall, offer: ActionOffer) -> ReadCall:
     arguments = call_arguments(call)
     meaning = _meaning(call, arguments, offer)
     text = call.arguments if is_object(call) else json.dumps(arguments, ensure_ascii=False)
-    return ReadCall(_tool_name(call, meaning, offer), text, meaning)
+    return KeptCall(_tool_name(call, meaning, offer), text), meaning
 
 
 def _tool_name(call: ToolCall, meaning: Meaning, offer: ActionOffer) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import FieldDelta, ReplyStream
@@ -22,8 +23,8 @@ from taskweaver.role.forms.actions import (
     Say,
 )
 from taskweaver.role.forms.alternatives import as_arguments, as_text
-from taskweaver.role.forms.kept_replies import KeptCall, KeptReply, keep
-from taskweaver.role.forms.memory_calls import DoneOperation, FactOperation, extra_of, kept
+from taskweaver.role.forms.kept_replies import KeptReply, keep
+from taskweaver.role.forms.memory_calls import FactOperation, extra_of, kept
 from taskweaver.role.forms.offer import PLAN_SHOWN, USER, ActionOffer
 from taskweaver.role.forms.reasoning import ReasoningStatus
 from taskweaver.role.translator import FieldWriter
@@ -76,11 +77,12 @@ class ReplyWriter:
         emitter: SessionEventEmitter,
         proxy: PostEventProxy,
         offer: ActionOffer,
-        carry_out: Callable[[FactOperation], DoneOperation] | None = None,
+        carry_out: Callable[[FactOperation], str] | None = None,
     ) -> None:
         """Write into `proxy`; further posts are made with `emitter`.
 
-        `carry_out` does an operation on long-term memory; None where none is offered.
+        `carry_out` does an operation on long-term memory, and returns the result; None where none
+        is offered.
         """
         self._shown_as = _FIELDS | ({"intent": "thought"} if offer.is_order else {})
         self._carry_out = carry_out
@@ -148,8 +150,7 @@ class ReplyWriter:
     def _begin_again(self) -> None:
         """Forget the text so far: it was reasoning."""
         self._text = ""
-        if self._proxy.post.message:
-            self._proxy.restart_message()
+        self._proxy.restart_message()
 
     def _show_text(self, text: str) -> None:
         self._text += text
@@ -174,8 +175,7 @@ class ReplyWriter:
 
     def _withdraw_draft(self) -> None:
         text = self._text.strip()
-        if self._proxy.post.message:
-            self._proxy.restart_message()
+        self._proxy.restart_message()
         if text:
             self._proxy.update_attachment(text, AttachmentType.thought)
 
@@ -191,11 +191,8 @@ class ReplyWriter:
                 yield FieldDelta(key, text, delta.is_end)
 
     def draft(self, reading: ReplyReading) -> Post | None:
-        """Return the answer to the user that a reply is, before it is sent.
-
-        None for no answer, and for one beside operations on memory, which are done with it.
-        """
-        match () if reading.memory else reading.actions:
+        """Return the answer to the user that a reply is, before it is sent; None for no answer."""
+        match reading.actions:
             case (Say(text), *_):
                 post = self._proxy.post
                 stops = post.get_attachment(AttachmentType.stop)
@@ -223,7 +220,7 @@ class ReplyWriter:
         if self._carry_out is None:
             return
         for operation in operations:
-            done = self._carry_out(operation)
+            done = replace(operation, result=self._carry_out(operation))
             proxy.update_attachment(done.line, AttachmentType.function, extra_of(done))
 
     def _receiver(self, proxy: PostEventProxy, action: Action | None) -> str:
@@ -241,16 +238,16 @@ class ReplyWriter:
 
 def _kept(reading: ReplyReading, posts: Sequence[Post], record: Mapping[str, Any]) -> KeptReply:
     """Return a reply as it goes back; only an answer in words where it was called as a tool."""
-    if reading.calls and all(isinstance(call.meaning, Say) for call in reading.calls):
+    if reading.calls and all(isinstance(meaning, Say) for _, meaning in reading.calls):
         return KeptReply()
     ids = {id(action): post.id for action, post in zip(reading.actions, posts, strict=False)}
     done = zip(reading.memory, kept(posts[0]), strict=True)
     results = {id(operation): one.result for operation, one in done}
     calls = []
-    for call in reading.calls:
-        post, result = ids.get(id(call.meaning), ""), results.get(id(call.meaning), _NOT_DONE)
-        result = PLAN_SHOWN if isinstance(call.meaning, str) else result
-        calls.append(KeptCall(call.name, call.arguments, post, result))
+    for call, meaning in reading.calls:
+        post, result = ids.get(id(meaning), ""), results.get(id(meaning), _NOT_DONE)
+        result = PLAN_SHOWN if isinstance(meaning, str) else result
+        calls.append(replace(call, post=post, result=result))
     return KeptReply(tuple(calls), record)
 
 
@@ -290,8 +287,7 @@ def _set_message(proxy: PostEventProxy, text: str) -> None:
 
 def _set(proxy: PostEventProxy, kind: AttachmentType, text: str) -> None:
     """Make the attachments of a type one of this text; none for an empty one."""
-    shown = "\n".join(str(item.content) for item in proxy.post.get_attachment(kind))
-    if text != shown:
+    if text != proxy.post.text(kind):
         proxy.post.del_attachment([kind])
         if text:
             proxy.update_attachment(text, kind)

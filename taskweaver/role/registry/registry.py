@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,14 @@ class RoleRegistry:
         self._folders = tuple(folders)
         self._entries: dict[str, RoleEntry] = {}
         self.broken: list[RoleError] = []
-        for path in self._files():
-            try:
-                entry = RoleEntry.from_yaml_file(path)
-            except RoleError as error:
-                self.broken.append(error)
-            else:
-                self._entries[entry.name] = entry
-
-    def _files(self) -> Iterator[Path]:
-        for folder in self._folders:
-            yield from sorted(folder.glob("*.role.yaml"))
-            yield from sorted(folder.glob("*/*.role.yaml"))
+        for folder, pattern in product(folders, ("*.role.yaml", "*/*.role.yaml")):
+            for path in sorted(folder.glob(pattern)):
+                try:
+                    entry = RoleEntry.from_yaml_file(path)
+                except RoleError as error:
+                    self.broken.append(error)
+                else:
+                    self._entries[entry.name] = entry
 
     def get_role_name_list(self) -> list[str]:
         """Return the names of all usable roles, sorted."""

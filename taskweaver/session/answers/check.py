@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.cells import ran_code
+from taskweaver.memory.cells import has_run, ran_code
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Evidence, Round, RoundAnswer, file_notes
@@ -134,7 +134,5 @@ def concerns_data(rounds: Sequence[Round]) -> bool:
 
 def _is_checkable(post: Post) -> bool:
     """Return whether a post answers in words of a model: no report, no question to the user."""
-    stops = post.get_attachment(AttachmentType.stop)
-    is_question = any(str(stop.content).strip() in _NO_ANSWER for stop in stops)
-    is_report = bool(post.get_attachment(AttachmentType.execution_status))
-    return post.send_to == USER and not is_question and not is_report
+    is_question = post.last(AttachmentType.stop).strip() in _NO_ANSWER
+    return post.send_to == USER and not is_question and not has_run(post)

@@ -256,8 +256,7 @@ class Outcomes:
 def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[SupportingText]:
     if cell is not None:
         return list(cell_sources(cell))
-    kinds = post.get_attachment(AttachmentType.reply_type)
-    is_in_words = any(str(kind.content).strip().lower() == "text" for kind in kinds)
+    is_in_words = post.last(AttachmentType.reply_type).strip().lower() == "text"
     if post.send_from == leader or post.send_from == post.send_to or is_in_words:
         return []
     return [SupportingText(post.id, 0, "message", post.message)]

@@ -1,1 +1,1 @@
-"""Branches of a session: what forks, how a kernel gets its variables, the turns of the roles."""
+"""Branches of a session: forks, kernels and turns; `long_memory` keeps facts of the user."""

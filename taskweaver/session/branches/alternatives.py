@@ -70,12 +70,7 @@ class _Try:
         if self.branch is None:
             return ""
         posts = self.branch.memory.conversation.rounds[-1].post_list[self.posts :]
-        found = [
-            str(item.content)
-            for post in posts
-            if has_run(post)
-            for item in post.get_attachment(AttachmentType.execution_result)
-        ]
+        found = [post.text(AttachmentType.execution_result) for post in posts if has_run(post)]
         return "\n\n".join([f"## Branch {self.branch.name}", *found]) if found else ""
 
 

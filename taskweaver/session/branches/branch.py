@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces.common import Measured, Shared, inspectable
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
 from taskweaver.memory.branch_log import BranchLog
@@ -17,7 +18,7 @@ from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.module.event_emitter import SessionEventHandler, on_branch
 from taskweaver.session.branches.alternatives import AlternativeBranches
-from taskweaver.session.branches.cast import Cast, equip
+from taskweaver.session.branches.cast import Cast, equip, runners
 from taskweaver.session.branches.file_list import BranchFiles
 from taskweaver.session.branches.kernel_seat import KernelSeat
 from taskweaver.session.branches.long_memory import BranchLongMemory
@@ -104,13 +105,12 @@ class SessionBranch:
 
     def _new_cast(self) -> Cast:
         config, client, memory = self._shared.config, self.kernel.get(), self.memory
-        roles = self._shared.parts.new_roles(self.name, memory, self._models)
+        roles = self._shared.parts.new_roles(self.name, memory, self._models, client)
         is_new = not memory.conversation.rounds
-        cwd = self.execution_cwd
-        files = BranchFiles(cwd, config, client, self._working, may_start=is_new)
+        files = BranchFiles(self.execution_cwd, config, client, self._working, may_start=is_new)
         equip(roles, self.long_memory, files)
         control = RoundControl(self.check, self.interrupt, self._alternatives)
-        cast = Cast(roles, memory, self._emitter, config, control)
+        cast = Cast(roles, memory, self._emitter, config, control, self.long_memory)
         cast.update_session_var(self._shared.session_var)
         return cast
 
@@ -220,12 +220,15 @@ class SessionBranch:
             self._record_foreign_cells()
             self._shared.parts.spending.begin_round(self._shared.parts.llm_api.usage)
             cast, finder = self.cast, self._shared.config.finder(here)
-            cast.start(self.kernel.get())  # while the model writes
+            if runners(cast.roles):
+                self._shared.parts.prepare_kernels()  # while the model writes
             again = [finder.of(named.spelled, named.source) for named in self._working.brought]
             named = [*finder.in_text(message), *(found for found in again if not found.problem)]
-            notes = self._working.bring(files or [], named)
-            notes += self.kernel.take_note()
-            return self._play("\n".join([*notes, message]), cast.play)
+            notes = self._working.bring(files or [], named) + self.kernel.take_note()
+            with self._round("\n".join([*notes, message])) as round_:
+                if not cast.decide_facts(round_):
+                    cast.turn.play(round_)
+            return round_
 
     def run_code(self, code: str, event_handler: SessionEventHandler | None = None) -> Round:
         """Run code of the user's own in the branch's kernel, as a round; no model is asked.
@@ -237,14 +240,12 @@ class SessionBranch:
         with self.changing(), self._emitter.handle_events_ctx(event_handler):
             self._record_foreign_cells()
             cast = self.cast
-            query = f"{RUN_THIS}\n{fenced(code, 'python')}"
-            return self._play(query, lambda round_: cast.run(round_, code))
+            with self._round(f"{RUN_THIS}\n{fenced(code, 'python')}") as round_:
+                cast.run(round_, code)
+            return round_
 
     def start_kernel(self) -> list[str]:
-        """Start the kernel, with its variables, for other Jupyter clients.
-
-        Returns:
-            The variables that are missing, in lines for the user.
+        """Start the kernel for other Jupyter clients; return lines about missing variables.
 
         Raises:
             KernelError: If the kernel cannot be started.
@@ -269,17 +270,19 @@ class SessionBranch:
 
     def _record_foreign_cells(self) -> None:
         client = self.kernel.taken
-        codes = [] if client is None else client.foreign_cells()
-        if codes:
+        if isinstance(client, Shared) and (codes := client.foreign_cells()):
             cast = self.cast
-            self._play(outside_query(codes), lambda round_: cast.run(round_, CELL))
+            with self._round(outside_query(codes)) as round_:
+                cast.run(round_, CELL)
 
     def carry_out(self, order: Post) -> Post:
         """Have an order of the leader carried out in the open round; see `Turn.carry_out`."""
         with on_branch(self.name):
-            return self.cast.carry_out(order)
+            return self.cast.turn.carry_out(order)
 
-    def _play(self, query: str, play: Callable[[Round], None]) -> Round:
+    @contextmanager
+    def _round(self, query: str) -> Iterator[Round]:
+        """Open a round for the block, and end the round; an error in the block makes it failed."""
         emitter, states = self._emitter, self._shared.states
         warnings = [*self.kernel.take_notice(), *states.take_problems()]
         states.begin_round(self.name)
@@ -290,36 +293,31 @@ class SessionBranch:
             for warning in warnings:
                 emitter.warn(warning)
             try:
-                self._answer(round_, play)
+                yield round_
+            except TaskWeaverError as error:
+                gave_up = self._models.is_interrupted and not self._shared.locks.is_closed
+                self._fail(round_, "interrupted" if gave_up else str(error))
+            except Exception as error:
+                self._shared.logger.exception(f"round {round_.id} failed")
+                self._fail(round_, f"{type(error).__name__}: {error} (the log has the details)")
+            except BaseException:
+                self.interrupt()
+                self._fail(round_, "interrupted")
+                raise
+            else:
+                self.memory.end_round(round_, "finished")
             finally:
                 self.round_usage = self.usage_now
-                if left := self.kernel.get().left_behind():
+                kernel = self.kernel.get()
+                if isinstance(kernel, Measured) and (left := kernel.left_behind()):
                     emitter.warn(left)
                 emitter.end_round(round_.id)
                 self._end_round(round_)
-        return round_
 
     def _begin(self, round_id: str, host: SessionBranch | None = None) -> None:
         """Begin a round, or go on with that of `host` as one of its alternatives."""
         self._models.round_id, self._host = round_id, host
         self._before = self._models.usage
-
-    def _answer(self, round_: Round, play: Callable[[Round], None]) -> None:
-        try:
-            play(round_)
-        except TaskWeaverError as error:
-            gave_up = self._models.is_interrupted and not self._shared.locks.is_closed
-            self._fail(round_, "interrupted" if gave_up else str(error))
-        except Exception as error:
-            self._shared.logger.exception(f"round {round_.id} failed")
-            reason = f"{type(error).__name__}: {error} (the log has the details)"
-            self._fail(round_, reason)
-        except BaseException:
-            self.interrupt()
-            self._fail(round_, "interrupted")
-            raise
-        else:
-            self.memory.end_round(round_, "finished")
 
     def _fail(self, round_: Round, reason: str) -> None:
         self._shared.logger.warning(f"round {round_.id} failed: {reason}")
@@ -328,10 +326,7 @@ class SessionBranch:
         self._emitter.emit_error(reason)
 
     def _end_round(self, round_: Round) -> None:
-        """End a round on the branches of its alternatives as well, and keep the states.
-
-        The states of the kernels are taken and stored in the background.
-        """
+        """End a round, also on the branches of its alternatives, and store the states later."""
         held = _with_below(self)[1:]
         try:
             ended = [(self, round_), *self.end_alternatives(round_)]
@@ -377,8 +372,7 @@ class SessionBranch:
         try:
             self._files.note_files(self.name, round_id)
         except SessionError as error:
-            text = f"the files after round {round_id} are not listed: {error}"
-            self._shared.logger.warning(text)
+            self._shared.logger.warning(f"the files after round {round_id} are not listed: {error}")
 
     def check(self) -> None:
         """Check, between the steps of a round, whether the round may go on.
@@ -413,7 +407,7 @@ class SessionBranch:
             scratch.interrupt()
 
     def view(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a view of the variables, restored before if need be; see `Client.view`.
+        """Return a view of the variables, restored before if need be; see `Inspectable`.
 
         Raises:
             KernelError: If the kernel cannot be started, or cannot show its variables.
@@ -422,10 +416,17 @@ class SessionBranch:
         """
         with self.hold():
             self.cast  # noqa: B018 - the roles load their plugins
-            return self.kernel.get().view(wanted)
+            return inspectable(self.kernel.get()).view(wanted)
 
-    def fork(self, name: str = "", *, at_round: int | None = None) -> str:
-        """Make a branch of this one; see `Session.fork`.
+    def fork(
+        self,
+        name: str = "",
+        *,
+        at_round: int | None = None,
+        title: str = "",
+        is_similar: bool = False,
+    ) -> str:
+        """Fork, see `Session.fork`; with `is_similar` by another name where `name` is taken.
 
         Raises:
             SessionBusy, SessionClosed, SessionError: As `Session.fork`.
@@ -434,10 +435,10 @@ class SessionBranch:
             self._record_foreign_cells()
             limit_bytes = self._shared.config.fork_limit_bytes
             with self._shared.forking:
-                name = self._files.new_name(name)
+                name = self._files.new_name(name, title, is_similar=is_similar)
                 # Held until its kernel is there: whoever asks the branch now would start another.
                 with self._shared.locks.hold(name):
-                    self._files.fork(self.name, name, at_round, limit_bytes=limit_bytes)
+                    self._files.fork(self.name, name, at_round, title, limit_bytes=limit_bytes)
                     self.kernel.fork(self._at(name).kernel, at_round)
             return name
 
@@ -453,13 +454,12 @@ class SessionBranch:
         """
         limit_bytes, locks = self._shared.config.fork_limit_bytes, self._shared.locks
         with self._shared.forking:
-            name = self._files.similar_name(name)
+            name = self._files.new_name(name, is_similar=True)
             locks.take(name)
             try:
                 self._files.fork(self.name, name, None, limit_bytes=limit_bytes)
                 made = self._at(name)
-                round_id = self.memory.conversation.rounds[-1].id
-                made.join_round(round_id, self)
+                made.join_round(self.memory.conversation.rounds[-1].id, self)
                 return made, made.kernel.why_restored
             except BaseException:
                 locks.give_back(name)

@@ -15,6 +15,7 @@ from taskweaver.role.files import RoleFiles
 from taskweaver.role.long_memory import LongMemory
 from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck
+from taskweaver.session.branches.long_memory import BranchLongMemory
 from taskweaver.session.branches.turn import USER, RoundControl, Turn
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.errors import SessionError
@@ -33,7 +34,12 @@ class _RunsCode(Protocol):
 
 
 class Cast:
-    """The roles of a branch by alias; the first one leads. Close the cast."""
+    """The roles of a branch by alias; the first one leads. Close the cast.
+
+    Attributes:
+        roles: The roles by alias.
+        turn: Plays rounds with the roles.
+    """
 
     def __init__(
         self,
@@ -42,31 +48,30 @@ class Cast:
         emitter: SessionEventEmitter,
         config: AppSessionConfig,
         control: RoundControl,
+        facts: BranchLongMemory,
     ) -> None:
         self.roles = roles
-        self._memory = memory
+        self._memory, self._emitter, self._facts = memory, emitter, facts
         for role in roles.values():
             role.bind_peers(roles)
         leader, most = next(iter(roles)), config.max_internal_chat_round_num
         check = AnswerCheck(memory, leader, most, roles[leader].situations)
         answers = check if config.checks_answers else None
         roles[leader].answer_review = answers
-        self._turn = Turn(
-            memory, roles, leader, emitter, most, config.stuck_after, control, answers
-        )
+        self.turn = Turn(memory, roles, leader, emitter, most, config.stuck_after, control, answers)
 
-    def start(self, kernel: Client) -> None:
-        """Start a kernel in the background, if a role runs code."""
-        if runners(self.roles):
-            kernel.start()
-
-    def play(self, round_: Round) -> None:
-        """Carry posts between the roles until the user is answered; raises as `Turn.play`."""
-        self._turn.play(round_)
-
-    def carry_out(self, order: Post) -> Post:
-        """Have an order of the leader carried out in the open round; see `Turn.carry_out`."""
-        return self._turn.carry_out(order)
+    def decide_facts(self, round_: Round) -> bool:
+        """Answer a yes or no to a question about facts by program; return whether it is one."""
+        decide = self._facts.answer(round_.user_query)
+        if decide is None:
+            return False
+        leader = self.turn.leader
+        self._memory.add_post(round_, Post.create(round_.user_query, USER, leader))
+        with self._emitter.post(leader) as proxy:
+            proxy.update_send_to(USER)
+            proxy.update_message(decide())
+            self._memory.add_post(round_, proxy.end())
+        return True
 
     def run(self, round_: Round, code: str) -> None:
         """Run the user's code as the round.

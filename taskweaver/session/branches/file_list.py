@@ -45,28 +45,30 @@ class BranchFiles:
         *,
         may_start: bool = True,
     ) -> None:
-        """Take the folders.
+        """Take the folders, and the files that are known from an earlier kernel.
 
-        Unless the kernel `may_start` for that, files are listed by name and size until it runs.
+        Unless the kernel `may_start` for that, others are listed by name and size until it runs.
         """
         self._cwd = cwd
         self._config = config
         self._client = client
         self._working = working
         self._may_start = may_start
-        self._known: dict[str, tuple[Stamp, ListedFile]] = {}
+        self._known = working.listed
         self._pictures = CellPictures(cwd, client)
 
     def listed(self) -> Sequence[ListedFile]:
         """Return the files; see `RoleFiles`."""
         stamps = self._stamps()
+        for name, (stamp, _) in list(self._known.items()):
+            if stamps.get(name) != stamp:
+                del self._known[name]
+        new = [name for name in stamps if name not in self._known]
         if not self._may_start and self._client.state == "not started":
-            return [ListedFile(name, size) for name, (_, size) in stamps.items()]
-        known = {name: stamp for name, (stamp, _) in self._known.items()}
-        new = [name for name, stamp in stamps.items() if known.get(name) != stamp]
+            unseen = {name: (stamps[name], ListedFile(name, stamps[name][1])) for name in new}
+            return [(self._known | unseen)[name][1] for name in stamps]
         self._look(new, stamps)
-        self._known = {name: self._known[name] for name in stamps}
-        return [file for _, file in self._known.values()]
+        return [self._known[name][1] for name in stamps]
 
     def keep_pictures(self, post_id: str, names: Sequence[str]) -> None:
         """Keep the pictures of a report; see `RoleFiles`."""

@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 
-from taskweaver.ces.common import Client, Snapshot
+from taskweaver.ces.common import Client, Forkable, Measured, Shared, Snapshot, forkable
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state_folder import StateDamaged
 from taskweaver.ces.state_transfer import Restorable
@@ -58,8 +58,9 @@ class KernelSeat:
 
     @property
     def last_foreign_request(self) -> float:
-        """Time of the last request of another Jupyter client; see `Client`."""
-        return -math.inf if self._client is None else self._client.last_foreign_request
+        """Time of the last request of another Jupyter client; see `Shared`."""
+        client = self._client
+        return client.last_foreign_request if isinstance(client, Shared) else -math.inf
 
     def round_end(self, round_: Round) -> RoundEnd:
         """Return the end of a round that ran code, as the states take it."""
@@ -72,7 +73,8 @@ class KernelSeat:
 
     def _seated(self, state: Snapshot | None) -> Client:
         client = self._shared.parts.new_kernel(self._name, self._name, state)
-        client.restore_from(self._restorable)
+        if isinstance(client, Forkable):
+            client.restore_from(self._restorable)
         self._client = client
         return client
 
@@ -104,18 +106,19 @@ class KernelSeat:
         if last is None:
             return
         is_now = not any(map(ran_code, rounds[len(seen) :]))
-        kept = states.snapshots.get(self._lineage(), last.id)
+        snapshots = states.snapshots
+        kept = snapshots.get([self._line], last.id) or snapshots.get(self._lineage(), last.id)
         try:
             if kept is not None:
                 seat._fork_off(kept)
             elif is_now:
-                state = self.get().snapshot()
+                state = forkable(self.get()).snapshot()
                 try:
                     seat._fork_off(state)
                 finally:
                     state.close()
             else:
-                seat.why_restored = states.snapshots.why_none(last.id)
+                seat.why_restored = snapshots.why_none(last.id)
         except KernelError as error:
             seat.why_restored = str(error)
 
@@ -125,16 +128,34 @@ class KernelSeat:
 
     def restoring(self) -> Restoring | None:
         """Return how the variables come back; None once the kernel has them."""
+        if self.get().has_state:
+            return None
+        self._restored = self._plan()
+        return self._restored
+
+    def at_stake(self) -> list[str]:
+        """Return what would be lost if the kernel ended now, in lines for the user.
+
+        These are processes that cells started, and variables unless they were lost before.
+        """
+        if self._client is None or not self._client.has_state:
+            return []
+        before, plan = self._restored, self._plan()
+        lines = plan.lines() if plan else []
+        lost = [] if before and before.lines() == lines else lines
+        left = self._client.left_behind() if isinstance(self._client, Measured) else ""
+        return [*lost, left] if left else lost
+
+    def _plan(self) -> Restoring | None:
         rounds = self._rounds()
-        if self.get().has_state or not any(cells_with_variables(rounds)):
+        if not any(cells_with_variables(rounds)):
             return None
         try:
             stored, problem = self._stored(rounds), ""
         except StateDamaged as error:
             stored, problem = None, str(error)
         is_trusted = self._shared.states.folder.is_trusted
-        self._restored = Restoring(list(rounds), stored, problem, is_trusted=is_trusted)
-        return self._restored
+        return Restoring(list(rounds), stored, problem, is_trusted=is_trusted)
 
     def _stored(self, rounds: Sequence[Round]) -> RestorePoint | None:
         """Return the newest stored state of a conversation; raises StateDamaged."""

@@ -48,6 +48,7 @@ class SessionParts:
         spending: Limits of the session.
         new_roles: Makes the roles of a branch, the leader first.
         new_kernel: Makes kernels; the branch need not exist yet.
+        prepare_kernels: Prepares, in the background, what kernels start from.
     """
 
     emitter: SessionEventEmitter
@@ -56,8 +57,9 @@ class SessionParts:
     files: SessionFiles
     project: ProjectMemory
     spending: Spending
-    new_roles: Callable[[str, Memory, LLMApi], Mapping[str, Role]]
+    new_roles: Callable[[str, Memory, LLMApi, Client], Mapping[str, Role]]
     new_kernel: NewKernel
+    prepare_kernels: Callable[[], None]
 
 
 class Scratch(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from taskweaver.memory.attachment import Attachment, AttachmentType
+from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 
 _DIGITS = re.compile(r"\d+")
@@ -37,15 +37,11 @@ def repetitions(posts: Sequence[Post]) -> int:
 
 
 def _gist(post: Post) -> str:
-    errors = post.get_attachment(AttachmentType.code_error)
-    said = post.message.partition(_NOTE)[0]
-    text = str(errors[-1].content).strip().splitlines()[-1:] if errors else [said]
-    code = [] if errors else [str(item.content) for item in _cells(post)]
-    return " ".join([*_DIGITS.sub("0", " ".join(text)).lower().split(), *code])
-
-
-def _cells(post: Post) -> list[Attachment]:
-    return post.get_attachment(AttachmentType.reply_content)
+    error = post.last(AttachmentType.code_error)
+    said = "" if error else post.message.partition(_NOTE)[0]
+    code = "" if error else post.text(AttachmentType.reply_content)
+    text = "".join(error.strip().splitlines()[-1:]) or said
+    return " ".join([*_DIGITS.sub("0", text).lower().split(), code])
 
 
 def repetition_hint(post: Post) -> str:
@@ -58,24 +54,21 @@ def repetition_hint(post: Post) -> str:
 
 def stuck_summary(posts: Sequence[Post]) -> str:
     """Return the message to the user at the end of a stuck round: attempts and findings."""
-    plans = [item for post in posts for item in post.get_attachment(AttachmentType.plan)]
-    errors = [item for post in posts for item in post.get_attachment(AttachmentType.code_error)]
+    plans = [plan for post in posts if (plan := post.last(AttachmentType.plan))]
+    errors = [error for post in posts if (error := post.last(AttachmentType.code_error))]
     results = [
         post.message
         for post in posts
         if post.send_from != post.send_to
-        and any(
-            item.content == "SUCCESS"
-            for item in post.get_attachment(AttachmentType.execution_status)
-        )
+        and post.last(AttachmentType.execution_status) == "SUCCESS"
     ]
     last = posts[-1]
     parts = [
         f"I stopped because the work went in circles: {last.send_from} kept telling"
         f" {last.send_to} the same."
     ]
-    parts += [f"The plan was:\n\n{plans[-1].content}"] if plans else []
+    parts += [f"The plan was:\n\n{plans[-1]}"] if plans else []
     parts += [f"The last step that worked gave:\n\n{results[-1]}"] if results else []
-    parts += [f"What kept failing:\n\n```\n{errors[-1].content}\n```"] if errors else []
+    parts += [f"What kept failing:\n\n```\n{errors[-1]}\n```"] if errors else []
     parts.append("Tell me what to do differently, or ask in another way.")
     return "\n\n".join(parts)

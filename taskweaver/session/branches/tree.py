@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
 
 from taskweaver.ces.state_folder import StateDamaged, StateFolder
 from taskweaver.logging.log import TelemetryLogger
@@ -40,11 +40,8 @@ class BranchTree:
     def _new_states(self, problems: Sequence[str] = ()) -> RoundStates:
         folder = StateFolder(self.files.states, self._config.state_limit_bytes)
         snapshots = Snapshots(self._config.snapshot_limit_bytes)
-        return RoundStates(snapshots, folder, self._logger, self._manifests_in_use, problems)
-
-    def _manifests_in_use(self) -> set[Path]:
-        """Return, for each branch, the manifest that its kernel would start from."""
-        return self.files.manifests_in_use(self.shared.states.folder)
+        in_use = partial(self.files.manifests_in_use, folder)
+        return RoundStates(snapshots, folder, self._logger, in_use, problems)
 
     def at(self, name: str) -> SessionBranch:
         """Return a branch; nothing of the branch is opened.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
+from taskweaver.logging.tracing import Tracing
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.memory import Memory
 from taskweaver.memory.post import Post
@@ -17,13 +18,24 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.lanes import side_by_side
 from taskweaver.role.errors import UnknownRole, UnusableReply
 from taskweaver.role.forms.alternatives import kept_alternatives
-from taskweaver.role.role import Role
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
 from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
 from taskweaver.session.errors import RoundLimit, SessionError
 
 USER = "User"
 PLANNER = "Planner"
+
+
+class Player(Protocol):
+    """A role, as a round knows the role; see `Role`."""
+
+    alias: str
+    tracing: Tracing
+    only_acknowledges: bool
+    answers_from_outcomes: bool
+
+    def replies(self, memory: Memory, /) -> list[Post]:
+        """Answer the newest post; see `Role.replies`."""
 
 
 class AlternativeRunner(Protocol):
@@ -47,12 +59,12 @@ class RoundControl:
     Attributes:
         check: Called before each role's answer; raises when the round must end.
         cancel: Ends the round soon; called when its thread is interrupted.
-        alternatives: Has alternatives carried out on branches.
+        alternatives: Has alternatives carried out on branches; None where none are ordered.
     """
 
     check: Callable[[], None]
     cancel: Callable[[], None]
-    alternatives: AlternativeRunner
+    alternatives: AlternativeRunner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ class Turn:
     """
 
     memory: Memory
-    roles: Mapping[str, Role]
+    roles: Mapping[str, Player]
     leader: str
     emitter: SessionEventEmitter
     max_posts: int
@@ -157,8 +169,8 @@ class Turn:
             post = waiting.popleft()
             if post.send_to in ends:
                 return post
-            if kept_alternatives(post):
-                self.control.alternatives.fork(post)
+            if alternatives := self._alternatives(post):
+                alternatives.fork(post)
             self.memory.add_post(round_, post)
             if not waiting:
                 return post
@@ -166,9 +178,12 @@ class Turn:
             if post.send_to != self.leader and not is_note:
                 return post
 
+    def _alternatives(self, post: Post) -> AlternativeRunner | None:
+        return self.control.alternatives if kept_alternatives(post) else None
+
     def _answers(self, round_: Round, post: Post) -> list[Post]:
-        if kept_alternatives(post):
-            return [self.control.alternatives.carry_out(post)]
+        if alternatives := self._alternatives(post):
+            return [alternatives.carry_out(post)]
         role = self._role(post.send_to)
         try:
             with role.tracing.agent(role.alias):
@@ -178,7 +193,7 @@ class Turn:
             raise
         return [self._reviewed(round_, role, answer) for answer in answers]
 
-    def _reviewed(self, round_: Round, role: Role, answer: Post) -> Post:
+    def _reviewed(self, round_: Round, role: Player, answer: Post) -> Post:
         """Return an answer with its marks, or the one that ends a conversation in circles."""
         if answer.send_to == PLANNER and PLANNER not in self.roles:
             answer.send_to = USER  # a role may take it that a Planner is always there
@@ -193,7 +208,7 @@ class Turn:
         self.memory.add_post(round_, answer)
         return self._give_up(posts)
 
-    def _mark(self, role: Role, answer: Post) -> None:
+    def _mark(self, role: Player, answer: Post) -> None:
         """Check an answer to the user, and name the numbers in it that stand in no outcome."""
         if answer.send_to != USER or self.answers is None or not role.answers_from_outcomes:
             return
@@ -201,7 +216,7 @@ class Turn:
         if unsupported:
             self.emitter.warn(unsupported_note(unsupported))
 
-    def _role(self, alias: str) -> Role:
+    def _role(self, alias: str) -> Player:
         try:
             return self.roles[alias]
         except KeyError:

@@ -1,7 +1,8 @@
 """The event log of a session: numbered events in a file, which readers resume by number.
 
 Events are gathered in memory, and written when they are read, when a round ends, or when many have
-come. So an event that was read keeps its number, also when the program is killed.
+come. So an event that was read keeps its number, also when the program is killed. Other processes
+read what is in the file with `read_events`, once the owner of the log has called `flush`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -20,7 +21,7 @@ from typing import Any
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import EventScope, RoundEventType, TaskWeaverEvent
-from taskweaver.session.errors import EventsGone, EventsToCome, SessionClosed, SessionError
+from taskweaver.session.errors import SessionClosed, SessionError, check_events
 from taskweaver.utils.redact import redact_known, redact_known_in
 from taskweaver.utils.sqlite_files import READ_ERRORS, UnsafeFile, open_private, remove_database
 
@@ -36,6 +37,21 @@ _SKIPPED = 100_000
 _FORGOTTEN = 2_000
 """Number of the oldest events that are forgotten at a time."""
 _CUT = "The program ended before the round did."
+
+
+def _plain(value: object) -> object:
+    return value.value if isinstance(value, Enum) else str(value)
+
+
+_BOUNDS = (
+    "SELECT coalesce((SELECT min(number) FROM events), 0),"
+    " coalesce((SELECT max(number) FROM events), 0)"
+)
+_OF_BRANCH = """
+SELECT number, kind, data FROM events
+WHERE number > ? AND ? IN ('', json_extract(data, '$.branch')) ORDER BY number LIMIT ?
+"""
+_ENCODER = json.JSONEncoder(default=_plain)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS events (
@@ -140,8 +156,8 @@ class EventLog:
         """Add the end of each round that a sudden end of the program cut."""
         started, ended = RoundEventType.round_start.value, RoundEventType.round_end.value
         rows = database.execute(
-            "SELECT round, data FROM events AS one WHERE kind = ? AND NOT EXISTS"
-            " (SELECT 1 FROM events WHERE round = one.round AND kind = ?)",
+            "SELECT round, data FROM events WHERE kind = ?"
+            " AND round NOT IN (SELECT round FROM events WHERE kind = ?)",
             (started, ended),
         ).fetchall()
         for round_id, data in rows:
@@ -175,7 +191,7 @@ class EventLog:
             "extra": redact_known_in(event.extra),
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
-        data = json.dumps(fields, default=_plain)
+        data = _ENCODER.encode(fields)
         self._last += 1
         self._waiting.append((self._last, event.round_id or "", event.t.value, data))
 
@@ -228,10 +244,7 @@ class EventLog:
         """
         with self._lock:
             written = self._written()
-            if after > self._last:
-                raise EventsToCome(f"The newest event is {self._last}; {after} is yet to come.")
-            if after < self._first - 1:
-                raise EventsGone(after, self._first)
+            check_events(after, self._first, self._last)
             if after >= self._last - len(written):  # a reader of what happens now
                 return [
                     NumberedEvent(number, kind, data)
@@ -249,6 +262,12 @@ class EventLog:
         written = self._waiting
         self._write()
         return written
+
+    def flush(self) -> None:
+        """Write the events that wait, for readers in other processes."""
+        with self._lock:
+            if not self._is_closed:
+                self._write()
 
     def _query(self, sql: str, *values: object) -> list[Any]:
         try:
@@ -302,5 +321,28 @@ class EventLog:
             listener()
 
 
-def _plain(value: object) -> object:
-    return value.value if isinstance(value, Enum) else str(value)
+def read_events(
+    folder: Path, branch: str, after: int, limit: int
+) -> tuple[list[NumberedEvent], int]:
+    """Read the events of a branch that another process has written, after one, oldest first.
+
+    An empty branch is for all branches; 0 begins with the oldest event that is kept.
+
+    Returns:
+        The events, at most `limit`, and the number of the newest event of all branches.
+
+    Raises:
+        EventsGone, EventsToCome, SessionError: As `EventLog.read`.
+    """
+    path = folder / EVENTS_FILE
+    if not (path.exists() and path.stat().st_size):
+        return [], after
+    try:
+        with closing(open_private(path)) as database:
+            database.executescript(_SCHEMA)  # its owner may be about to
+            first, last = database.execute(_BOUNDS).fetchone()
+            rows = database.execute(_OF_BRANCH, (after, branch, limit)).fetchall()
+    except (*READ_ERRORS, OSError) as error:
+        raise SessionError(f"{path} cannot be read: {error}.") from error
+    check_events(after or first - 1, first, last)  # 0 begins with the oldest that is kept
+    return [NumberedEvent(*row) for row in rows], last

@@ -6,9 +6,9 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -17,20 +17,26 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.errors import InvalidUpdate, RecordNotVisible
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.memory.branched.types import Record
+from taskweaver.memory.branched.types import Moment, Record, day
 from taskweaver.session.errors import SessionClosed, SessionError
 from taskweaver.utils.markup.characters import with_line_feeds, without_steering
+from taskweaver.utils.retrieval import Embedder
 
 MOST_CHARS = 1_000
 """Most characters of a fact."""
 
-_TAG = "fact"
 _BRANCH = "project"
 _QUERY_CHARS = 1_000
 _SHOWN_CHARS = 300
 _ID = re.compile(r"([ps])([0-9]{1,18})\Z")
 
-Author = Literal["user", "model"]
+State = Literal["kept", "proposed", "declined", "replaced"]
+"""State of a fact.
+
+All sessions use a kept fact. The user is asked about a proposed fact, and until then only the
+branches that saw the fact use it, as for ever after a no (declined). No prompt has a replaced fact.
+"""
+_TAGS: dict[State, str] = {"kept": "fact", "proposed": "proposed", "declined": "declined"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,15 @@ class KeptFact:
     Attributes:
         id: Its id: ``p`` and a number in the project, ``s`` and a number in the session.
         text: Its text.
-        author: The user, or a model.
+        author: The user, or a model, whose fact the user may have accepted.
         day: Day on which it was kept.
         session: Id of the session in which it was kept.
         is_match: Whether it has words of the query; else it is merely recent.
+        state: Whether other sessions use it.
+        said: The user's words from which a model made it; empty for none.
+        shared: Id of the fact in the project for which a fact of a branch stands; empty for none.
+        replaces: Ids of the facts that a proposed one would replace.
+        until: Day on which it was replaced, and the fact that did it; empty for none.
     """
 
     id: str
@@ -52,11 +63,17 @@ class KeptFact:
     day: str
     session: str
     is_match: bool = True
+    state: State = "kept"
+    said: str = ""
+    shared: str = ""
+    replaces: tuple[str, ...] = ()
+    until: str = ""
 
     @property
     def line(self) -> str:
         """The fact as one line of a prompt, its text as a JSON string."""
-        return f"- {self.id} ({self.author}, {self.day}): {as_json(self.text)}"
+        author = self.author if self.state == "kept" else f"{self.author}, {self.state}"
+        return f"- {self.id} ({author}, {self.day}): {as_json(self.text)}"
 
 
 def as_json(text: str) -> str:
@@ -93,37 +110,102 @@ class Facts:
         self._mark = mark
         self._branch = branch
 
-    def add(self, text: str, author: Author, session: str) -> KeptFact:
-        """Keep a fact. One with this text is not kept twice.
+    def add(
+        self,
+        text: str,
+        author: str,
+        session: str,
+        state: State = "kept",
+        closes: Sequence[KeptFact] = (),
+        **more: object,
+    ) -> KeptFact:
+        """Add a fact. One with this text is not added again, but kept if it now is.
+
+        Args:
+            text: Its text.
+            author: Its author.
+            session: Id of the session.
+            state: Whether other sessions use it.
+            closes: Facts that it replaces at once.
+            more: Further fields of the record.
 
         Raises:
             SessionError: If the text is empty or too long.
             BranchedMemoryError: If it cannot be written.
         """
-        text = checked(text)
-        branch = self._branch(True)
-        assert branch is not None, "the branch was asked for"
-        same = [fact for fact in self.find(text, 5) if fact.text.casefold() == text.casefold()]
-        if same:
-            return same[0]
-        id_ = branch.remember(text, tags=[_TAG], meta={"author": author, "session": session})
+        text, branch = checked(text), self._made()
+        same = self.same(text)
+        if same is not None and not closes and (state != "kept" or same.state == "kept"):
+            return same
+        meta = {"author": author, "session": session, **more}
+        tags, replaces = [_TAGS[state]], [self._held(old)[1] for old in closes]
+        if same is not None:
+            branch.update(self._held(same)[1], tags=tags, meta=meta, replaces=replaces)
+            return self.get(same.id) or same
+        id_ = branch.remember(text, tags=tags, meta=meta, replaces=replaces)
         return self._fact(branch.get(id_))
 
-    def find(self, query: str, k: int) -> list[KeptFact]:
+    def same(self, text: str) -> KeptFact | None:
+        """Return the fact with a text, in any state; None for none. Raises as `find`."""
+        found = (fact for state in _TAGS for fact in self.find(text, 5, state))
+        return next((fact for fact in found if fact.text.casefold() == text.casefold()), None)
+
+    def decide(
+        self, fact: KeptFact, by: str, *, is_yes: bool, closes: Sequence[KeptFact] = ()
+    ) -> None:
+        """Accept or decline a proposed fact for other sessions. Raises as `remove`.
+
+        A fact of the user is kept either way, if need be beside those that it does not replace.
+
+        Args:
+            fact: The fact.
+            by: Who decides, which is kept with the time.
+            is_yes: Whether it is accepted.
+            closes: Facts that it replaces.
+        """
+        branch, number = self._held(fact)
+        author, is_users = fact.author, fact.author == "user"
+        if is_yes and not is_users:
+            author += ", accepted by the user"
+        branch.update(
+            number,
+            tags=[_TAGS["kept" if is_yes or is_users else "declined"]],
+            meta=branch.get(number).meta
+            | {
+                "author": author,
+                "answer": "yes" if is_yes else "no",
+                "answered_by": by,
+                "answered_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
+            replaces=[self._held(old)[1] for old in closes],
+        )
+
+    def replaced(self) -> list[KeptFact]:
+        """Return the kept facts that others replaced, the last replaced first."""
+        found = self._read(BranchHandle.closed)
+        return [replace(fact, state="replaced") for fact in found if fact.state == "kept"]
+
+    def stand_for(self, fact: KeptFact) -> None:
+        """Add a fact that stands for one of the project: it goes where the branch goes."""
+        meta = {"author": fact.author, "session": fact.session, "shared": fact.id}
+        self._made().remember(fact.text, tags=[_TAGS["kept"]], meta=meta)
+
+    def find(self, query: str, k: int, state: State = "kept") -> list[KeptFact]:
         """Return the best facts for a query, the best first, the newest where none has its words.
 
         Raises:
             BranchedMemoryError: If the memory cannot be read.
         """
-        return self._read(lambda branch: branch.search(query[:_QUERY_CHARS], k, tags=[_TAG]))
+        words = query[:_QUERY_CHARS]
+        return self._read(lambda branch: branch.search(words, k, tags=[_TAGS[state]]))
 
-    def newest(self, k: int) -> list[KeptFact]:
+    def newest(self, k: int, state: State = "kept") -> list[KeptFact]:
         """Return the newest facts."""
-        return self._read(lambda branch: branch.records(tags=[_TAG], limit=k))
+        return self._read(lambda branch: branch.records(tags=[_TAGS[state]], limit=k))
 
-    def as_of(self, at: int | None) -> list[KeptFact]:
+    def as_of(self, at: Moment | None) -> list[KeptFact]:
         """Return the facts that were in view at a row, or are now, the newest first."""
-        return self._read(lambda branch: branch.records(tags=[_TAG], at=at))
+        return self._read(lambda branch: branch.records(tags=[_TAGS["kept"]], at=at))
 
     def _read(self, records: Callable[[BranchHandle], Sequence[Record]]) -> list[KeptFact]:
         branch = self._branch(False)
@@ -141,12 +223,22 @@ class Facts:
             return None
         with suppress(RecordNotVisible):
             record = branch.get(number)
-            return self._fact(record) if _TAG in record.tags else None
+            return self._fact(record) if {*_TAGS.values()} & {*record.tags} else None
         return None
+
+    def standing(self, ids: Iterable[str]) -> Iterator[KeptFact]:
+        """Yield the facts of ids, of a replaced one the last in the line of its replacements."""
+        later = {fact.id: fact.until.rpartition(" ")[2] for fact in self.replaced()}
+        for id_ in ids:
+            while id_ in later:
+                id_ = later.pop(id_)  # a damaged file may have a circle
+            if fact := self.get(id_):
+                yield fact
 
     def replace(self, fact: KeptFact, text: str) -> None:
         """Replace the text of a fact. Raises as `add`."""
-        self._held(fact).update(self._number(fact.id) or 0, text=checked(text))
+        branch, number = self._held(fact)
+        branch.update(number, text=checked(text))
 
     def remove(self, fact: KeptFact) -> None:
         """Forget a fact.
@@ -154,24 +246,43 @@ class Facts:
         Raises:
             BranchedMemoryError: If it is gone, or cannot be written.
         """
-        self._held(fact).forget(self._number(fact.id) or 0)
+        branch, number = self._held(fact)
+        branch.forget(number)
 
-    def _held(self, fact: KeptFact) -> BranchHandle:
-        branch = self._branch(False)
-        if branch is None or self._number(fact.id) is None:
-            raise SessionError(f"There is no fact {fact.id} here.")
+    def _made(self) -> BranchHandle:
+        branch = self._branch(True)
+        assert branch is not None, "the branch was asked for"
         return branch
+
+    def _held(self, fact: KeptFact) -> tuple[BranchHandle, int]:
+        branch, number = self._branch(False), self._number(fact.id)
+        if branch is None or number is None:
+            raise SessionError(f"There is no fact {fact.id} here.")
+        return branch, number
 
     def _number(self, id_: str) -> int | None:
         match = _ID.match(id_.strip().lower())
         return int(match[2]) if match is not None and match[1] == self._mark else None
 
     def _fact(self, record: Record) -> KeptFact:
-        meta, day = record.meta, datetime.fromtimestamp(record.created_at, UTC).date()
-        author, session = str(meta.get("author", "")), str(meta.get("session", ""))
-        is_match = record.match == "query"
-        id_ = f"{self._mark}{record.id}"
-        return KeptFact(id_, record.text, author, day.isoformat(), session, is_match)
+        fields = {name: str(value) for name, value in record.meta.items()}
+        states = (state for state, tag in _TAGS.items() if tag in record.tags)
+        state: State = next(states, "kept") if self._mark == "p" else "proposed"
+        by = f", by {self._mark}{record.replaced_by}" if record.replaced_by else ""
+        until = f"{day(record.valid_to)}{by}" if record.valid_to else ""
+        return KeptFact(
+            f"{self._mark}{record.id}",
+            record.text,
+            fields.get("author", ""),
+            day(record.valid_from or record.created_at),
+            fields.get("session", ""),
+            record.match == "query",
+            state,
+            fields.get("said", ""),
+            fields.get("shared", ""),
+            tuple(map(str, record.meta.get("replaces", ()))),
+            until,
+        )
 
 
 class ProjectMemory:
@@ -180,9 +291,10 @@ class ProjectMemory:
     Several sessions and processes may write it at once. Close it.
     """
 
-    def __init__(self, path: Path, config: MemoryConfig) -> None:
-        """Name the file."""
+    def __init__(self, path: Path, config: MemoryConfig, embedder: Embedder | None = None) -> None:
+        """Name the file, and the model of its vectors; None compares words alone."""
         self._path = path
+        self._embedder = embedder
         self._config = config
         self._lock = threading.Lock()
         self._store: BranchedMemory | None = None
@@ -197,7 +309,7 @@ class ProjectMemory:
                 if not (is_made or self._path.exists()):
                     return None
                 _make_private(self._path)
-                self._store = BranchedMemory(self._path, self._config)
+                self._store = BranchedMemory(self._path, self._config, embedder=self._embedder)
             if _BRANCH not in self._store:
                 with suppress(InvalidUpdate):  # another process made it meanwhile
                     self._store.create(_BRANCH, live=True)
@@ -225,8 +337,10 @@ def _make_private(path: Path) -> None:
         raise SessionError(f"{path} cannot be opened: {error.strerror}") from error
 
 
-def joined(shelves: Sequence[Facts], read: Callable[[Facts], list[KeptFact]]) -> list[KeptFact]:
-    """Return the facts of several branches, those that match first, without a text twice."""
-    found = [fact for facts in shelves for fact in read(facts)]
-    found.sort(key=lambda fact: not fact.is_match)
-    return list({fact.text.casefold(): fact for fact in reversed(found)}.values())[::-1]
+def joined(*lists: Sequence[KeptFact]) -> list[KeptFact]:
+    """Return the facts of several lists, those that match first, without a text twice."""
+    found = sorted((fact for facts in lists for fact in facts), key=lambda fact: not fact.is_match)
+    first: dict[str, KeptFact] = {}
+    for fact in found:
+        first.setdefault(fact.text.casefold(), fact)
+    return [*first.values()]

@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 
 WORKING = "cwd"
 """Name of a working folder."""
+NODES = PurePosixPath("workspaces/branches")
+"""Folder of the workspaces of a run's nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class SessionLayout:
             return self.kernels / WORKING
         node = self.nodes and self.nodes.fullmatch(branch)
         if node:  # repeated attempts have branches of their own, and one workspace
-            return PurePosixPath("workspaces/branches", node[1])
+            return NODES / node[1]
         return self.branches / branch / WORKING
 
     def is_of_search(self, branch: str) -> bool:

@@ -15,7 +15,7 @@ from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.cells import variables_of
 from taskweaver.memory.memory import Memory
-from taskweaver.session.errors import SessionError, UnknownSessionBranch
+from taskweaver.session.errors import SessionClosed, SessionError, UnknownSessionBranch
 from taskweaver.session.storage.compare import (
     BranchDifference,
     Pair,
@@ -29,13 +29,14 @@ from taskweaver.session.storage.layout import CHAT, WORKING, SessionLayout, layo
 from taskweaver.session.storage.stored_sessions import (
     CURRENT_FILE,
     NAME,
+    current_name,
     require_own_memory,
 )
 from taskweaver.session.storage.workdir import STAGING_FOLDER, clone_into
 from taskweaver.utils.file_system.safe_fs import Folder
-from taskweaver.utils.files import read_text, write_text
+from taskweaver.utils.files import write_text
+from taskweaver.utils.retrieval import Embedder
 
-_MOST_NAME_BYTES = 1_000
 _MOST_STEM_CHARS = 40
 
 
@@ -64,8 +65,8 @@ class SessionFiles:
 
     Attributes:
         layout: Paths of the parts.
-        store: The memory.
         lists: The lists of working files at the ends of rounds.
+        reserved: Names of copies that may become branches.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class SessionFiles:
         config: MemoryConfig,
         layout: SessionLayout = CHAT,
         llm: Callable[[str], str] | None = None,
+        embedder: Embedder | None = None,
     ) -> None:
         """Open a session's files, or make them.
 
@@ -84,6 +86,7 @@ class SessionFiles:
             config: Configuration of the memory.
             layout: Paths of the parts.
             llm: Model that sums texts of the memory up, see `BranchedMemory`.
+            embedder: Makes vectors of records, see `BranchedMemory`.
 
         Raises:
             SessionInUse: If another process has them open.
@@ -91,6 +94,8 @@ class SessionFiles:
             StoreCorrupt, StoreTooNew, StoreUnwritable: If the memory cannot be opened.
         """
         self.session_id, self.layout = session_id, layout
+        self.reserved: set[str] = set()
+        self._is_closed = False
         if layout is CHAT:  # a run is checked when a chat opens it
             require_plain_folder(folder)
         try:
@@ -107,12 +112,24 @@ class SessionFiles:
                     staging.remove(name)
             if layout is CHAT:  # the file of a run may be made before: its search knows the nodes
                 require_own_memory(folder)
-            self.store = BranchedMemory(folder / layout.memory, config, llm=llm)
+            path = folder / layout.memory
+            self._store = BranchedMemory(path, config, llm=llm, embedder=embedder)
             self.lists = FileLists(folder)
             self._prepare_branches()
         except BaseException:
             self._lock.close()
             raise
+
+    @property
+    def store(self) -> BranchedMemory:
+        """The memory.
+
+        Raises:
+            SessionClosed: If the files were closed.
+        """
+        if self._is_closed:
+            raise SessionClosed("This session was stopped; start another one.")
+        return self._store
 
     def _prepare(self) -> None:
         """Make the folders of the session. A link in the place of one is refused."""
@@ -150,10 +167,7 @@ class SessionFiles:
     @property
     def current(self) -> str:
         """Name of the current branch, or of the first where code replaced its folder."""
-        try:
-            name = read_text(self.folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
-        except (OSError, ValueError):
-            return self.layout.root
+        name = current_name(self.folder)
         if name not in self._names():
             return self.layout.root
         try:
@@ -174,7 +188,7 @@ class SessionFiles:
         """
         known = self._names()
         if name not in known:
-            names = ", ".join(known)
+            names = ", ".join(known[:20])
             raise UnknownSessionBranch(f"There is no branch {name!r}; there are {names}.")
 
     def note_files(self, branch: str, round_id: str) -> None:
@@ -191,10 +205,14 @@ class SessionFiles:
         return [branch.id for branch in self.store.branches() if NAME.fullmatch(branch.id)]
 
     def branches(self) -> list[BranchInfo]:
-        """Return the branches, parents before children."""
-        branches = self.store.branches()
+        """Return the branches, parents before children; of a run, its chats and their lines."""
+        branches, current = self.store.branches(), self.current
         names = {branch.number: branch.id for branch in branches}
-        current = self.current
+        shown: set[int | None] = set()  # with a branch, the one that it is a fork of
+        for branch in reversed(branches):
+            is_chat = branch.id == current or not self.layout.is_of_search(branch.id)
+            if is_chat or branch.number in shown:
+                shown |= {branch.number, branch.parent}
         return [
             BranchInfo(
                 branch.id,
@@ -204,6 +222,7 @@ class SessionFiles:
                 branch.node_uid or branch.id,
             )
             for branch in branches
+            if branch.number in shown
         ]
 
     def round_ids(self, name: str) -> list[str]:
@@ -228,19 +247,14 @@ class SessionFiles:
 
     def lineage(self, name: str) -> list[str]:
         """Return a branch and its ancestors, the branch itself first."""
-        branches = {branch.id: branch for branch in self.store.branches()}
-        names = {branch.number: branch.id for branch in branches.values()}
-        found = [name]
-        while (parent := branches[found[-1]].parent) is not None:
-            found.append(names[parent])
-        return found
+        return self.store.line(name)
 
     def free_name(self, stem: str) -> str:
         """Return the first of ``stem-1``, ``stem-2``, ... that no branch has."""
         taken = self._taken()
         return next(f"{stem}-{n}" for n in count(1) if f"{stem}-{n}" not in taken)
 
-    def similar_name(self, name: str) -> str:
+    def _similar_name(self, name: str) -> str:
         """Return a name that no branch has, as similar to `name` as can be."""
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:_MOST_STEM_CHARS] or "branch"
         if self.layout.is_of_search(plain):
@@ -250,23 +264,38 @@ class SessionFiles:
     def _taken(self, but: str = "") -> set[str]:
         """Return the names and titles of all branches, or of all but one."""
         branches = [branch for branch in self.store.branches() if branch.id != but]
-        return {name for one in branches for name in (one.id, one.node_uid) if name}
+        names = {name for one in branches for name in (one.id, one.node_uid) if name}
+        return names | self.reserved
 
-    def _require_free(self, name: str, but: str = "") -> None:
-        """Raise SessionError unless a branch, or the branch `but`, can have this name."""
+    def _require_free(self, name: str) -> None:
+        """Raise SessionError unless a new branch can have this name."""
         if not NAME.fullmatch(name):
             raise SessionError("Use letters, digits, - and _ only, no spaces.")
-        if name in self._taken(but):
+        if name in self._taken():
             raise SessionError(f"{name!r} is taken.")
         if self.layout.is_of_search(name):
             raise SessionError(f"{name!r} is a name of nodes of the search. Take another one.")
 
-    def new_name(self, name: str) -> str:
-        """Return the name of a new branch, made up if `name` is empty.
+    def _require_title(self, title: str, but: str = "") -> None:
+        """Raise SessionError unless a new branch, or the branch `but`, can have this title."""
+        if not title.strip() or not title.isprintable():
+            raise SessionError("A title is one line, without invisible characters.")
+        if title in self._taken(but):
+            raise SessionError(f"{title!r} is taken.")
+
+    def new_name(self, name: str, title: str = "", *, is_similar: bool = False) -> str:
+        """Return the name of a new branch, made of the title, or made up, if `name` is empty.
+
+        With `is_similar` a name that is taken or malformed is replaced by a similar one.
 
         Raises:
-            SessionError: If the name is taken or malformed.
+            SessionError: If the name or the title is taken or malformed.
         """
+        if title:
+            self._require_title(title)
+            name = name or self._similar_name(title)
+        if is_similar:
+            return self._similar_name(name)
         name = name or self.free_name("branch")
         self._require_free(name)
         return name
@@ -278,23 +307,30 @@ class SessionFiles:
             SessionError: If there is no such branch, or the title is taken or malformed.
         """
         self.require(branch)
-        self._require_free(title, but=branch)
+        self._require_title(title, but=branch)
         self.store.rename_node(branch, title)
 
-    def fork(self, parent: str, name: str, at_round: int | None, *, limit_bytes: int) -> str:
-        """Make a branch: its files first, its row last, so that none is ever without its files.
+    def fork(
+        self, parent: str, name: str, at_round: int | None, title: str = "", *, limit_bytes: int
+    ) -> str:
+        """Make a branch of a new name: its files first, its row last, so that none lacks its files.
+
+        Args:
+            parent: Name of the branch that is forked.
+            name: Name of the new branch, from `new_name`.
+            at_round: Number of the last round that the branch sees; None for all.
+            title: Title that is shown in place of the name; empty for none.
+            limit_bytes: Most bytes of files that are copied.
 
         Raises:
-            SessionError: If the name is taken or malformed, the round does not exist, or the
-                files cannot be copied.
+            SessionError: If the round does not exist, or the files cannot be copied.
         """
-        name = self.new_name(name)
         at = None if at_round is None else self.end_of(parent, at_round)
         self.copy_files(parent, name, limit_bytes=limit_bytes)
-        return self.store[parent].fork(name, at=at).id
+        return self.store[parent].fork(name, at=at, node_uid=title).id
 
-    def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> Path:
-        """Copy the working files of a branch for one that is to be made, and return their folder.
+    def copy_files(self, parent: str, name: str, *, limit_bytes: int) -> None:
+        """Copy the working files of a branch for one that is to be made.
 
         Raises:
             SessionError: If they cannot be copied.
@@ -302,23 +338,21 @@ class SessionFiles:
         with Folder.at(self.folder) as own, self.open_working_folder(parent) as source:
             target = self.layout.branches / name
             clone_into(own, source, target, WORKING, limit_bytes=limit_bytes)
-        return self.working_folder(name)
 
     def open_working_folder(self, branch: str) -> Folder:
-        """Open the working directory of a branch.
+        """Open the working directory of a branch; an attempt that did not run has an empty one.
 
         Raises:
             SessionError: If it is gone, or code put a link in its place.
         """
         folder = self.working_folder(branch)
         try:
+            if self.layout.is_of_search(branch):
+                with Folder.at(self.folder) as own:
+                    own.make_folders(self.layout.working_folder(branch))
             return Folder.at(folder)
         except OSError as error:
             raise SessionError(f"{folder} cannot be opened: {error.strerror}") from error
-
-    def add_branch(self, parent: str, name: str) -> None:
-        """Make a branch whose files are there (see `copy_files`)."""
-        self.store[parent].fork(name)
 
     def remove_files(self, name: str) -> None:
         """Remove the working files of a branch that was not made."""
@@ -365,6 +399,7 @@ class SessionFiles:
 
     def close(self) -> None:
         """Close the memory, and let others have the session. Safe to call again."""
+        self._is_closed = True
         self.lists.close()
-        self.store.close()
+        self._store.close()
         self._lock.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,11 +25,14 @@ from taskweaver.session.storage.folder import (
     readable_rounds,
     require_plain_folder,
 )
+from taskweaver.session.storage.layout import CHAT, layout_of
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.files import read_text
 
-MAIN_BRANCH, CURRENT_FILE = "main", "current_branch"
+CURRENT_FILE = "current_branch"
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """Names of sessions and branches, which become names of folders."""
+_MOST_NAME_BYTES = 1_000
 _SIGNS_OF_USE = (CURRENT_FILE, "kernel.log", "state", DAMAGED_FILES)
 """Patterns of entries that a session has after its first round, when it has a memory file too."""
 
@@ -41,11 +45,11 @@ class StoredSession:
         session_id: Its id.
         folder: Its folder.
         changed_at: When a round, post or end of a round was last stored; for a damaged one, when
-            its files were last written.
-        rounds: Number of its rounds.
+            its memory file was last written.
+        rounds: Number of its rounds; of a run, of the chat that was used last.
         first_query: The user's first message.
         is_open: Whether a process has it open.
-        branches: Number of its branches; 0 for a damaged one.
+        branches: Number of its branches, in a run of chats; 0 for a damaged one.
         has_failed: Whether its newest round failed, or is code of the user whose cell failed.
         problem: Reason it cannot be opened; empty if it can. Otherwise the rounds are those that
             can be read.
@@ -67,12 +71,7 @@ def stored_sessions(root: Path) -> list[StoredSession]:
 
     One in which nothing was asked is left out; one that cannot be opened has a problem.
     """
-    found = [_described(folder) for folder in session_folders(root)]
-    return _newest_first([session for session in found if session is not None])
-
-
-def _newest_first(found: list[StoredSession]) -> list[StoredSession]:
-    return sorted(found, key=lambda session: (session.changed_at, session.session_id), reverse=True)
+    return SessionListing(root).read()
 
 
 class SessionListing:
@@ -82,29 +81,26 @@ class SessionListing:
         self._root = root
         self._known: dict[Path, tuple[tuple[int, ...], StoredSession | None]] = {}
 
-    def read(self) -> list[StoredSession]:
-        """Return the sessions as `stored_sessions` does."""
-        folders = session_folders(self._root)
-        found = [self._read(folder) for folder in folders]
-        for gone in set(self._known) - set(folders):
-            self._known.pop(gone, None)
-        return _newest_first([session for session in found if session is not None])
+    def read(self, runs: Iterable[Path] = ()) -> list[StoredSession]:
+        """Return the sessions as `stored_sessions` does, and those of some runs with chats."""
+        folders = [*session_folders(self._root), *runs]
+        self._known = {folder: self._read(folder) for folder in folders}
+        described = [one for _, one in self._known.values() if one is not None]
+        found = [replace(one, is_open=is_locked(one.folder)) for one in described]
+        return sorted(found, key=lambda one: (one.changed_at, one.session_id), reverse=True)
 
-    def _read(self, folder: Path) -> StoredSession | None:
-        version = _version(folder)
-        known = self._known.get(folder)
-        if known is None or known[0] != version:
-            known = self._known[folder] = version, _described(folder)
-        session = known[1]
-        return None if session is None else replace(session, is_open=is_locked(folder))
+    def _read(self, folder: Path) -> tuple[tuple[int, ...], StoredSession | None]:
+        version, known = _version(folder), self._known.get(folder)
+        return known if known and known[0] == version else (version, _described(folder))
 
 
 def _version(folder: Path) -> tuple[int, ...]:
     """Return times and sizes of the files of a session's memory."""
     found: list[int] = []
+    memory = layout_of(folder).memory
     for ending in ("", "-wal"):
         try:
-            facts = (folder / f"{MEMORY_FILE}{ending}").lstat()
+            facts = (folder / f"{memory}{ending}").stat()
         except OSError:
             found += (0, 0)
         else:
@@ -127,17 +123,8 @@ def _described(folder: Path) -> StoredSession | None:
         rounds, first_query = readable_rounds(folder)
     except (BranchedMemoryError, OSError):
         rounds, first_query = 0, ""
-    changed = _changed_at(folder, *folder.glob("memory.*"))
+    changed = datetime.fromtimestamp(max(_version(folder)) / 1e9, UTC)
     return StoredSession(folder.name, folder, changed, rounds, first_query, False, problem)
-
-
-def _changed_at(*paths: Path) -> datetime:
-    """Return when the newest of some files was written. One that is gone does not count."""
-    newest = 0.0
-    for path in paths:
-        with suppress(FileNotFoundError):
-            newest = max(newest, path.lstat().st_mtime)
-    return datetime.fromtimestamp(newest, UTC)
 
 
 def require_own_memory(folder: Path) -> None:
@@ -158,6 +145,14 @@ def require_own_memory(folder: Path) -> None:
         )
 
 
+def current_name(folder: Path) -> str:
+    """Return the name of the branch that was current last, as its file has it; empty for none."""
+    try:
+        return read_text(folder / CURRENT_FILE, _MOST_NAME_BYTES).strip()
+    except (OSError, ValueError):
+        return ""
+
+
 def stored_session(folder: Path) -> StoredSession | None:
     """Return the session in a folder, None unless something was asked in it.
 
@@ -166,19 +161,21 @@ def stored_session(folder: Path) -> StoredSession | None:
         SessionError: If its memory is gone, or the folder holds links, pipes or devices.
     """
     require_plain_folder(folder)
-    is_open = is_locked(folder)
-    if not is_open:
+    is_open, layout = is_locked(folder), layout_of(folder)
+    branch = layout.root if layout is CHAT else current_name(folder)
+    if not is_open and layout is CHAT:
         require_own_memory(folder)
-    if not (folder / MEMORY_FILE).is_file():
+    if not (folder / layout.memory).is_file():
         return None
-    with BranchedMemory(folder / MEMORY_FILE, MemoryConfig(memory_log_enabled=False)) as store:
+    with BranchedMemory(folder / layout.memory, MemoryConfig(memory_log_enabled=False)) as store:
         try:
-            rounds = store.turns.load(MAIN_BRANCH, with_posts=False)
+            rounds = store.turns.load(branch, with_posts=False)
         except UnknownBranch:
             return None
         # Not the time of the file: to open one whose process was killed writes to it.
         used_at = min(max(store.turns.last_at(), 0.0), time.time())
-        branches, has_failed = len(store.branches()), False
+        branches = sum(not layout.is_of_search(one.id) for one in store.branches())
+        has_failed = False
         with suppress(StoreCorrupt):  # a damaged round of another branch is told where it is read
             has_failed = newest_failed(store)
     if not rounds:

@@ -18,6 +18,7 @@ from taskweaver.memory.round import (
     FILES_REFUSED,
 )
 from taskweaver.session.errors import FileNotAdded, SessionError
+from taskweaver.tables.files.file_list import ListedFile
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.file_system.copy_tree import CopyRules, CopyTooLarge, copy_tree
 from taskweaver.utils.file_system.safe_fs import Folder, copy_in, is_plain_name
@@ -144,9 +145,13 @@ class WorkingFiles:
     A copy that code has changed since is the user's work too: it is kept, and the roles are
     informed. Of a copy that an earlier process brought, the later of file and copy counts. A path
     means that very file: if the name of the copy is taken, it gets another one.
+
+    Attributes:
+        listed: Files as a kernel saw them, by name, with their stamps then.
     """
 
     def __init__(self, cwd: Path) -> None:
+        self.listed: dict[str, tuple[Stamp, ListedFile]] = {}
         self._cwd = cwd
         self._brought: dict[str, tuple[NamedFile, Stamp, Stamp | None]] = {}
         self._found = stamps_in(cwd)
@@ -318,10 +323,11 @@ def clone_into(
             copy_working_folder(source, copy, limit_bytes=limit_bytes)
         session.remove(target)
         session.move(draft, session, target)
-    except OSError as error:
-        raise _not_copied(error) from error
-    finally:
+    except BaseException as error:
         session.remove(draft)
+        if isinstance(error, OSError):
+            raise _not_copied(error) from error
+        raise
 
 
 def _not_copied(error: OSError) -> SessionError:

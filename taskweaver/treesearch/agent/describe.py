@@ -142,11 +142,6 @@ def result_text(node: Node, journal: Journal) -> str:
     return f"{value}\nDetails: {shorten('; '.join(details), 2000)}" if details else value
 
 
-def own_code(node: Node) -> str:
-    """Return the files and commands that a node itself proposed."""
-    return _code(node, artifact_files(node.artifacts))
-
-
 def _output(node: Node, limit_chars: int) -> str:
     """Return the output of a node; no line of it reads like a heading of the prompt."""
     return quoted_section(shorten(node.output, limit_chars), 1) or "(nothing was printed)"

@@ -7,17 +7,21 @@ nothing is written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
+from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.handle import BranchHandle
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched.tiers.core import RESERVED
+from taskweaver.memory.memory import NoLog
+from taskweaver.memory.post import Post
+from taskweaver.memory.round import Round
 from taskweaver.memory.utils import encodable
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Node, Objective, PhaseOutcome
 from taskweaver.treesearch.model.stages import StageState
 
-R = TypeVar("R")
 _PLAN_CHARS = 1200
 _TEXT_CHARS = 500
 _GIST_CHARS = 300
@@ -62,22 +66,39 @@ def shown_elsewhere(node: Node | None = None, untrue: Iterable[str] = ()) -> fro
     return _SHOWN_ELSEWHERE | of_nodes | ON_THE_BOARD
 
 
-class NodeEvents:
-    """Writes the events of one node to its branch."""
+class NodeEvents(NoLog):
+    """Writes the events and the conversation of one node to a branch; the log of a `Memory`.
 
-    def __init__(self, store: BranchedMemory | None, objective: Objective) -> None:
-        self._store = store
+    Writes that belong together are committed at once: a write that waits goes with the next one.
+    """
+
+    def __init__(self, store: BranchedMemory | None, branch: str, objective: Objective) -> None:
+        """Prepare to write; without a store or a branch, nothing is written."""
+        self._store = store = store if branch else None  # a run may get its memory on resuming
         self._objective = objective
-        self._branches: dict[str, BranchHandle] = {}
+        self._branch = store[branch] if store else None
+        self._log = BranchLog(store, branch) if store else NoLog()
+        self._waiting: list[Callable[[], object]] = []
 
-    def together(self, action: Callable[[], R]) -> R:
-        """Run an action whose writes to the memory are committed at once."""
-        return action() if self._store is None else self._store.together(action)
+    def _write(self, write: Callable[[], object], *, waits: bool = False) -> None:
+        self._waiting.append(write)
+        if waits:
+            return
+        writes, self._waiting = self._waiting, []
+        if self._store is not None:
+            self._store.together(lambda: [write() for write in writes])
 
-    def _branch(self, store: BranchedMemory, node: Node) -> BranchHandle:
-        if node.branch not in self._branches:
-            self._branches[node.branch] = store[node.branch]
-        return self._branches[node.branch]
+    def round_started(self, round_: Round) -> None:
+        """Write a new round, together with its first post."""
+        self._write(partial(self._log.round_started, round_), waits=True)
+
+    def post_added(self, round_: Round, post: Post) -> None:
+        """Write a post; the answer to the user is written together with the end of the round."""
+        self._write(partial(self._log.post_added, round_, post), waits=post.send_to == "User")
+
+    def round_ended(self, round_: Round) -> None:
+        """Write how a round ended."""
+        self._write(partial(self._log.round_ended, round_))
 
     def _note(
         self,
@@ -86,21 +107,23 @@ class NodeEvents:
         text: str,
         records: list[dict[str, Any]] | None = None,
         core: Mapping[str, str] | None = None,
+        *,
+        waits: bool = False,
     ) -> None:
-        if self._store is None:
+        if self._branch is None:
             return
         event = {"kind": kind, "summary": text, "node_id": node.id, "phase": node.kind.value}
-        self._branch(self._store, node).write(
-            core=core, event=storable(event), records=storable(records or [])
-        )
+        of_event = {"event": storable(event), "records": storable(records or [])}
+        self._write(partial(self._branch.write, core=core, **of_event), waits=waits)
 
     def created(self, node: Node, label: str, loss: str) -> None:
-        """Note that a node was made, and the losses from its parent."""
+        """Note that a node was made, and the losses from its parent, together with its round."""
         text = f"stage={label} node_id={node.id} kind={node.kind}\n{loss}".strip()
-        self._note(node, "node_created", f"{text}\n{node.plan[:_PLAN_CHARS]}".strip())
+        text = f"{text}\n{node.plan[:_PLAN_CHARS]}".strip()
+        self._note(node, "node_created", text, waits=True)
 
     def phase(self, node: Node, outcome: PhaseOutcome) -> None:
-        """Note how a phase ended; a compile failure is kept as a record too."""
+        """Note how a phase ended, together with the report; a compile failure is a record too."""
         if outcome.status == "skipped":
             return
         name = _PHASE_NAMES.get(outcome.name, outcome.name)
@@ -110,7 +133,7 @@ class NodeEvents:
         if outcome.has_failed and outcome.name == "compile":
             tags = ["ERROR", "COMPILE", f"node:{node.id}"]
             records.append({"text": f"compile failed: {outcome.message}", "tags": tags})
-        self._note(node, kind, text, records)
+        self._note(node, kind, text, records, waits=True)
 
     def metrics(self, node: Node, problem: str = "") -> None:
         """Note that a metric was found, or why not."""
@@ -138,9 +161,9 @@ class NodeEvents:
         tags = ["NODE_SUMMARY", f"node_uid:{node.id}", f"stage:{node.stage}"]
         self._note(node, "node_summary", findings[:200], [{"text": text, "tags": tags}])
 
-    def core(self, node: Node) -> dict[str, str]:
-        """Return the core keys of a node with their values."""
-        return {} if self._store is None else dict(self._store[node.branch].core)
+    def core(self) -> dict[str, str]:
+        """Return the core keys of the node with their values."""
+        return {} if self._branch is None else dict(self._branch.core)
 
     def refuted(self, node: Node, names: Iterable[str], known: Mapping[str, str]) -> None:
         """Note that a review found findings untrue, and hide core keys among the names.
@@ -148,7 +171,7 @@ class NodeEvents:
         Ancestors keep their keys. Those that the run writes itself stay, and so do those with
         another value than was `known` before the review: it wrote what is true now.
         """
-        core = self._store[node.branch].core if self._store is not None else {}
+        core = {} if self._branch is None else self._branch.core
         own = _SHOWN_KEYS | {*RESERVED}
         there = [key for key in names if key in core and key not in own]
         keys = [key for key in there if core[key] == known.get(key)]
@@ -159,7 +182,7 @@ class NodeEvents:
             self._note(node, "findings_refuted", text)
 
     def result(self, node: Node) -> None:
-        """Note the outcome of a node."""
+        """Note the outcome of a node, together with the answer to the user."""
         value = self._objective.text(node.value)
         failure = f" exc_type={node.error.kind}" if node.error else ""
         text = f"node_id={node.id} metric={value} is_buggy={node.has_failed}{failure}"
@@ -173,7 +196,7 @@ class NodeEvents:
             lesson = f"{node.kind} {node.name} failed: {node.error.kind}: {node.error.message}"
             tags = ["ERROR", f"node_uid:{node.id}"]
             records.append({"text": lesson[:_PLAN_CHARS], "tags": tags})
-        self._note(node, "node_result", text, records)
+        self._note(node, "node_result", text, records, waits=True)
 
 
 class RunEvents:
@@ -296,7 +319,8 @@ def storable(data: Any) -> Any:
     lose a text.
     """
     if isinstance(data, str):
-        return str(encodable(data)).replace("\0", "\ufffd")
+        text = data if data.isascii() else str(encodable(data))
+        return text.replace("\0", "\ufffd")
     if isinstance(data, Mapping):
         return {str(storable(key)): storable(value) for key, value in data.items()}
     if isinstance(data, list | tuple):

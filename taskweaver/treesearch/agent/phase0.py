@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,15 +44,8 @@ class Phase0Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data, the form of ``phase0_plan.json``."""
-        data: dict[str, Any] = {
-            "goal_summary": self.goal_summary,
-            "implementation_strategy": list(self.implementation_strategy),
-            "dependencies": self.dependencies,
-            "phase_guidance": self.phase_guidance,
-            "risks_and_mitigations": list(self.risks_and_mitigations),
-            "time_budget_estimate": self.time_budget_estimate,
-        }
-        return data if self.internal is None else data | {"internal": self.internal}
+        left_out = {"origin", "internal"} if self.internal is None else {"origin"}
+        return {name: part for name, part in asdict(self).items() if name not in left_out}
 
 
 def read_plan(text: str) -> Phase0Plan:

@@ -86,11 +86,16 @@ class RunMeter(Meter):
         Raises:
             SearchError: If the log cannot be written.
         """
-        cost = Cost(usage.calls)
-        if not self._is_free:
-            cost = Cost(usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost)
+        cost = cost_of(usage, is_free=self._is_free)
         self._budget.add(cost)
         self._log.note("call", cost=asdict(cost))
+
+
+def cost_of(usage: Usage, *, is_free: bool) -> Cost:
+    """Return the costs of a consumption; where the model `is_free`, calls are counted alone."""
+    if is_free:
+        return Cost(usage.calls)
+    return Cost(usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost)
 
 
 def check_prices(services: ModelServices) -> None:

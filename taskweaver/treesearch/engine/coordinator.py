@@ -17,11 +17,11 @@ from random import Random
 from typing import Any
 
 from taskweaver.llm.errors import ModelError
-from taskweaver.memory.branched.store import BranchedMemory
-from taskweaver.treesearch.engine.later_plots import LaterPlots
-from taskweaver.treesearch.engine.node_executor import WorkCancelled
-from taskweaver.treesearch.engine.node_spans import NodeSpans
-from taskweaver.treesearch.engine.node_task import NodeTask
+from taskweaver.treesearch.engine.bench import WorkCancelled
+from taskweaver.treesearch.engine.cast import play
+from taskweaver.treesearch.engine.node_attempt import NodeAttempt
+from taskweaver.treesearch.engine.plots import LaterPlots
+from taskweaver.treesearch.engine.run_parts import RunParts
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import ExecutorLost, SearchError, WorkerLost
 from taskweaver.treesearch.model.config import SearchConfig
@@ -31,7 +31,7 @@ from taskweaver.treesearch.model.node import Node, NodeError, NodeKind, NodeStat
 from taskweaver.treesearch.model.policy import NodeChoice, Policy, StageView, policy_named
 from taskweaver.treesearch.model.repetitions import Repetitions
 from taskweaver.treesearch.model.stages import STAGES, StageState, why_over
-from taskweaver.treesearch.record.places import ROOT_BRANCH, RunPlaces
+from taskweaver.treesearch.record.places import ROOT_BRANCH
 from taskweaver.treesearch.record.runlog import RunLog, RunState
 
 Changed = Callable[[RunState], None]
@@ -42,19 +42,16 @@ _MOST_BROKEN = 3
 
 @dataclass(slots=True)
 class Coordinator:
-    """Runs a search. `make_task` makes the task of a node that begins, in its stage."""
+    """Runs a search."""
 
+    parts: RunParts
     config: SearchConfig
-    places: RunPlaces
+    budget: Budget
     state: RunState
     log: RunLog
-    budget: Budget
-    store: BranchedMemory | None
     transition: StageTransition
-    make_task: Callable[[StageState, Node], NodeTask]
     plots: LaterPlots
-    spans: NodeSpans
-    _working: dict[Future[Node], tuple[Node, NodeTask]] = field(default_factory=dict)
+    _working: dict[Future[Node], tuple[Node, NodeAttempt]] = field(default_factory=dict)
     _closing: Future[None] | None = None
     _queue: list[NodeChoice] = field(default_factory=list)
     _lost: dict[str, int] = field(default_factory=dict)
@@ -68,7 +65,7 @@ class Coordinator:
     def __post_init__(self) -> None:
         self._policy = policy_named(self.config.policy, self.config.rules)
         self._repetitions = Repetitions(self.journal, self.config.seed, self.config.num_seeds)
-        self._branches = set(self.store or ())
+        self._branches = set(self.parts.store or ())
 
     @property
     def journal(self) -> Journal:
@@ -78,8 +75,8 @@ class Coordinator:
     def stop(self) -> None:
         """Stop soon, from any thread; open tasks are cancelled, and made again on resuming."""
         self._is_stopping = True
-        for _, task in list(self._working.values()):
-            task.cancel()
+        for _, attempt in list(self._working.values()):
+            attempt.cancel()
         self.plots.stop()
 
     def run(self, changed: Changed) -> None:
@@ -93,11 +90,14 @@ class Coordinator:
         """
         self._changed = changed
         self.budget.begin()
-        for node in self.journal.good:
-            if node.wants_plots:  # the process ended before they were drawn
-                self.plots.add(node)
         try:
-            with ThreadPoolExecutor(self.config.workers + 2, "search-node") as threads:
+            with (
+                self.plots,
+                ThreadPoolExecutor(self.config.workers + 1, "search-node") as threads,
+            ):
+                for node in self.journal.good:
+                    if node.wants_plots:  # the process ended before they were drawn
+                        self.plots.add(node)
                 try:
                     self._loop(threads)
                 except BaseException as error:
@@ -106,7 +106,7 @@ class Coordinator:
                     self.stop()
                     raise
         finally:
-            self.log.add("paused", elapsed=self.budget.elapsed_s)
+            self.log.add("paused", elapsed=self.budget.elapsed_s, at=0.0)
 
     def _loop(self, threads: ThreadPoolExecutor) -> None:
         if self.state.stage is None and not self.state.is_over:
@@ -114,9 +114,8 @@ class Coordinator:
         elif self.state.stage is not None:
             self.transition.begun(self.state.stage)  # the process may have ended before
         while not self._is_stopping and (self.state.stage is not None or self._closing):
-            self.plots.begin(threads)
             self._step(threads)
-        self._drain(threads)
+        self._drain()
 
     def _step(self, threads: ThreadPoolExecutor) -> None:
         """Begin what can begin, and wait for the next end of a task."""
@@ -157,8 +156,8 @@ class Coordinator:
 
     def _cut_off(self) -> None:
         """End commands when the time is over; an attempt that had not run is made again later."""
-        for _, task in self._working.values():
-            task.cut_off()
+        for _, attempt in self._working.values():
+            attempt.bench.cut_off()
         self.plots.stop()
 
     def _fill(self, threads: ThreadPoolExecutor, stage: StageState) -> None:
@@ -240,19 +239,18 @@ class Coordinator:
             attempt=1 + self._lost.get(id_, 0),
             started_at=time.time(),
         )
-        self.places.node(id_).remove()
+        self.parts.places.node(id_).remove()
         node = replace(node, branch=self._fork(node))
-        self.journal.put(node)
-        self.log.add("node", node=node.to_dict())
-        task = self.make_task(stage, node)
-        self._working[threads.submit(self.spans.run, node, task.run)] = (node, task)
+        self._put(node)
+        attempt = NodeAttempt(self.parts, node, stage)
+        self._working[threads.submit(play, attempt)] = (node, attempt)
         if self._is_stopping:  # it came too late for `stop` to see it
-            task.cancel()
+            attempt.cancel()
         self._changed(self.state)
 
     def _fork(self, node: Node) -> str:
         """Make the node's branch; the branch of an attempt that did not finish is pruned."""
-        store = self.store
+        store = self.parts.store
         if store is None:
             return ""
         name, number = node.id, 1
@@ -267,11 +265,9 @@ class Coordinator:
 
     def _collect(self) -> None:
         """Wait until a task ends, and put its node into the journal; or for the end of a stage."""
-        awaited: list[Future[Any]] = [*self._working]
+        awaited: list[Future[Any]] = [*self._working, *self.plots.works]
         if self._closing is not None:
             awaited.append(self._closing)
-        if self.plots.future is not None:
-            awaited.append(self.plots.future)
         wait(awaited, _POLL_S, FIRST_COMPLETED)
         for future in [future for future in self._working if future.done()]:
             node, _ = self._working.pop(future)
@@ -280,20 +276,20 @@ class Coordinator:
                 self.journal.drop(node.id)
                 continue
             self._put(finished)
-            if finished.wants_plots:
+            if finished.wants_plots and not self._is_stopping:
                 self.plots.add(finished)
-        drawn = self.plots.take()
-        if drawn is not None:
+        for drawn in self.plots.take():
             self._put(drawn)
         if self._closing is not None and self._closing.done():
             closed, self._closing = self._closing, None
             closed.result()
         self._changed(self.state)
 
-    def _put(self, finished: Node) -> None:
-        self.journal.put(finished)
+    def _put(self, node: Node) -> None:
+        self.journal.put(node)
         # With the time so far: a process that is killed does not say that it pauses.
-        self.log.add("node", node=finished.to_dict(), elapsed=self.budget.elapsed_s)
+        clock = {"elapsed": self.budget.elapsed_s, "at": time.time()}
+        self.log.add("node", node=node.to_dict(), **clock)
 
     def _outcome(self, future: Future[Node], node: Node) -> Node | None:
         try:
@@ -352,12 +348,11 @@ class Coordinator:
         failure = NodeError("InternalError", problem)
         return replace(node, status=NodeStatus.BUGGY, error=failure, finished_at=time.time())
 
-    def _drain(self, threads: ThreadPoolExecutor) -> None:
+    def _drain(self) -> None:
         """Wait for the end of cancelled tasks, and for the plots that are left."""
-        while self._working or self._closing or self.plots.is_busy:
+        while self._working or self._closing or self.plots.works:
             if self._is_stopping or self.budget.is_late:
                 self.plots.stop()
-            self.plots.begin(threads)
             self._collect()
 
     def _advance(self, threads: ThreadPoolExecutor, stage: StageState) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from contextlib import ExitStack
@@ -21,30 +22,26 @@ from taskweaver.memory.branched.run.ingest import ingest_environment, ingest_ide
 from taskweaver.memory.branched.run.resources import update_resource_snapshot_if_changed
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.branched_config import read_memory_config
+from taskweaver.module.event_emitter import PostEventType, SessionEventEmitter, TaskWeaverEvent
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.round_states import RoundStates, Snapshots
+from taskweaver.session.storage.event_log import EventLog
 from taskweaver.session.storage.layout import RUN
 from taskweaver.session.storage.store import SessionFiles
 from taskweaver.treesearch.agent.events import ON_THE_BOARD, RunEvents, shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
-from taskweaver.treesearch.agent.proposer import RunBackground
-from taskweaver.treesearch.agent.run_agent import RunAgent
 from taskweaver.treesearch.agent.run_meter import RunMeter, check_prices
 from taskweaver.treesearch.embedded.built_in import model_for, needs_of
-from taskweaver.treesearch.engine.best_node_judge import Judge
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
-from taskweaver.treesearch.engine.later_plots import LaterPlots
-from taskweaver.treesearch.engine.node_executor import ExecutionSetup
-from taskweaver.treesearch.engine.node_spans import NodeSpans
+from taskweaver.treesearch.engine.plots import LaterPlots
+from taskweaver.treesearch.engine.run_parts import RunBackground, RunParts
+from taskweaver.treesearch.engine.stage_questions import Judge, RunAgent, Substages
 from taskweaver.treesearch.engine.stage_transition import StageTransition
-from taskweaver.treesearch.engine.substages import Substages
-from taskweaver.treesearch.engine.task_factory import NodeTaskFactory
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.execution.executors.local import open_executor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.machine import VISIBLE_GPUS, devices_of, gpus
-from taskweaver.treesearch.execution.node_states import NodeStates
 from taskweaver.treesearch.execution.resources import read_materials
 from taskweaver.treesearch.execution.results import Evaluator, kept_evaluator
 from taskweaver.treesearch.execution.scripts import ScriptRunner
@@ -59,6 +56,9 @@ from taskweaver.utils.files import read_text
 
 _OFFLINE = "builtin/offline"
 _CHECK_S = 120.0
+_GROWING = {PostEventType.post_message_update, PostEventType.post_execution_output}
+_TAIL_CHARS = 200
+_MOST_SNAPSHOTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,9 @@ class Search:
         is_embedded: Whether its model is a built-in proposer.
         store: Its memory; None without.
         worker: Facts about the machines that run its commands.
-        running: Phase of each node that runs, and when it began.
+        running: Phase of each node that runs, when it began, and the end of its text.
+        event_emitter: Sends the events of the nodes' rounds to listeners, as that of a session.
+        events: Keeps the events in the run's logs, where other processes read them.
     """
 
     def __init__(self, machine: Machine, places: RunPlaces, config: SearchConfig) -> None:
@@ -101,14 +103,23 @@ class Search:
         """
         self.places = places
         self.notes: list[str] = []
-        self.running: dict[str, tuple[str, float]] = {}
+        self.running: dict[str, tuple[str, float, str]] = {}
+        self.event_emitter = SessionEventEmitter(machine.logger)
+        self.event_emitter.register(self)
         self._config = config
         self._machine = machine
         self._idea = _idea(places)
         self._files: SessionFiles | None = None
         with ExitStack() as stack:
             self._log = stack.enter_context(RunLog(places.log))
+            with system_errors(f"{places.logs} cannot be made"):
+                places.logs.mkdir(parents=True, exist_ok=True)
+            self.events = EventLog(places.logs, machine.logger)
+            stack.callback(self.events.close)
+            self.event_emitter.register(self.events)
             self.state = fold(self._log.entries) or self._begin()
+            if self.state.counted_at:  # killed: nobody worked on it since
+                self._log.add("paused", elapsed=self.state.seconds, at=0.0)
             self.objective = self.state.journal.objective
             self.budget = Budget(*config.allowance, self.state.seconds, self.state.spent)
             services, self.is_embedded = self._models(stack)
@@ -122,21 +133,10 @@ class Search:
             self.services = self._metered(services)
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
-            prompts = PromptFiles(config.prompt_dir)
-            setup = self._execution(stack)
-            self._agent = RunAgent(
-                LLMApi(self.services),
-                prompts,
-                self.store,
-                config.asking,
-                places.manager_prompts,
-                self.state.journal,
-                self._idea.text,
-                config.models.summary,
-                is_memory_required=not config.has_two_calls,
-            )
+            parts = self._parts(stack)
+            self._agent = RunAgent(parts, LLMApi(self.services))
             self._reopen_if_there_is_more()
-            self._coordinator = self._wired(prompts, setup)
+            self._coordinator = self._wired(parts)
             self._stack = stack.pop_all()
 
     def _check_needs(self) -> None:
@@ -185,8 +185,8 @@ class Search:
         if model is None:
             raise SearchError(
                 "No model is configured, and no built-in one knows this idea.",
-                "Configure one ('Which model answers' in the documentation), or try an idea of"
-                " project/ideas.",
+                "Connect one with `taskweaver setup`, or start an example idea on the page of"
+                " `taskweaver web`.",
             )
         src = machine.src.clone()
         src.set_config_value("llm.api_type", "str", "function", source="override")
@@ -233,46 +233,55 @@ class Search:
     def _scripts(self, stack: ExitStack) -> ScriptRunner:
         folder = self.places.folder / WORKSPACES
         folder.mkdir(exist_ok=True)
-        config = self._config
-        longest_s = config.limits.run_s
-        visible = os.environ.get(VISIBLE_GPUS, ",".join(gpus()))
-        states = self._node_states()
-        runner = ScriptRunner(
-            self._machine.manager, folder, config.is_forking, longest_s, devices_of(visible), states
-        )
-        stack.callback(runner.close)
-        if states is not None:
-            stack.callback(states.close)
-        runner.start()
-        return runner
+        config, files, journal = self._config, self._files, self.state.journal
+        devices = devices_of(os.environ.get(VISIBLE_GPUS, ",".join(gpus())))
+        new = partial(self._machine.manager.get_session_client, session_dir=folder, devices=devices)
 
-    def _node_states(self) -> NodeStates | None:
-        files = self._files
-        if files is None:
-            return None
-        limit_bytes = AppSessionConfig(self._machine.src).state_limit_bytes
-        folder = StateFolder(files.states, limit_bytes)
-        in_use = partial(files.manifests_in_use, folder)
-        states = RoundStates(Snapshots(0), folder, self._machine.logger, in_use)
-        return NodeStates(files, states, self.state.journal)
+        def end_of(node_id: str) -> tuple[list[str], str]:
+            branch = journal[node_id].branch
+            rounds = files.round_ids(branch) if files and branch else []
+            return [branch or node_id], (rounds or [node_id])[-1]
 
-    def _execution(self, stack: ExitStack) -> ExecutionSetup:
-        """Return the machinery that executes nodes."""
+        anchor = new("search")  # it only sleeps: the sandbox, and snapshots in it, live as long
+        stack.callback(anchor.stop)
+        anchor.start()
+        # A run without memory stores nothing.
+        limit_bytes = AppSessionConfig(self._machine.src).state_limit_bytes if files else 0
+        stored = StateFolder(self.places.folder / "state", limit_bytes)
+        in_use = partial(files.manifests_in_use, stored) if files else frozenset
+        # A number, as what the snapshots of ended kernels take up is not measured.
+        most = max(_MOST_SNAPSHOTS, config.workers)
+        snapshots = Snapshots(math.inf if config.is_forking else 0, most)
+        states = RoundStates(snapshots, stored, self._machine.logger, in_use)
+        stack.callback(states.close)
+        return ScriptRunner(new, folder, config.is_forking, config.limits.run_s, states, end_of)
+
+    def _parts(self, stack: ExitStack) -> RunParts:
+        """Return the parts of the run that its attempts share."""
         config = self._config
         scripts = self._scripts(stack) if config.is_script else None
-        is_stepwise = config.is_iterative and not self.is_embedded
-        return ExecutionSetup(
+        materials = read_materials(config.resources, self.store)
+        evaluator, environment = self._evaluator(), self._environment()
+        earlier, history = earlier_runs(self.places, self._idea)
+        return RunParts(
+            config=config,
             places=self.places,
+            journal=self.state.journal,
+            background=RunBackground(
+                self._idea, environment, materials.text(), history, earlier, evaluator
+            ),
+            budget=self.budget,
+            store=self.store,
+            prompts=PromptFiles(config.prompt_dir),
+            services=self.services,
+            is_embedded=self.is_embedded,
+            claims=ChangeClaims(self.state.journal),
             executor=self._executor,
             worker=self.worker,
             scripts=scripts,
-            materials=read_materials(config.resources, self.store),
-            limits=config.limits_on(self.worker.memory_bytes),
-            install_steps=config.install_steps if is_stepwise else 0,
-            on_phase=self._on_phase,
+            materials=materials,
             slots=MeasuringSlots(is_timed=config.is_timed(self.objective)),
-            evaluator=self._evaluator(),
-            passed=config.passed,
+            emitter=self.event_emitter,
         )
 
     def _evaluator(self) -> Evaluator | None:
@@ -289,44 +298,20 @@ class Search:
     def _environment(self) -> dict[str, Any]:
         """Return facts about the machine and the resources, noted in the memory too."""
         environment = {**self.worker.environment, "network": _network(self.worker.sandbox)}
-        if self.store is not None:
-            ingest_environment(self.store[ROOT_BRANCH], environment)
-        if self.store is not None and self._config.resources is not None:
+        if self.store is None:
+            return environment
+        root, folder = self.store[ROOT_BRANCH], self.store.path.parent
+        ingest_environment(root, environment)
+        if self._config.resources is not None:
+            workspaces = self.places.folder / WORKSPACES
             update_resource_snapshot_if_changed(
-                self.store[ROOT_BRANCH],
-                self._config.resources,
-                self.places.folder / WORKSPACES,
-                folder=self.store.path.parent,
+                root, self._config.resources, workspaces, folder=folder
             )
         return environment
 
-    def _wired(self, prompts: PromptFiles, setup: ExecutionSetup) -> Coordinator:
-        """Return the coordinator, with all that it and the tasks of its nodes need."""
-        config, journal, idea = self._config, self.state.journal, self._idea
-        environment = self._environment()
-        earlier, history = earlier_runs(self.places, idea)
-        resources = setup.materials.text()
-        tasks = NodeTaskFactory(
-            config=config,
-            journal=journal,
-            background=RunBackground(
-                idea,
-                environment,
-                self.worker.compilers,
-                self.worker.programs,
-                resources,
-                history,
-                earlier,
-                setup.evaluator,
-            ),
-            setup=setup,
-            services=self.services,
-            is_embedded=self.is_embedded,
-            prompts=prompts,
-            store=self.store,
-            claims=ChangeClaims(journal),
-            budget=self.budget,
-        )
+    def _wired(self, parts: RunParts) -> Coordinator:
+        """Return the coordinator, with all that it needs."""
+        config, journal = self._config, self.state.journal
         asks = not self.is_embedded
         transition = StageTransition(
             config.stage_nodes,
@@ -337,16 +322,7 @@ class Search:
             Judge(journal, self._agent, asks and config.has_judge),
         )
         return Coordinator(
-            config=config,
-            places=self.places,
-            state=self.state,
-            log=self._log,
-            budget=self.budget,
-            store=self.store,
-            transition=transition,
-            make_task=tasks.make,
-            plots=LaterPlots(tasks.make_plots),
-            spans=NodeSpans(self.services.tracing, self.places.folder.name),
+            parts, config, self.budget, self.state, self._log, transition, LaterPlots(parts)
         )
 
     @property
@@ -354,8 +330,14 @@ class Search:
         """Whether commands run on other machines, which its notes describe."""
         return self._config.executor != "local"
 
-    def _on_phase(self, node_id: str, phase: str) -> None:
-        self.running[node_id] = (phase, time.monotonic())
+    def handle(self, event: TaskWeaverEvent) -> None:
+        """Note phase and text of a node, whose name its branch begins with."""
+        node_id = event.branch.partition("-")[0]
+        if event.t is PostEventType.post_status_update:
+            self.running[node_id] = event.msg, time.monotonic(), ""
+        elif event.t in _GROWING and node_id in self.running:
+            phase, since, before = self.running[node_id]
+            self.running[node_id] = phase, since, f"{before}{event.msg}"[-_TAIL_CHARS:]
 
     def run(self, changed: Changed) -> None:
         """Work on it until it is over, stopped, or has used its budget up.
@@ -367,8 +349,13 @@ class Search:
             SearchError: If it cannot go on.
             ModelError: If the model cannot be asked.
         """
+
+        def show(state: RunState) -> None:
+            self.events.flush()
+            changed(state)
+
         if not self.state.is_over or self.state.has_waiting_plots:
-            self._coordinator.run(changed)
+            self._coordinator.run(show)
 
     def stop(self) -> None:
         """Stop soon, from any thread; `run` does nothing when it comes later."""

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from taskweaver.treesearch.agent.events import RunEvents
-from taskweaver.treesearch.engine.best_node_judge import Judge
-from taskweaver.treesearch.engine.substages import Substages, Verdict
+from taskweaver.treesearch.engine.stage_questions import Judge, Substages, Verdict
 from taskweaver.treesearch.model.journal import Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import STAGES, StageState

@@ -194,7 +194,7 @@ def run_download_command(job: Job, command: CommandText) -> CommandResult:
         OSError: If the log cannot be written.
     """
     prepare_workspace(job)
-    whole = _command(job, "download", command, job.workspace)
+    whole = command_of(job, "download", command, job.workspace)
     return run_commands_with_logging([whole], job.log_dir / "download.log")[0]
 
 
@@ -311,7 +311,7 @@ class _Run:
             if not cwd.is_relative_to(home.resolve()) or not cwd.is_dir():
                 missing = f"compile: there is no folder {plan.build.workdir} to work in"
                 raise _Failed("CompilationError", missing)
-        commands = [_command(self._job, phase, plan.build.filled(text), cwd) for text in texts]
+        commands = [command_of(self._job, phase, plan.build.filled(text), cwd) for text in texts]
         results = run_commands_with_logging(commands, self._log(phase))
         if not results:
             return PhaseOutcome(phase, "skipped", message="No commands.")
@@ -374,7 +374,7 @@ class _Run:
             place_evaluator(job.evaluator, job.workspace)
         except SearchError as error:
             raise _Failed("EvaluationError", str(error)) from error
-        command = _command(job, "run", job.evaluator.command, job.workspace)
+        command = command_of(job, "run", job.evaluator.command, job.workspace)
         (ended,) = run_commands_with_logging([command], self._log("evaluate"))
         remove_evaluator(job.workspace)
         self._output = f"{self._output}\n[evaluator]\n{ended.tail}"
@@ -407,7 +407,7 @@ def _states(workspace: Path, paths: Sequence[str]) -> FileStates:
     return states
 
 
-def _command(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
+def command_of(job: Job, phase: str, run: CommandText, cwd: Path) -> Command:
     """Return a command of a phase, with its limits. Only downloads have the network.
 
     Only other commands have the GPUs of this process, a worker's own.

@@ -1,23 +1,25 @@
-"""Attempts that are one script: run in a kernel, new or forked from the parent's.
+"""Attempts that are one script: run in a kernel that has the variables of the parent's.
 
-A kernel that is gone, because the run was resumed or there were too many, is made again: the
-programs that were run in it are run again, each in a folder of its own and with its own seed.
+The kernel is forked from a snapshot. Where that is gone, because the run was resumed or there were
+too many, stored variables are restored. Where variables are not stored either, the programs that
+made them are run again, each in a folder of its own and with its own seed.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from taskweaver.ces.common import Client, ExecutionResult, Manager, Snapshot
-from taskweaver.ces.errors import ForkRefused, KernelClosed, KernelError
+from taskweaver.ces.common import Client, ExecutionResult, Forkable, OutputHandler, forkable
+from taskweaver.ces.errors import KernelClosed, KernelError
+from taskweaver.ces.state_folder import StateDamaged
+from taskweaver.ces.state_transfer import Restorable
+from taskweaver.session.round_states import RoundEnd, RoundStates
 from taskweaver.treesearch.execution.job import JobResult
-from taskweaver.treesearch.execution.node_states import NodeStates
 from taskweaver.treesearch.execution.results import BadResult, read_result
 from taskweaver.treesearch.execution.workspace import list_files
 from taskweaver.treesearch.model.artifacts import SCRIPT, ScriptArtifact
@@ -27,12 +29,14 @@ from taskweaver.treesearch.record.places import remove
 from taskweaver.utils.files import write_text
 from taskweaver.utils.text import shorten
 
-REPLAY_ERROR = "ReplayError"
-"""Kind of error of a script that was not run, for want of the variables it starts with."""
 BEFORE = ".before"
 """Folder of a workspace in which programs are run again, each in one of its own."""
 _OUTPUT_CHARS = 20_000
 _MESSAGE_CHARS = 1500
+
+
+class ReplayError(KernelError):
+    """The variables that a script starts with cannot be made again: it was not run."""
 
 
 class Program(NamedTuple):
@@ -48,47 +52,38 @@ class Program(NamedTuple):
 class Script:
     """A script to run in its workspace, after programs whose variables it starts with, in order.
 
-    Its output goes to `log`.
+    Its output goes to `log`, and to `on_output` as it comes.
     """
 
     program: Program
     workspace: Path
     log: Path
     before: tuple[Program, ...] = ()
+    on_output: OutputHandler | None = None
 
 
 @dataclass(slots=True)
 class ScriptRunner:
-    """Runs scripts in kernels, and keeps the states of those that worked. Close it.
+    """Runs scripts in kernels, and takes the variables of those that worked.
 
     Attributes:
-        manager: The owner of the kernels.
+        new_kernel: Makes the kernel of a name with the working directory `cwd`.
         folder: Folder below which all workspaces are.
-        is_forking: Whether a script starts from its parent's state.
+        is_forking: Whether a script starts from its parent's variables.
         longest_s: Longest time of a script.
-        devices: Devices of the GPUs that all of them may use.
-        stored: Stores the variables of scripts that worked; None where the run has no memory.
-        most_states: States that are kept; the one that was not wanted for longest goes first.
+        states: Keeps and stores variables, as those of the rounds in which nodes were made.
+        end_of: Returns the branch, as a list, and the id of the round in which a node was made.
     """
 
-    manager: Manager
+    new_kernel: Callable[..., Client]
     folder: Path
     is_forking: bool
     longest_s: float
-    devices: tuple[Path, ...] = ()
-    stored: NodeStates | None = None
-    most_states: int = 8
-    _states: OrderedDict[str, Snapshot] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _anchor: Client | None = None
+    states: RoundStates
+    end_of: Callable[[str], tuple[Sequence[str], str]]
     _running: dict[str, Client] = field(default_factory=dict)
     _cancelled: set[str] = field(default_factory=set)
     _unkept: set[str] = field(default_factory=set)
-
-    def start(self) -> None:
-        """Start a kernel that only sleeps: the sandbox, and the states in it, live as long."""
-        self._anchor = self._new("search", None)
-        self._anchor.start()
 
     def line(self, node: Node, parent: Node) -> tuple[str, ...]:
         """Return the nodes whose programs run before a new node's, in its kernel.
@@ -103,53 +98,92 @@ class ScriptRunner:
     def run(self, script: Script) -> JobResult:
         """Run a script. Its failures are in the result."""
         remove(script.workspace)  # other scripts of the sandbox can write here
-        own, client = script.program, None
+        own = script.program.node_id
         try:
-            client, there = self._client(script)
-            problem = self._replay(script, client, there)
-            if problem:
-                write_text(script.log, f"# {problem}\n")
-                phase = PhaseOutcome("run", "failed", message=problem)
-                return JobResult((phase,), NodeError(REPLAY_ERROR, problem))
-            done, is_late = self._execute(own, client, own.node_id, script.workspace)
-            if done.is_success and self.is_forking:
-                self._keep(own.node_id, client)
-            if done.is_success and self.stored is not None:
-                self.stored.store(own.node_id, client)
-            return self._result(script, done, _origin(script, there), is_late=is_late)
+            client, there, origin = self._started(script)
+            self._running[own] = client
+            again = self._replay(script, client, there)
+            done = self._execute(script.program, client, own, script.workspace, script.on_output)
+            if done.is_success:
+                self._keep(own, client)
+            return self._result(script, done, f"{origin}{again}")
         except KernelError as error:
-            failure = NodeError("RuntimeError", str(error))
+            write_text(script.log, f"# {error}\n")
+            kind = type(error).__name__ if isinstance(error, ReplayError) else "RuntimeError"
+            failure = NodeError(kind, str(error))
             return JobResult((PhaseOutcome("run", "failed", message=str(error)),), failure)
         finally:
-            self._running.pop(own.node_id, None)
-            self._cancelled.discard(own.node_id)
-            if client is not None:
-                client.stop()
+            used = self._running.pop(own, None)
+            self._cancelled.discard(own)
+            if used is not None:
+                used.stop()
+
+    def _started(self, script: Script) -> tuple[Client, int, str]:
+        """Return a kernel, the number of programs whose variables are there, and the origin."""
+        own, cwd = script.program.node_id, script.workspace
+        for there in range(len(script.before), 0, -1):
+            name = script.before[there - 1].node_id
+            snapshot = self.states.snapshots.get(*self.end_of(name))
+            if snapshot is not None:
+                with suppress(KernelError):  # it was dropped meanwhile, or there is no room
+                    client = snapshot.fork(own, self.folder, cwd)
+                    return client, there, f"forked from the kernel of {name}"
+            stored = self._stored(name)
+            if stored is not None:
+                kernel = self._running[own] = forkable(self.new_kernel(own, cwd=cwd))
+                if _is_restored(kernel, stored):
+                    return kernel, there, f"restored from stored variables of {name}"
+                kernel.stop()
+                self._check(own)
+        return self.new_kernel(own, cwd=cwd), 0, "a new kernel"
+
+    def _stored(self, node_id: str) -> Restorable | None:
+        """Return the stored variables of a node, None unless all can be read."""
+        self.states.finish()
+        folder = self.states.folder
+        with suppress(StateDamaged):
+            found = folder.find(*self.end_of(node_id)) if folder.is_trusted else None
+            if found is not None and not found.lost:
+                return Restorable(folder, found, round_number=0)
+        return None
 
     def _replay(self, script: Script, client: Client, there: int) -> str:
-        """Run the programs before a script again, from the first missing, and return a failure."""
+        """Run the programs before a script again, from the first missing, and name them."""
         missing = script.before[there:]
         for number, program in enumerate(missing, there + 1):
             folder = script.workspace / BEFORE / f"{number:02}_{program.node_id}"
-            done, is_late = self._execute(program, client, script.program.node_id, folder)
+            done = self._execute(program, client, script.program.node_id, folder)
             if not done.is_success:
-                return (
+                raise ReplayError(
                     f"This program was not run: it starts with the variables of {program.node_id},"
-                    f" whose kernel is gone, and the program of {program.node_id} failed when it"
-                    f" was run again.\n{self._failure(done, is_late=is_late).message}"
+                    f" which are gone, and the program of {program.node_id} failed when it was run"
+                    f" again.\n{_problem(done)}"
                 )
-        if missing and self.is_forking:
-            self._keep(missing[-1].node_id, client)
-        return ""
+        last = script.before[-1].node_id if script.before else ""
+        if last and self.states.snapshots.get(*self.end_of(last)) is None:
+            self._keep(last, client)  # for its next child
+        names = ", ".join(program.node_id for program in missing)
+        return f"; run again in it, as their variables are gone: {names}" if names else ""
+
+    def _keep(self, node_id: str, client: Client) -> None:
+        """Take the variables of a kernel, which may end then."""
+        [branch], round_id = end = self.end_of(node_id)
+        self.states.end_round(branch, [RoundEnd(branch, round_id, client)])
+        self.states.settle()
+        if self.is_forking and not (self.states.snapshots.get(*end) or self._stored(node_id)):
+            self._unkept.add(node_id)  # its children start from nothing, and are told
 
     def _execute(
-        self, program: Program, client: Client, owner: str, folder: Path
-    ) -> tuple[ExecutionResult, bool]:
-        """Run a program on behalf of a node, and return its outcome, and whether it was late."""
-        self._running[owner] = client
+        self,
+        program: Program,
+        client: Client,
+        owner: str,
+        folder: Path,
+        on_output: OutputHandler | None = None,
+    ) -> ExecutionResult:
+        """Run a program on behalf of a node."""
         client.execute_code("begin", _beginning(program, folder))
-        if owner in self._cancelled:
-            raise KernelClosed("The script was cancelled.")
+        self._check(owner)
         is_late = threading.Event()
 
         def end() -> None:
@@ -159,11 +193,19 @@ class ScriptRunner:
         timer = threading.Timer(self.longest_s, end)
         timer.start()
         try:
-            done = client.execute_code(program.node_id, program.code)
+            done = client.execute_code(program.node_id, program.code, on_output)
         finally:
             timer.cancel()
             timer.join()
-        return done, is_late.is_set()
+        if is_late.is_set() and not done.is_success and done.status != "timeout":
+            done.stderr.append(str(done.error))
+            done.status = "timeout"
+            done.error = f"The script was stopped after {self.longest_s:g} s."
+        return done
+
+    def _check(self, node_id: str) -> None:
+        if node_id in self._cancelled:
+            raise KernelClosed("The script was cancelled.")
 
     def cancel(self, node_id: str) -> None:
         """End the script of a node, from any thread."""
@@ -172,50 +214,15 @@ class ScriptRunner:
         if client is not None:
             client.interrupt()
 
-    def _client(self, script: Script) -> tuple[Client, int]:
-        """Return a kernel for a script, and how many of the programs before it were run in it."""
-        id_, folder, cwd = script.program.node_id, self.folder, script.workspace
-        with self._lock:
-            for there in range(len(script.before), 0, -1):
-                origin = script.before[there - 1].node_id
-                if origin not in self._states:
-                    continue
-                self._states.move_to_end(origin)
-                state = self._states[origin]
-                with suppress(ForkRefused):  # then what was run in it is run again
-                    made = self.manager.fork_session_client(state, id_, session_dir=folder, cwd=cwd)
-                    return made, there
-            return self._new(id_, cwd), 0
-
-    def _new(self, id_: str, cwd: Path | None) -> Client:
-        return self.manager.get_session_client(
-            id_, session_dir=self.folder, cwd=cwd, devices=self.devices
-        )
-
-    def _keep(self, node_id: str, client: Client) -> None:
-        try:
-            state = client.snapshot()
-        except KernelError:
-            self._unkept.add(node_id)  # its children start from nothing, and are told
-            return
-        with self._lock:
-            if node_id in self._states:
-                self._states[node_id].close()
-            self._states[node_id] = state
-            while len(self._states) > self.most_states:
-                self._states.popitem(last=False)[1].close()
-
-    def _result(
-        self, script: Script, done: ExecutionResult, note: str, *, is_late: bool
-    ) -> JobResult:
+    def _result(self, script: Script, done: ExecutionResult, note: str) -> JobResult:
         printed = "".join([*done.stdout, *done.stderr]) + (f"\n{done.error}" if done.error else "")
         write_text(script.log, f"# {note}\n{printed}\n")
         output = shorten(printed, _OUTPUT_CHARS)
         if not done.is_success:
-            failure = self._failure(done, is_late=is_late)
-            status = "timeout" if failure.kind == "TimeoutError" else "failed"
-            phase = PhaseOutcome("run", status, done.duration_s, None, failure.message)
-            return JobResult((phase,), failure, output, exec_seconds=done.duration_s)
+            is_late, text = done.status == "timeout", _problem(done)
+            status, kind = ("timeout", "TimeoutError") if is_late else ("failed", "RuntimeError")
+            phase = PhaseOutcome("run", status, done.duration_s, None, text)
+            return JobResult((phase,), NodeError(kind, text), output, exec_seconds=done.duration_s)
         result: Mapping[str, Any] | None = None
         problem: NodeError | None = None
         try:
@@ -224,38 +231,28 @@ class ScriptRunner:
             problem = error.error
         phase = PhaseOutcome("run", "ok", done.duration_s, 0, note)
         files = tuple(list_files(script.workspace, WORKING))
-        ran = JobResult((phase,), problem, output, result, files, done.duration_s)
-        return replace(ran, variables=tuple(done.variables))
+        ran = (phase,), problem, output, result, files, done.duration_s
+        return JobResult(*ran, variables=tuple(done.variables))
 
-    def _failure(self, done: ExecutionResult, *, is_late: bool) -> NodeError:
-        message = shorten(str(done.error or done.status), _MESSAGE_CHARS)
-        if is_late and done.status != "timeout":
-            message = f"The script was stopped after {self.longest_s:g} s."
-        is_late = is_late or done.status == "timeout"
-        return NodeError("TimeoutError" if is_late else "RuntimeError", message)
 
-    def close(self) -> None:
-        """Discard all kept kernels."""
-        with self._lock:
-            while self._states:
-                self._states.popitem()[1].close()
-        anchor, self._anchor = self._anchor, None
-        if anchor is not None:
-            anchor.stop()
+def _is_restored(kernel: Forkable, stored: Restorable) -> bool:
+    """Fill a kernel with stored variables; return whether all are there."""
+    kernel.restore_from(lambda: stored)
+    with suppress(KernelError):
+        done = kernel.execute_code("restore", "")
+        kernel.restore_from(lambda: None)  # if it dies, it does not come back with them
+        return done.is_success and all(tag != "variables" for _, tag, _ in done.log)
+    return False
+
+
+def _problem(done: ExecutionResult) -> str:
+    return shorten(str(done.error or done.status), _MESSAGE_CHARS)
 
 
 def program_of(node: Node) -> Program:
     """Return the program of a node, an empty one where it proposed no script."""
     code = node.artifacts.code if isinstance(node.artifacts, ScriptArtifact) else ""
     return Program(node.id, code, node.seed)
-
-
-def _origin(script: Script, there: int) -> str:
-    """Return the kernel a script started from, in words, for the log and its phase."""
-    names = [program.node_id for program in script.before]
-    start = f"forked from the kernel of {names[there - 1]}" if there else "a new kernel"
-    missing = ", ".join(names[there:])
-    return f"{start}; run again in it, as their kernels are gone: {missing}" if missing else start
 
 
 def _beginning(program: Program, folder: Path) -> str:

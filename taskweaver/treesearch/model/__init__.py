@@ -1,1 +1,1 @@
-"""The core of a search: nodes and their journal, metric, plan, stages, policy, and budget."""
+"""The core of a search: nodes, journal, policy, stages, budget; `phase_plan` reads plans."""

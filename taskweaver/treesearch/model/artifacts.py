@@ -86,6 +86,14 @@ def artifact_commands(artifacts: Artifacts | None) -> dict[str, list[str]]:
     }
 
 
+def program_text(artifacts: Artifacts | None) -> str:
+    """Return files and commands as one text, each file below a line with its path."""
+    parts = [f"# {path}\n{text}" for path, text in artifact_files(artifacts).items()]
+    for phase, texts in artifact_commands(artifacts).items():
+        parts += [f"# {phase}\n" + "\n".join(texts)] if texts else []
+    return "\n\n".join(parts)
+
+
 def changes(before: Mapping[str, str], after: Mapping[str, str], limit_chars: int) -> str:
     """Return a unified diff of two sets of files, cut at `limit_chars`, empty for no change."""
     parts: list[str] = []

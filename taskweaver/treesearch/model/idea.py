@@ -39,6 +39,20 @@ _WRITE = (
     "Write a line such as `Metric: accuracy (maximize)` or `Metric: error, lower is better`; what a"
     " run optimises is fixed when it begins."
 )
+# "Minimise the mean absolute error on the held-out months." "We minimise" may tell a method.
+_AIM = re.compile(
+    r"(?:\A|\n\s*(?:[\n*>-]|(?=(?-i:M)))|[.:!?][*_]*\s+"
+    r"|\b(?:goal|aim|objective|task|purpose)\b[^.:!?]{0,80}\bis\s+to\s+)"
+    r"[*_>\s-]*(?P<verb>minimi[sz]e|maximi[sz]e)\s+"
+    r"(?!(?:the\s+)?(?:it|this|that|these|following)\b)(?:(?:the|its|our)\s+)?[*_`]*"
+    r"(?P<name>(?:(?:number|share|percentage|sum|area|rate)\s+(?:of|under)\s+(?:the\s+)?)?"
+    r"\w[\w-]*(?:\s+(?!m(?:in|ax)imi[sz]e\b)\w[\w-]*){0,4}?)"
+    r"(?=[*_`]*\s*(?:[.,;:()!\[\u2013\u2014]|-\s|\Z|\n\s*(?:[\n*#-]|\d+[.)]|m(?:in|ax)imi[sz]e\b))"
+    r"|[*_`]*\s+(?:on|of|for|over|with|without|under|by|in|at|across|while|when|to|as|from|subject"
+    r"|using|between)\b)",
+    re.IGNORECASE,
+)
+_NO_AIMS = {"risk factors and limitations", "related work", "code"}
 _UNIT = re.compile(
     r"\bin\s+(?P<unit>[A-Za-z%/]+)|\[(?P<bracket>[^\]\s]{1,16})\]"
     # A rate is anything by a time, or a time by anything: GB/s, items/s, ms/step.
@@ -69,14 +83,17 @@ class Idea:
         """Return the metric to optimise, and a remark on a gap in its description.
 
         It is a line like ``Metric: accuracy (maximize)`` or ``Metric: run time in s, lower is
-        better``, or a line under a heading ``Metric``. A name that means a loss or a time is
-        minimised where the line does not say.
+        better``, a line under a heading ``Metric``, or else the only metric that the text says to
+        minimise or maximise. A name that means a loss or a time is minimised where the line does
+        not say.
         """
         text = self._metric_line().rstrip(". ")
         if not text:
             is_inside = _METRIC_INSIDE.search(self.text) is not None
             gap = "'s `Metric:` is not at the start of a line" if is_inside else " names no metric"
-            return Objective(), f"The idea{gap}: the run optimises `score`. {_WRITE}"
+            objective = self._aim() or Objective()
+            verb = "maximises" if objective.maximize else "minimises"
+            return objective, f"The idea{gap}: the run {verb} `{objective.name}`. {_WRITE}"
         name = re.split(r"[,;(\[]|\bin\b", text)[0].strip(" *_`") or "score"
         unit = _UNIT.search(text)
         is_down, is_up = bool(_DOWN.search(text)), bool(_UP.search(text))
@@ -104,6 +121,16 @@ class Idea:
             if _METRIC_SECTION.fullmatch(title) and _NAMING.fullmatch(line):
                 return line
         return ""
+
+    def _aim(self) -> Objective | None:
+        """Return the one metric that sentences say to minimise or maximise."""
+        aims = {
+            (" ".join(aim["name"].split()), aim["verb"].lower().startswith("max"))
+            for heading, text in self.sections.items()
+            if heading not in _NO_AIMS
+            for aim in _AIM.finditer(text)
+        }
+        return Objective(*aims.pop()) if len(aims) == 1 else None
 
 
 def read_idea(path: Path, index: int = 0) -> Idea:

@@ -143,22 +143,14 @@ class PhasePlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, the form of ``phase_artifacts``."""
-        build = self.build
+        workspace = asdict(self.workspace)
+        for file in workspace["files"]:
+            file["mode"] = f"{file['mode']:04o}"
         sections: dict[str, dict[str, Any]] = {
-            "download": {"commands": _plain(self.download)},
-            "coding": {"workspace": _workspace_dict(self.workspace)},
-            "compile": {
-                "build_plan": {
-                    **asdict(build),
-                    "cflags": list(build.cflags),
-                    "ldflags": list(build.ldflags),
-                },
-                "commands": _plain(self.compile),
-            },
-            "run": {
-                "commands": _plain(self.run),
-                "expected_outputs": list(self.expected_outputs),
-            },
+            "download": {"commands": self.download},
+            "coding": {"workspace": workspace},
+            "compile": {"build_plan": asdict(self.build), "commands": self.compile},
+            "run": {"commands": self.run, "expected_outputs": self.expected_outputs},
         }
         for name, text in self.notes.items():
             sections[name]["notes"] = text
@@ -218,19 +210,6 @@ def _outputs(value: object) -> tuple[str, ...]:
     if "." in paths:
         raise PhasePlanError(f"{place}[{paths.index('.')}]", "names no file")
     return tuple(paths)
-
-
-def _plain(commands: tuple[CommandText, ...]) -> list[str | list[str]]:
-    return [command if isinstance(command, str) else list(command) for command in commands]
-
-
-def _workspace_dict(plan: WorkspacePlan) -> dict[str, Any]:
-    files = [
-        {"path": file.path, "mode": f"{file.mode:04o}", "encoding": file.encoding,
-         "content": file.content}
-        for file in plan.files
-    ]  # fmt: skip
-    return {"root": plan.root, "tree": list(plan.tree), "files": files}
 
 
 def _sections(data: object) -> dict[str, Mapping[str, Any]]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from taskweaver.session.storage.layout import NODES, RUN
 from taskweaver.treesearch.errors import system_errors
 from taskweaver.utils.file_system.safe_fs import Folder
 
 LOGS = Path("logs") / "0-run"
-WORKSPACES = "workspaces"
-ROOT_BRANCH = "root"
+WORKSPACES = NODES.parts[0]
+ROOT_BRANCH = RUN.root
 """The branch of a run that all its nodes descend from."""
 
 
@@ -30,7 +31,7 @@ class NodePlaces:
     def __init__(self, run_dir: Path, node_id: str) -> None:
         self.run_dir, self.node_id = run_dir, node_id
         self.folder = run_dir / "nodes" / node_id
-        self.workspace = run_dir / WORKSPACES / "branches" / node_id
+        self.workspace = run_dir / NODES / node_id
         self.plans = self.folder / "plans"
         self.prompts = self.folder / "prompts"
         self.plots = self.folder / "plots"
@@ -53,6 +54,7 @@ class RunPlaces:
         log: The log, which a run is resumed from.
         memory: The memory; a link, where the run keeps it elsewhere.
         evaluator: The program that measures attempts; there where the idea names a file.
+        logs: Logs of the run, with the events of its attempts; chats with these have their own.
         manager_prompts: Prompts and replies that concern the run as a whole.
     """
 
@@ -61,9 +63,10 @@ class RunPlaces:
         self.idea = self.folder / "idea.md"
         self.config = self.folder / "config.json"
         self.log = self.folder / "journal.jsonl"
-        self.memory = self.folder / "memory" / "memory.sqlite"
+        self.memory = self.folder / RUN.memory
         self.evaluator = self.folder / "evaluator"
-        self.manager_prompts = self.folder / LOGS / "prompt_logs" / "manager"
+        self.logs = self.folder / LOGS
+        self.manager_prompts = self.logs / "prompt_logs" / "manager"
 
     def node(self, node_id: str) -> NodePlaces:
         """Return the paths of a node."""

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -186,6 +186,8 @@ class RunState:
         passed: Stages that are over.
         title: Title of its idea.
         seconds: Duration of its earlier sittings.
+        counted_at: When `seconds` was counted, in seconds since 1970; 0 for unknown
+            and while the run pauses.
         spent: Consumption of its model calls before, those of cancelled nodes too.
         started_at: When it began, in seconds since 1970.
         is_over: Whether it has ended; it does not go on then.
@@ -199,6 +201,7 @@ class RunState:
     passed: list[StagePassed] = field(default_factory=list)
     title: str = ""
     seconds: float = 0.0
+    counted_at: float = 0.0
     spent: Cost = field(default_factory=Cost)
     started_at: float = 0.0
     is_over: bool = False
@@ -251,6 +254,7 @@ def fold(entries: Iterable[Mapping[str, Any]], *, keeps_running: bool = False) -
 def _take(state: RunState, entry: Mapping[str, Any]) -> None:
     kind = entry["t"]
     state.seconds = entry.get("elapsed", state.seconds)
+    state.counted_at = entry.get("at", state.counted_at)
     state.spent += Cost(**entry.get("cost", {}))
     if kind == "node":
         _take_node(state.journal, Node.from_dict(entry["node"]))
@@ -295,10 +299,4 @@ def reopen(state: RunState) -> None:
 
 def stage_entry(state: StageState) -> dict[str, Any]:
     """Return the log entry of a stage that begins."""
-    return {
-        "stage": state.stage.number,
-        "base": state.base,
-        "substage": state.substage,
-        "goals": state.goals,
-        "first": state.first,
-    }
+    return {**asdict(state), "stage": state.stage.number}

@@ -6,6 +6,7 @@ reads the findings.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,10 +45,12 @@ def write_results(
     journal, facts = state.journal, run_facts(places, state, budget)
     write_outputs(journal, places.folder, facts)
     report = write_report(journal, places.folder, facts)
-    write_page(journal, places.folder, facts, store)
+    page = write_page(journal, places.folder, facts, store)
     best = journal.best()
     if store is not None:
-        store.write_page(places.folder / LOGS / "memory_database.html", title=facts.title)
+        target = places.folder / LOGS / "memory_database.html"
+        run_page = Path(os.path.relpath(page, target.parent)).as_posix()
+        store.write_page(target, title=facts.title, run_page=run_page)
         root = store.root
         if root is not None:
             branch = best.branch if best else None

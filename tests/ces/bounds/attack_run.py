@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.bounds import cgroup
-from taskweaver.ces.common import Client
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
@@ -89,7 +89,7 @@ REMOVE = (
 )
 
 
-def _shared(client: Client) -> dict[str, Any]:
+def _shared(client: Kernel) -> dict[str, Any]:
     """Run a harmless cell while a snapshot shares much of the kernel's memory."""
     client.execute_code("large", "import numpy as np; large = np.ones(15 << 20)")
     snapshot = client.snapshot()
@@ -99,7 +99,7 @@ def _shared(client: Client) -> dict[str, Any]:
     return {"output": result.output, "error": result.error}
 
 
-def _deleted(client: Client) -> dict[str, Any]:
+def _deleted(client: Kernel) -> dict[str, Any]:
     """Run a harmless cell after many snapshots of a table that the kernel has deleted since."""
     client.execute_code("table", "table = np.ones(6 << 20)")
     snapshots = [client.snapshot() for _ in range(8)]
@@ -113,7 +113,7 @@ def _deleted(client: Client) -> dict[str, Any]:
     return {"output": result.output, "error": result.error, "seen": min(sizes) >= 48 << 20}
 
 
-def _kept(client: Client) -> list[int]:
+def _kept(client: Kernel) -> list[int]:
     """Return how many snapshots are kept: the first of two comes to hold more than the budget."""
     snapshots, counts = Snapshots(32 << 20), []
     for name, code in [("table", "table = np.ones(6 << 20)"), ("delete", "del table")]:
@@ -145,10 +145,11 @@ def main() -> None:
             result = client.execute_code(name, code.replace("HOLD_S", hold_s))
             said = "\n".join([result.error or "", *(text for _, _, text in result.log)])
             after = client.execute_code("after", f"{REMOVE}\n20 + 1")
-            results[name] = {"output": result.output, "said": said, "after": after.output}
+            told = {"output": result.output, "status": result.status, "said": said}
+            results[name] = told | {"after": after.output}
         results["log bytes"] = (Path(folder) / "s" / "kernel.log").stat().st_size
         results["left"] = client.left_behind()
-        results["bounds"] = [asdict(bound) for bound in client.bounds]
+        results["bounds"] = [asdict(bound) for bound in client.bounds()]
     finally:
         manager.clean_up()
     print(json.dumps(results))

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 from kernels import FORKS, forked, needs_thread_owners, run
 
-from taskweaver.ces.common import Client, Manager
+from taskweaver.ces.common import Client
 
 pytestmark = needs_thread_owners
 
@@ -202,7 +202,7 @@ IN_GATE = (
     [name if name in IN_GATE else pytest.param(name, marks=pytest.mark.long) for name in LIBRARIES],
 )
 def test_a_fork_right_after_use_works_on_both_sides(
-    warm: Manager, fresh: Client, tmp_path: Path, url: str, library: str
+    fresh: Client, tmp_path: Path, url: str, library: str
 ) -> None:
     if importlib.util.find_spec(library.split(",")[0]) is None:
         pytest.skip(f"{library} is not installed")
@@ -210,11 +210,11 @@ def test_a_fork_right_after_use_works_on_both_sides(
     assert result.is_success, result.error
     for n in range(FORKS):
         assert_use(fresh)
-        child = forked(warm, fresh, f"{tmp_path.name}-{n}")
+        child = forked(fresh, f"{tmp_path.name}-{n}")
         assert_use(child)
         assert_use(fresh)
         if n == 0:
-            grandchild = forked(warm, child, f"{tmp_path.name}-of-{n}")
+            grandchild = forked(child, f"{tmp_path.name}-of-{n}")
             assert_use(grandchild)
             assert_use(child)
             grandchild.stop()

@@ -10,8 +10,8 @@ from textwrap import dedent
 import pytest
 from kernels import answers, forked, needs_thread_owners, run
 
-from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.kernel.kernel import Kernel
 
 pytestmark = needs_thread_owners
 
@@ -88,6 +88,22 @@ REFUSED = {
         r"Python code called by a library is still working in 1 thread",
         "gate.set(); reader.read_all().num_rows",
     ),
+    "threading": (
+        "import threading; gate = threading.Event()\n"
+        "thread = threading.Thread(target=gate.wait, name='clock', daemon=True); thread.start()",
+        "the thread 'clock' is running",
+        "gate.set(); thread.join()",
+    ),
+    "subprocess, with a pipe": (
+        "import subprocess; p = subprocess.Popen(['cat'], stdin=-1)",
+        "a pipe",
+        "p.communicate()",
+    ),
+    "numpy, a file that is mapped": (
+        "import numpy as np; m = np.memmap('m.bin', 'u1', 'w+', shape=4096)",
+        "mapped for writing",
+        "del m",
+    ),
     "logging, a file begun anew": (
         "import logging; logging.basicConfig(filename='w.log', filemode='w', force=True)\n"
         "logging.error('x')",
@@ -109,7 +125,7 @@ IN_LONG = (
     [pytest.param(case, marks=pytest.mark.long) if case in IN_LONG else case for case in REFUSED],
 )
 def test_a_refusal_names_library_variable_and_remedy(
-    warm: Manager, fresh: Client, tmp_path: Path, case: str
+    fresh: Kernel, tmp_path: Path, case: str
 ) -> None:
     if importlib.util.find_spec(case.split(",")[0]) is None:
         pytest.skip(f"{case} needs a library that is not installed")
@@ -122,6 +138,6 @@ def test_a_refusal_names_library_variable_and_remedy(
     assert answers(fresh)
     if remedy:
         assert run(fresh, remedy).is_success
-        child = forked(warm, fresh, tmp_path.name)
+        child = forked(fresh, tmp_path.name)
         assert answers(child)
         child.stop()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from kernels import forked, run
 
-from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.kernel.kernel import Kernel
 
 LOGGED = """
 import logging, logging.handlers
@@ -20,17 +21,11 @@ logger.info("before")
 
 
 @pytest.mark.parametrize(
-    "handler",
-    [
-        "logging.FileHandler('run.log')",
-        "logging.handlers.WatchedFileHandler('run.log')",
-    ],
+    "handler", ["logging.FileHandler('run.log')", "logging.handlers.WatchedFileHandler('run.log')"]
 )
-def test_log_lines_of_both_sides_arrive(
-    warm: Manager, fresh: Client, tmp_path: Path, handler: str
-) -> None:
+def test_log_lines_of_both_sides_arrive(fresh: Kernel, tmp_path: Path, handler: str) -> None:
     assert run(fresh, LOGGED.format(handler=handler)).is_success
-    child = forked(warm, fresh, tmp_path.name)
+    child = forked(fresh, tmp_path.name)
     run(child, "logger.info('child')")
     run(fresh, "logger.info('parent')")
     run(child, "logger.info('child again')")
@@ -40,7 +35,7 @@ def test_log_lines_of_both_sides_arrive(
 
 
 def test_a_log_file_that_was_moved_is_not_closed_behind_the_users_back(
-    fresh: Client, tmp_path: Path
+    fresh: Kernel, tmp_path: Path
 ) -> None:
     run(fresh, LOGGED.format(handler="logging.FileHandler('run.log')"))
     (tmp_path / "cwd" / "run.log").rename(tmp_path / "moved.log")
@@ -64,28 +59,21 @@ path = pathlib.Path("long.csv.gz").absolute()
 READ = "began.touch(); csv.read_csv(path, single_threaded, convert_options=options).num_rows"
 
 
-def test_an_interrupt_ends_a_long_read_of_arrow_in_a_fork(
-    warm: Manager, fresh: Client, tmp_path: Path
-) -> None:
+def test_an_interrupt_ends_a_long_read_of_arrow_in_a_fork(fresh: Kernel, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     assert run(fresh, PREPARE.format(megabytes=1)).is_success
     assert run(fresh, READ).output == 1000
     assert run(fresh, PREPARE.format(megabytes=3_000)).is_success
     (tmp_path / "cwd" / "began").unlink()
-    child = forked(warm, fresh, tmp_path.name)
-    done = threading.Event()
-
-    def interrupt() -> None:
-        while not (tmp_path / "cwd" / "began").exists() and not done.wait(0.02):
-            pass
-        done.wait(0.3)
+    child = forked(fresh, tmp_path.name)
+    pause = threading.Event()
+    with ThreadPoolExecutor(1) as thread:
+        reading = thread.submit(run, child, READ)
+        while not (tmp_path / "cwd" / "began").exists() and not reading.done():
+            pause.wait(0.02)
+        pause.wait(0.3)
         child.interrupt()
-
-    interrupting = threading.Thread(target=interrupt)
-    interrupting.start()
-    result = run(child, READ)
-    done.set()
-    interrupting.join()
+        result = reading.result()
     assert (result.status, result.is_state_lost) == ("interrupted", False)
     assert run(child, "options.include_columns").output == ["a"]
     child.stop()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from kernels import answers, forked, needs_thread_owners, run
 
-from taskweaver.ces.common import Client, Manager
 from taskweaver.ces.errors import ForkRefused
+from taskweaver.ces.kernel.kernel import Kernel
 
 pytestmark = needs_thread_owners
 
@@ -25,19 +25,20 @@ int finish(void) { sem_post(&end); return pthread_join(thread, 0); }
 """
 
 
+def compiled(compiler: str | None, source: Path) -> Path:
+    """Return the shared library of a source with a thread of its own."""
+    if compiler is None:
+        pytest.skip("there is no compiler")
+    made = source.with_suffix(".so")
+    subprocess.run([compiler, "-shared", "-fPIC", "-pthread", "-o", made, source], check=True)
+    return made
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A shared library with a thread of its own."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("library")
-    (folder / "own.c").write_text(SOURCE)
-    made = folder / "libown.so"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", "-pthread", "-o", made, folder / "own.c"], check=True
-    )
-    return made
+    source = tmp_path_factory.mktemp("library") / "own.c"
+    source.write_text(SOURCE)
+    return compiled(shutil.which("gcc") or shutil.which("cc"), source)
 
 
 CPP_SOURCE = """
@@ -61,45 +62,28 @@ extern "C" int finish() {
 
 
 def test_a_thread_of_the_cpp_library_belongs_to_the_file_that_started_it(
-    warm: Manager, fresh: Client, tmp_path: Path
+    fresh: Kernel, tmp_path: Path
 ) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("there is no C++ compiler")
     (tmp_path / "own.cpp").write_text(CPP_SOURCE)
-    made = tmp_path / "libcpp.so"
-    options = ["-shared", "-fPIC", "-pthread", "-o", made, tmp_path / "own.cpp"]
-    subprocess.run([compiler, *options], check=True)
+    made = compiled(shutil.which("g++"), tmp_path / "own.cpp")
     begin(fresh, made)
-    with pytest.raises(ForkRefused, match=f"the library {made} has 1 thread"):
-        fresh.snapshot()
+    for _ in range(2):
+        with pytest.raises(ForkRefused, match=f"the library {made} has 1 thread"):
+            fresh.snapshot()
     run(fresh, "own.finish()")
-    child = forked(warm, fresh, tmp_path.name)
+    child = forked(fresh, tmp_path.name)
     assert answers(child)
     child.stop()
 
 
-def begin(client: Client, library: Path) -> None:
+def begin(client: Kernel, library: Path) -> None:
     code = f"import ctypes; own = ctypes.CDLL({str(library)!r}); own.begin()"
     assert run(client, code).output == 0
 
 
-def test_a_thread_of_an_unknown_library_is_refused_and_named_until_it_ends(
-    warm: Manager, fresh: Client, tmp_path: Path, library: Path
-) -> None:
-    begin(fresh, library)
-    for _ in range(2):
-        with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
-            fresh.snapshot()
-    run(fresh, "own.finish()")
-    child = forked(warm, fresh, tmp_path.name)
-    assert answers(child)
-    child.stop()
-
-
 @pytest.mark.parametrize("place", ["libarrow.so.2600", "pyarrow/libarrow.so.2600"])
 def test_the_name_of_a_known_library_in_another_folder_is_refused(
-    fresh: Client, tmp_path: Path, library: Path, place: str
+    fresh: Kernel, tmp_path: Path, library: Path, place: str
 ) -> None:
     pytest.importorskip("pyarrow")
     copy = tmp_path / place
@@ -112,7 +96,7 @@ def test_the_name_of_a_known_library_in_another_folder_is_refused(
 
 
 def test_words_of_an_earlier_thread_on_the_same_stack_do_not_count(
-    warm: Manager, fresh: Client, tmp_path: Path, library: Path
+    fresh: Kernel, tmp_path: Path, library: Path
 ) -> None:
     other = tmp_path / "libother.so"
     shutil.copy(library, other)
@@ -123,14 +107,14 @@ def test_words_of_an_earlier_thread_on_the_same_stack_do_not_count(
         fresh.snapshot()
     assert refusal.value.reasons == [f"the library {other} has 1 thread"]
     run(fresh, "own.finish()")
-    child = forked(warm, fresh, tmp_path.name)
+    child = forked(fresh, tmp_path.name)
     begin(child, library)
     with pytest.raises(ForkRefused, match=f"the library {library} has 1 thread"):
         child.snapshot()
     child.stop()
 
 
-def test_a_version_older_than_the_measured_one_is_refused(fresh: Client) -> None:
+def test_a_version_older_than_the_measured_one_is_refused(fresh: Kernel) -> None:
     pytest.importorskip("pyarrow")
     run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")
     run(fresh, "pyarrow.__version__ = '9.0.0'")
@@ -138,7 +122,7 @@ def test_a_version_older_than_the_measured_one_is_refused(fresh: Client) -> None
         fresh.snapshot()
 
 
-def test_without_a_calibration_every_native_thread_is_refused(fresh: Client) -> None:
+def test_without_a_calibration_every_native_thread_is_refused(fresh: Kernel) -> None:
     pytest.importorskip("pyarrow")
     run(fresh, "import os; confstr = os.confstr; os.confstr = lambda name: 'another 1.2'")
     run(fresh, "import pyarrow.csv, io; pyarrow.csv.read_csv(io.BytesIO(b'a\\n1\\n')).num_rows")

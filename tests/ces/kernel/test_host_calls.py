@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
-from kernels import LIMITS, run
+from kernels import TIERS, Managers, Started, run
 from patience import PATIENCE_S
 
-from taskweaver.ces.common import Client
-from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.hostcalls import MOST_BYTES, HostCalls
-from taskweaver.ces.manager import KernelManager, code_execution_service_factory
-from taskweaver.ces.policy import SandboxPolicy, Tier
-from taskweaver.ces.sandbox import sandbox
+from taskweaver.ces.kernel.kernel import Kernel
+from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.plugin import host_function
 
 pytestmark = pytest.mark.measured
 
 SOURCE = Path(host_function.__file__).read_text("utf-8")
 FUNCTIONS: dict[str, list[str]] = {
-    "add": ["a", "b"],
-    "fail": [],
-    "long": ["size"],
-    "hang": [],
-    "private": [],
-    "picture": [],
-}
+    "add": ["a", "b"], "fail": [], "long": ["size"], "hang": [], "private": [], "picture": [],
+}  # fmt: skip
+# With Landlock, a package that is found by PYTHONPATH needs its folder to be listed.
+PACKAGE = (Path(__file__).parents[3],)
+POLICIES = [None, *(SandboxPolicy(tier=tier, read_only=PACKAGE) for tier in TIERS)]
 
 
 class Functions:
@@ -70,7 +64,7 @@ class Functions:
         return done
 
 
-def offer(client: Client, functions: Functions) -> None:
+def offer(client: Kernel, functions: Functions) -> None:
     client.offer(functions)
     for name, parameters in FUNCTIONS.items():
         config = {"parameters": parameters, "needed": parameters, "about": f"about {name}"}
@@ -84,42 +78,11 @@ def is_cancelled(call: Future[Any]) -> bool:
     return call.cancelled()
 
 
-def policies() -> list[str]:
-    names = ["none"]
-    for tier in get_args(Tier):
-        try:
-            sandbox.require(tier)
-        except SandboxUnavailable:
-            continue
-        names.append(tier)
-    return names
-
-
-def manager_in(folder: Path, tier: str, **limits: Any) -> KernelManager:
-    # With Landlock, a package that is found by PYTHONPATH needs its folder to be listed.
-    readable = (Path(__file__).parents[3],)
-    policy = None if tier == "none" else SandboxPolicy(tier=tier, read_only=readable)  # type: ignore[arg-type]
-    made = code_execution_service_factory(folder, limits=replace(LIMITS, **limits), sandbox=policy)
-    assert isinstance(made, KernelManager)
-    return made
-
-
-@pytest.fixture(params=policies())
-def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KernelManager]:
-    manager = manager_in(tmp_path, request.param)
-    yield manager
-    manager.clean_up()
-
-
-@pytest.fixture
-def manager(tmp_path: Path) -> Iterator[KernelManager]:
-    made = manager_in(tmp_path, "none")
-    yield made
-    made.clean_up()
-
-
-def test_calls_work_in_every_sandbox_after_a_restart_and_in_a_fork(anywhere: KernelManager) -> None:
-    client, functions = anywhere.get_session_client("s-main", session_dir=None), Functions()
+@pytest.mark.parametrize("policy", POLICIES)
+def test_calls_work_in_every_sandbox_after_a_restart_and_in_a_fork(
+    managers: Managers, policy: SandboxPolicy | None
+) -> None:
+    client, functions = managers(policy=policy).get_session_client("s-main"), Functions()
     offer(client, functions)
     assert run(client, "np.int64(2); add(np.int64(2), b=3)").output == 5
     assert functions.permitting == [threading.current_thread()]
@@ -127,7 +90,7 @@ def test_calls_work_in_every_sandbox_after_a_restart_and_in_a_fork(anywhere: Ker
     assert run(client, "x = 20; add(x, 1)").output == 21
     snapshot = client.snapshot()
     other = Functions()
-    fork = anywhere.fork_session_client(snapshot, "s-other", session_dir=client.place.folder)
+    fork = snapshot.fork("s-other", session_dir=client.place.folder)
     snapshot.close()
     offer(fork, other)
     assert run(fork, "add(x, 2)").output == 22
@@ -137,8 +100,8 @@ def test_calls_work_in_every_sandbox_after_a_restart_and_in_a_fork(anywhere: Ker
     assert run(client, "add.__doc__").output == "about add"
 
 
-def test_what_goes_wrong_is_an_exception_that_says_it(manager: KernelManager) -> None:
-    client, functions = manager.get_session_client("s"), Functions()
+def test_what_goes_wrong_is_an_exception_that_says_it(started: Started) -> None:
+    client, functions = started(), Functions()
     offer(client, functions)
     for code, reason in {
         "fail()": "fail: ValueError: no good: fail",
@@ -155,30 +118,27 @@ def test_what_goes_wrong_is_an_exception_that_says_it(manager: KernelManager) ->
     assert run(client, f"len(long({MOST_BYTES - 200}))").output == MOST_BYTES - 200
 
 
-def test_a_file_is_written_and_listed(manager: KernelManager) -> None:
-    client = manager.get_session_client("s")
+def test_a_file_is_written_and_listed(started: Started) -> None:
+    client = started()
     offer(client, Functions())
     result = run(client, "open(picture()).read()")
     assert result.output == "abc"
     assert [(item.type, item.original_name) for item in result.artifact] == [("image", "dot.png")]
 
 
-@pytest.mark.parametrize("tier", policies())
-def test_a_call_ends_with_its_cell(tmp_path: Path, tier: str) -> None:
-    manager, functions = manager_in(tmp_path, tier, cell_timeout_s=3.0), Functions()
-    try:
-        client = manager.get_session_client("s")
-        offer(client, functions)
-        result = run(client, "y = 1; hang()")
-        assert (result.status, result.is_state_lost) == ("timeout", False)
-        assert is_cancelled(functions.hanging)
-        assert run(client, "add(y, 1)").output == 2
-    finally:
-        manager.clean_up()
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_call_ends_with_its_cell(managers: Managers, policy: SandboxPolicy | None) -> None:
+    client = managers(policy=policy, cell_timeout_s=3.0).get_session_client("s")
+    functions = Functions()
+    offer(client, functions)
+    result = run(client, "y = 1; hang()")
+    assert (result.status, result.is_state_lost) == ("timeout", False)
+    assert is_cancelled(functions.hanging)
+    assert run(client, "add(y, 1)").output == 2
 
 
-def test_an_interrupt_at_the_question_ends_the_cell(manager: KernelManager) -> None:
-    client, functions = manager.get_session_client("s"), Functions()
+def test_an_interrupt_at_the_question_ends_the_cell(started: Started) -> None:
+    client, functions = started(), Functions()
     offer(client, functions)
     config = {"parameters": [], "needed": [], "about": ""}
     client.load_plugin("interrupted", SOURCE, config)
@@ -188,8 +148,8 @@ def test_an_interrupt_at_the_question_ends_the_cell(manager: KernelManager) -> N
     assert functions.calls == []
 
 
-def test_calls_are_answered_only_while_a_cell_runs(manager: KernelManager) -> None:
-    client, functions = manager.get_session_client("s"), Functions()
+def test_calls_are_answered_only_while_a_cell_runs(started: Started) -> None:
+    client, functions = started(), Functions()
     offer(client, functions)
     go = client.place.folder / "cwd" / "go"  # type: ignore[attr-defined]
     code = """
@@ -210,37 +170,28 @@ threading.Thread(target=later).start()
 
 
 HOSTILE = [
-    b"garbage\n",
-    b"[1, 2]\n",
-    b"\n",
-    b'{"name": 3, "arguments": {}}\n',
-    b'{"name": "add"}\n',
-    b'{"name": "add", "arguments": [1]}\n',
-    b"[" * 100_000 + b"\n",
-    b"\xff\xfe\n",
+    b"garbage\n", b"[1, 2]\n", b"\n", b'{"name": 3, "arguments": {}}\n', b'{"name": "add"}\n',
+    b'{"name": "add", "arguments": [1]}\n', b"[" * 100_000 + b"\n", b"\xff\xfe\n",
     b"x" * (MOST_BYTES + 100) + b"\n",
-]
+]  # fmt: skip
 
 
 def test_hostile_requests_are_refused_and_harm_nobody(tmp_path: Path) -> None:
     functions = Functions()
     calls = HostCalls(tmp_path, functions)
-    try:
-        with calls.answered():
-            for request in HOSTILE:
-                reply = json.loads(asked(calls.path, request))
-                assert set(reply) == {"error"}, request[:40]
-            assert functions.calls == []
-    finally:
-        calls.close()
-        calls.close()
+    with closing(calls), calls.answered():
+        for request in HOSTILE:
+            reply = json.loads(asked(calls.path, request))
+            assert set(reply) == {"error"}, request[:40]
+    assert functions.calls == []
+    calls.close()
     assert list(tmp_path.iterdir()) == []
 
 
 def asked(path: Path, request: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(path))
-        with contextlib.suppress(BrokenPipeError):
+        with suppress(BrokenPipeError):
             connection.sendall(request)
         reply = b""
         while piece := connection.recv(1 << 16):
@@ -249,14 +200,11 @@ def asked(path: Path, request: bytes) -> bytes:
 
 
 def test_many_silent_connections_do_not_keep_others_out_for_ever(tmp_path: Path) -> None:
-    calls = HostCalls(tmp_path, Functions())
     silent = [socket.socket(socket.AF_UNIX) for _ in range(20)]
-    try:
+    with closing(HostCalls(tmp_path, Functions())) as calls:
         with calls.answered():
             for connection in silent:
                 connection.connect(str(calls.path))
             assert b"calls are under way" in asked(calls.path, b"x\n")
         for connection in silent:
             connection.close()
-    finally:
-        calls.close()

@@ -8,16 +8,30 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 
 import pytest
-from kernels import answers, limited, run
+from kernels import Managers, Started, answers, run
 from patience import PATIENCE_S
 
 from taskweaver.ces.common import Client, ExecutionResult
 from taskweaver.ces.errors import KernelClosed
 
 pytestmark = pytest.mark.measured
+
+
+AWAIT = "import asyncio; await asyncio.sleep(600)"
+
+
+def begun(thread: Executor, client: Client, code: str) -> Future[ExecutionResult]:
+    """Run a cell in a thread, and return when it prints."""
+    heard = threading.Event()
+    code = f"print('started', flush=True)\n{code}"
+    cell = thread.submit(client.execute_code, "x", code, lambda *_: heard.set())
+    assert heard.wait(PATIENCE_S)
+    return cell
 
 
 @pytest.mark.parametrize(
@@ -41,41 +55,32 @@ def test_a_kernel_that_dies_is_replaced_and_the_loss_is_told(
 
 @pytest.mark.parametrize("code", ["while True: pass", "import time; time.sleep(60)", "!sleep 60"])
 def test_a_cell_that_takes_too_long_is_stopped_and_the_variables_stay(
-    tmp_path: Path, code: str
+    started: Started, code: str
 ) -> None:
-    manager = limited(tmp_path, cell_timeout_s=1.0)
-    client = manager.get_session_client("s")
+    client = started(cell_timeout_s=1.0)
     run(client, "kept = 7")
     result = run(client, code)
     assert (result.status, result.is_state_lost) == ("timeout", False)
     assert "execution.cell_timeout_s" in str(result.error)
     assert run(client, "kept").output == 7
-    manager.clean_up()
 
 
-def test_a_cell_that_ignores_interrupts_is_killed(tmp_path: Path) -> None:
-    manager = limited(tmp_path, cell_timeout_s=0.5)
-    client = manager.get_session_client("s")
+def test_a_cell_that_ignores_interrupts_is_killed(started: Started) -> None:
+    client = started(cell_timeout_s=0.5)
     code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: signal.pause()"
     result = run(client, code)
     assert (result.status, result.is_state_lost) == ("timeout", True)
     assert answers(client)
-    manager.clean_up()
 
 
-def test_an_interrupt_from_another_thread_ends_the_cell_only(fresh: Client) -> None:
+@pytest.mark.parametrize("pause", ["import time; time.sleep(600)", AWAIT])
+def test_an_interrupt_of_another_thread_ends_the_cell_only(fresh: Client, pause: str) -> None:
     run(fresh, "kept = 3")
-    heard = threading.Event()
-    results: list[ExecutionResult] = []
-    code = "print('started', flush=True)\nimport time\ntime.sleep(1000)"
-    thread = threading.Thread(
-        target=lambda: results.append(fresh.execute_code("x", code, lambda *_: heard.set()))
-    )
-    thread.start()
-    assert heard.wait(PATIENCE_S)
-    fresh.interrupt()
-    thread.join(PATIENCE_S)
-    assert results[0].status == "interrupted"
+    with ThreadPoolExecutor(1) as thread:
+        cell = begun(thread, fresh, pause)
+        fresh.interrupt()
+        result = cell.result(PATIENCE_S)
+    assert (result.status, result.is_state_lost) == ("interrupted", False)
     assert run(fresh, "kept").output == 3
 
 
@@ -112,55 +117,38 @@ def test_a_second_keyboard_interrupt_gives_the_kernel_up(fresh: Client) -> None:
 
 
 def test_callers_wait_for_their_turn(fresh: Client) -> None:
-    results: dict[int, object] = {}
-
-    def work(number: int) -> None:
-        results[number] = fresh.execute_code(
-            str(number), f"import time; time.sleep(0.1); {number}"
-        ).output
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    assert results == {0: 0, 1: 1, 2: 2, 3: 3}
+    with ThreadPoolExecutor(4) as threads:
+        cells = [f"import time; time.sleep(0.1); {number}" for number in range(4)]
+        assert [done.output for done in threads.map(partial(run, fresh), cells)] == [0, 1, 2, 3]
 
 
-def test_stopping_ends_a_running_cell_and_the_client_stays_stopped(tmp_path: Path) -> None:
-    manager = limited(tmp_path)
+def test_stopping_ends_a_running_cell_and_the_client_stays_stopped(managers: Managers) -> None:
+    manager = managers()
     client = manager.get_session_client("s")
-    heard = threading.Event()
-    code = "print('started', flush=True)\nimport time\ntime.sleep(1000)"
-    thread = threading.Thread(target=lambda: client.execute_code("x", code, lambda *_: heard.set()))
-    thread.start()
-    assert heard.wait(PATIENCE_S)
-    manager.clean_up()
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    with ThreadPoolExecutor(1) as thread:
+        cell = begun(thread, client, "import time; time.sleep(600)")
+        manager.clean_up()
+        wait([cell], PATIENCE_S)
+        assert cell.done()
     with pytest.raises(KernelClosed):
         run(client, "1")
     client.stop()
 
 
-def test_folders_of_killed_owners_are_removed(tmp_path: Path) -> None:
+def test_folders_of_killed_owners_are_removed(started: Started) -> None:
     done = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"],
                           stdout=subprocess.PIPE, text=True, check=True)  # fmt: skip
     left = Path(tempfile.mkdtemp(prefix=f"tw-{done.stdout.strip()}-"))
     (left / "c.json").write_text("{}")
-    manager = limited(tmp_path)
-    assert answers(manager.get_session_client("s"))
-    manager.clean_up()
+    assert answers(started())
     assert not left.exists()
 
 
-def test_a_broken_interpreter_is_replaced(tmp_path: Path) -> None:
-    manager = limited(tmp_path, cell_timeout_s=3.0)
-    client = manager.get_session_client("s")
+def test_a_broken_interpreter_is_replaced(started: Started) -> None:
+    client = started(cell_timeout_s=3.0)
     run(client, "import builtins; builtins.len = None")
     run(client, "1")
     assert answers(client)
-    manager.clean_up()
 
 
 def test_a_kernel_that_is_stopped_writes_what_its_cells_left_open(fresh: Client) -> None:
@@ -185,15 +173,3 @@ def test_a_kernel_that_is_stopped_writes_what_its_cells_left_open(fresh: Client)
     written = {path.name: path.read_text() for path in folder.glob("of *")}
     assert written == {"of a cell": "a", "of a module": "b", "of the C library": "c"}
     assert {"deleted", "joined", "called"} <= {path.name for path in folder.iterdir()}
-
-
-def test_an_interrupt_ends_a_cell_that_awaits_and_keeps_the_variables(fresh: Client) -> None:
-    run(fresh, "kept = 5")
-
-    def interrupt(*_: object) -> None:
-        fresh.interrupt()
-
-    code = "import asyncio\nprint('began', flush=True)\nawait asyncio.sleep(600)"
-    result = fresh.execute_code("x", code, interrupt)
-    assert (result.status, result.is_state_lost) == ("interrupted", False)
-    assert run(fresh, "kept").output == 5

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from kernels import LIMITS, answers, forked, run, warmed
+from kernels import answers, forked, run
 from patience import PATIENCE_S
 
 from taskweaver.ces.errors import ForkRefused
@@ -20,18 +20,11 @@ from taskweaver.ces.manager import KernelManager
 from taskweaver.ces.state_folder import StateFolder
 
 
-@pytest.fixture(scope="module")
-def _manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
-    with warmed(tmp_path_factory.mktemp("forks"), LIMITS) as made:
-        assert isinstance(made, KernelManager)
-        yield made
-
-
 @pytest.fixture
-def manager(_manager: KernelManager) -> Iterator[KernelManager]:
+def manager(warm: KernelManager) -> Iterator[KernelManager]:
     """The owner of the kernels of this file; no kernel is left of the test before."""
-    yield _manager
-    for client in list(_manager._clients.values()):
+    yield warm
+    for client in list(warm._clients.values()):
         client.stop()
 
 
@@ -40,13 +33,12 @@ def test_both_sides_have_the_variables_and_change_them_for_themselves(
 ) -> None:
     parent = manager.get_session_client("parent")
     run(parent, "import random; random.seed(7); xs = [1, 2]\ndef double(x):\n    return 2 * x")
-    child = forked(manager, parent, "child")
+    child = forked(parent, "child")
     assert run(child, "xs.append(3); double(sum(xs))").output == 12
     assert run(parent, "xs.append(10); double(sum(xs))").output == 26
     assert run(child, "xs").output == [1, 2, 3]
     assert run(child, "random.random()").output == run(parent, "random.random()").output
     assert dict(run(child, "1").variables) == {"xs": "[1, 2, 3]"}
-    assert (child.is_forked, parent.is_forked) == (True, False)
 
 
 def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
@@ -54,7 +46,7 @@ def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
 ) -> None:
     parent = manager.get_session_client("parent")
     run(parent, "import os, logging, sys; logging.basicConfig(level='INFO', stream=sys.stdout)")
-    child = forked(manager, parent, "child")
+    child = forked(parent, "child")
     cwd = "print(os.getcwd(), os.getcwd() in sys.path)"
     for client, name in ((parent, "parent"), (child, "child")):
         folder = manager.get_session_client(name).place.folder / "cwd"
@@ -65,42 +57,19 @@ def test_each_side_has_its_working_directory_and_prints_to_its_own_reader(
         assert "".join(run(client, said).stdout).splitlines() == ["INFO:root:hello", "shell"]
 
 
-UNSAFE = [
-    ("import threading, time; t = threading.Thread(target=time.sleep, args=(60,), name='clock', "
-     "daemon=True); t.start()", "the thread 'clock' is running", "pass"),
-    ("import subprocess; p = subprocess.Popen(['cat'], stdin=-1)", "a pipe", "p.communicate()"),
-    ("import numpy as np; m = np.memmap('m.bin', 'u1', 'w+', shape=4096)", "mapped for writing",
-     "del m"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("code", "reason", "mend"), UNSAFE)
-def test_what_would_be_shared_or_lost_is_refused_and_named(
-    manager: KernelManager, code: str, reason: str, mend: str
-) -> None:
-    client = manager.get_session_client("s")
-    run(client, code)
-    with pytest.raises(ForkRefused, match=reason):
-        client.snapshot()
-    assert answers(client)
-    run(client, mend)
-    if mend != "pass":
-        assert answers(forked(manager, client, "child"))
-
-
 def test_the_death_of_one_side_does_not_touch_the_others(manager: KernelManager) -> None:
     parent = manager.get_session_client("parent")
     run(parent, "x = 1")
     snapshot = parent.snapshot()
-    first = manager.fork_session_client(snapshot, "first")
-    second = manager.fork_session_client(snapshot, "second")
+    first = snapshot.fork("first")
+    second = snapshot.fork("second")
     died = run(first, "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
     assert (died.status, died.is_state_lost) == ("died", True)
     assert "SIGSEGV" in str(died.error)
     assert run(second, "x").output == 1
     run(parent, "import os; os._exit(3)")
     assert run(second, "x + 1").output == 2
-    third = manager.fork_session_client(snapshot, "third")  # the snapshot outlives its kernel
+    third = snapshot.fork("third")  # the snapshot outlives its kernel
     snapshot.close()
     assert run(third, "x + 2").output == 3
     assert answers(first)
@@ -121,25 +90,12 @@ def test_plugins_come_with_the_fork_as_they_are(manager: KernelManager) -> None:
     parent.load_plugin("counter", plugin)
     parent.update_session_var({"who": "me"})
     run(parent, "counter()")
-    child = forked(manager, parent, "child")
+    child = forked(parent, "child")
     child.load_plugin("counter", plugin)
     assert run(child, "counter()").output == "(2, 'me')"
     assert run(parent, "counter()").output == "(2, 'me')"
     run(child, "import os; os._exit(1)")
     assert run(child, "counter()").output == "(1, 'me')"
-
-
-def _of_kernels(owner: int | None = None) -> list[psutil.Process]:
-    """Processes of kernels that run below an owner; None is this process."""
-    found = []
-    for process in psutil.Process(owner).children(recursive=True):
-        try:
-            is_ours = "taskweaver.ces.inkernel.launcher" in " ".join(process.cmdline())
-            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 def test_forks_of_forks_stop_before_the_files_run_out(manager: KernelManager) -> None:
@@ -150,7 +106,7 @@ def test_forks_of_forks_stop_before_the_files_run_out(manager: KernelManager) ->
     while not reasons and generation < 100:
         generation += 1
         try:
-            client = forked(manager, client, f"g{generation}")
+            client = forked(client, f"g{generation}")
         except ForkRefused as error:
             reasons = error.reasons
         assert answers(client)
@@ -167,7 +123,7 @@ manager = code_execution_service_factory(Path({str(tmp_path)!r}), is_warm=True)
 client = manager.get_session_client("a")
 client.execute_code("x", "1")
 snapshot = client.snapshot()
-child = manager.fork_session_client(snapshot, "b")
+child = snapshot.fork("b")
 print(child.execute_code("x", "import os; os.getpid()").output, flush=True)
 child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(1000)")
 """
@@ -175,17 +131,13 @@ child.execute_code("x", "import ctypes; ctypes.PyDLL(None).sleep(1000)")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         child = int(owner.stdout.readline())
-        started = _of_kernels(owner.pid)
+        below = psutil.Process(owner.pid).children(recursive=True)
+        started = [one for one in below if "taskweaver.ces.inkernel.launcher" in one.cmdline()]
         assert {process.pid for process in started} >= {child}
         assert len(started) == 4  # warm, a, its snapshot, b
         os.kill(owner.pid, signal.SIGKILL)
     _, alive = psutil.wait_procs(started, timeout=PATIENCE_S)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
-
-
-def test_a_snapshot_of_a_kernel_that_does_not_run_is_refused(manager: KernelManager) -> None:
-    with pytest.raises(ForkRefused, match="not running"):
-        manager.get_session_client("s").snapshot()
 
 
 def test_a_state_lists_a_variable_that_is_larger_than_the_limit_of_its_folder(
@@ -202,21 +154,25 @@ def test_a_state_lists_a_variable_that_is_larger_than_the_limit_of_its_folder(
     assert stored.types["small"] == "int"
 
 
-def test_a_closed_snapshot_gives_no_kernel(manager: KernelManager) -> None:
+def test_a_kernel_that_does_not_run_gives_no_snapshot_and_a_closed_one_no_kernel(
+    manager: KernelManager,
+) -> None:
     client = manager.get_session_client("s")
+    with pytest.raises(ForkRefused, match="not running"):
+        client.snapshot()
     run(client, "1")
     snapshot = client.snapshot()
     snapshot.close()
     snapshot.close()
     with pytest.raises(ForkRefused, match="has ended"):
-        manager.fork_session_client(snapshot, "child")
+        snapshot.fork("child")
 
 
 def test_memory_is_shared_until_it_is_written(manager: KernelManager) -> None:
     parent = manager.get_session_client("parent")
     run(parent, "a = bytearray(b'1') * (64 << 20)")
-    child = forked(manager, parent, "child")
-    before = child.footprint
+    child = forked(parent, "child")
+    before = child.footprint()
     assert before.shared_bytes > 64 << 20
     run(child, "for n in range(0, len(a), 4096): a[n] = 2")
-    assert child.footprint.shared_bytes < before.shared_bytes - (60 << 20)
+    assert child.footprint().shared_bytes < before.shared_bytes - (60 << 20)

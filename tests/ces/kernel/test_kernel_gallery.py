@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from kernels import LIMITS, run
@@ -11,7 +12,8 @@ from patience import PATIENCE_S
 from shipped import REGISTRY, SHIPPED
 from support import has_bwrap
 
-from taskweaver.ces.common import Client, ExecutionResult, PluginCode
+from taskweaver.ces.common import PluginCode
+from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
 
@@ -28,7 +30,7 @@ with duckdb.connect("lake.duckdb") as lake: lake.execute("CREATE TABLE x AS SELE
 
 
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     policy = SandboxPolicy() if has_bwrap() else None
     folder = tmp_path_factory.mktemp("gallery")
     manager = code_execution_service_factory(folder, limits=LIMITS, sandbox=policy)
@@ -42,10 +44,10 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_tests_in_a_plugins_file_pass_in_the_kernel(kernel: Client, name: str) -> None:
+def test_the_tests_in_a_plugins_file_pass_in_the_kernel(kernel: Kernel, name: str) -> None:
     results = kernel.test_plugin(name)
     assert results
-    assert [result for result in results if result.failure] == []
+    assert [failure for _, failure in results if failure] == []
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_the_tests_in_a_plugins_file_pass_in_the_kernel(kernel: Client, name: st
         ("sql_query('SELECT n FROM x', 'duckdb:///lake.duckdb')[1]", []),
     ],
 )
-def test_a_cell_gets_texts_and_files_from_them(kernel: Client, cell: str, kinds: list[str]) -> None:
+def test_a_cell_gets_texts_and_files_from_them(kernel: Kernel, cell: str, kinds: list[str]) -> None:
     result = run(kernel, cell)
     assert result.is_success, result.error
     assert isinstance(result.output, str)
@@ -65,18 +67,12 @@ def test_a_cell_gets_texts_and_files_from_them(kernel: Client, cell: str, kinds:
     assert not result.stderr
 
 
-def test_a_stop_in_the_middle_of_long_work_keeps_what_was_done(kernel: Client) -> None:
+def test_a_stop_in_the_middle_of_long_work_keeps_what_was_done(kernel: Kernel) -> None:
     seen = threading.Event()
-    results: list[ExecutionResult] = []
-
-    def work() -> None:
-        cell = "done, about = long_running_demo(3, 3)\nabout"
-        results.append(kernel.execute_code("x", cell, lambda *_: seen.set()))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    assert seen.wait(PATIENCE_S)
-    kernel.interrupt()
-    thread.join(PATIENCE_S)
-    assert results[0].output == "Interrupted after 1 of 3 steps."
+    code = "done, about = long_running_demo(3, 3)\nabout"
+    with ThreadPoolExecutor(1) as thread:
+        cell = thread.submit(kernel.execute_code, "x", code, lambda *_: seen.set())
+        assert seen.wait(PATIENCE_S)
+        kernel.interrupt()
+        assert cell.result(PATIENCE_S).output == "Interrupted after 1 of 3 steps."
     assert run(kernel, "done").output == 1

@@ -2,39 +2,30 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernels import answers, limited, run
+from kernels import Started, answers, run
 from patience import PATIENCE_S
 
-from taskweaver.ces.common import Client, PluginCode
+from taskweaver.ces.common import PluginCode
 from taskweaver.ces.errors import KernelError, PluginLoadFailed
+from taskweaver.ces.kernel.kernel import Kernel
 
 pytestmark = pytest.mark.measured
 
 
-def test_a_plugin_that_hangs_while_loading_does_not_hold_the_stop(tmp_path: Path) -> None:
-    manager = limited(tmp_path)
-    client = manager.get_session_client("s")
+def test_a_plugin_that_hangs_while_loading_does_not_hold_the_stop(started: Started) -> None:
+    client = started()
     run(client, "1")
-    failures: list[Exception] = []
-
-    def load() -> None:
-        try:
-            client.load_plugin("slow", "import time; time.sleep(600)", {})
-        except KernelError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=load)
-    thread.start()
-    while client.state != "busy":
-        assert thread.is_alive()
-    manager.clean_up()
-    thread.join(PATIENCE_S)
-    assert len(failures) == 1
+    with ThreadPoolExecutor(1) as thread:
+        loading = thread.submit(client.load_plugin, "slow", "import time; time.sleep(600)", {})
+        while client.state != "busy":
+            assert not loading.done()
+        client.stop()
+        assert isinstance(loading.exception(PATIENCE_S), KernelError)
 
 
 PLUGIN = """
@@ -57,7 +48,7 @@ def fails(plugin):
 """
 
 
-def test_plugins_and_session_variables_survive_a_restart(fresh: Client) -> None:
+def test_plugins_and_session_variables_survive_a_restart(fresh: Kernel) -> None:
     fresh.update_session_var({"mood": "glad"})
     fresh.load_plugin("greet", PLUGIN, {"word": "Hi"})
     result = run(fresh, "greet('Ann')")
@@ -68,32 +59,21 @@ def test_plugins_and_session_variables_survive_a_restart(fresh: Client) -> None:
     ]
     run(fresh, "import os; os._exit(1)")
     assert run(fresh, "greet('Ann')").output == "Hi Ann, glad"
-    passed, failed = fresh.test_plugin("greet")
-    assert (passed.name, passed.failure, failed.name) == ("greets", "", "fails")
-    assert "AssertionError" in failed.failure
-    assert fresh.test_plugin("nobody")[0].failure == "nobody is not loaded"
+    passed, (failed, failure) = fresh.test_plugin("greet")
+    assert (passed, failed) == (["greets", ""], "fails")
+    assert "AssertionError" in failure
+    assert fresh.test_plugin("nobody")[0][1] == "nobody is not loaded"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "def broken(:",
-        "raise RuntimeError('no')",
-        "x = 1",
-        "import os; os._exit(1)",
-        PLUGIN + PLUGIN,
-    ],
-    ids=["syntax", "raises", "registers nothing", "exits", "registers two"],
-)
-def test_a_plugin_that_does_not_load_is_named_and_the_kernel_goes_on(
-    fresh: Client, source: str
-) -> None:
-    with pytest.raises(PluginLoadFailed, match="odd"):
-        fresh.load_plugin("odd", source, {})
-    assert answers(fresh)
+def test_a_plugin_that_does_not_load_is_named_and_the_kernel_goes_on(fresh: Kernel) -> None:
+    sources = "def broken(:", "raise RuntimeError('no')", "x = 1", "import os; os._exit(1)"
+    for source in (*sources, PLUGIN + PLUGIN):
+        with pytest.raises(PluginLoadFailed, match="odd"):
+            fresh.load_plugin("odd", source, {})
+        assert answers(fresh)
 
 
-def test_uploads_stay_in_the_working_directory(fresh: Client, tmp_path: Path) -> None:
+def test_uploads_stay_in_the_working_directory(fresh: Kernel, tmp_path: Path) -> None:
     assert fresh.upload_file("a.txt", b"1") == "a.txt"
     assert run(fresh, "open('a.txt').read()").output == "1"
     (tmp_path / "cwd" / "link.txt").symlink_to(tmp_path / "outside.txt")
@@ -109,29 +89,25 @@ def code(name: str, body: str, file: Path | None = None) -> PluginCode:
     return PluginCode(name, head + body, {}, str(file or ""))
 
 
-def test_plugins_that_do_not_load_are_named_and_the_others_work(tmp_path: Path) -> None:
-    manager = limited(tmp_path, cell_timeout_s=2.0)
-    client = manager.get_session_client("s")
+def test_plugins_that_do_not_load_are_named_and_the_others_work(started: Started) -> None:
+    client = started(cell_timeout_s=2.0)
     run(client, "taken = 1")
-    problems = client.load_plugins(
-        [
-            code("one", "def one(): return 1"),
-            code("slow", "def slow(): ...\nimport threading; threading.Event().wait()"),
-            code("taken", "def taken(): ..."),
-            code("leaves", "def leaves(): ...\nraise SystemExit(3)"),
-            code("two", "def two(): return 2"),
-        ]
-    )
+    bodies = {
+        "one": "def one(): return 1",
+        "slow": "def slow(): ...\nimport threading; threading.Event().wait()",
+        "taken": "def taken(): ...",
+        "leaves": "def leaves(): ...\nraise SystemExit(3)",
+        "two": "def two(): return 2",
+    }
+    problems = client.load_plugins([code(name, body) for name, body in bodies.items()])
     assert sorted(problems) == ["leaves", "slow", "taken"]
     assert problems["slow"] == "it did not load within 2 s"
     assert "variable called 'taken'" in problems["taken"]
     assert run(client, "one() + two() + taken").output == 4
-    manager.clean_up()
 
 
-def test_one_that_cannot_be_stopped_ends_the_kernel_and_is_found(tmp_path: Path) -> None:
-    manager = limited(tmp_path, cell_timeout_s=1.0)
-    client = manager.get_session_client("s")
+def test_one_that_cannot_be_stopped_ends_the_kernel_and_is_found(started: Started) -> None:
+    client = started(cell_timeout_s=1.0)
     stubborn = (
         "def stubborn(): ...\nimport select\n"
         "while True:\n    try:\n        select.select([], [], [], 60)\n"
@@ -141,11 +117,10 @@ def test_one_that_cannot_be_stopped_ends_the_kernel_and_is_found(tmp_path: Path)
     assert list(problems) == ["stubborn"]
     assert "ended the Python session" in problems["stubborn"]
     assert run(client, "a()").output == 1
-    manager.clean_up()
 
 
 def test_one_that_is_not_loaded_after_a_restart_is_told_with_the_cell(
-    fresh: Client, tmp_path: Path
+    fresh: Kernel, tmp_path: Path
 ) -> None:
     mark = tmp_path / "seen"
     once = f"def once(): return 1\nfrom pathlib import Path\nPath({str(mark)!r}).mkdir()"
@@ -160,10 +135,9 @@ def test_one_that_is_not_loaded_after_a_restart_is_told_with_the_cell(
     assert run(fresh, "good()").log == []
 
 
-def test_changed_plugins_take_the_place_of_the_old_and_removed_ones_go(fresh: Client) -> None:
-    assert (
-        fresh.load_plugins([code("a", "def a(): return 1"), code("b", "def b(): return 1")]) == {}
-    )
+def test_changed_plugins_take_the_place_of_the_old_and_removed_ones_go(fresh: Kernel) -> None:
+    first = [code("a", "def a(): return 1"), code("b", "def b(): return 1")]
+    assert fresh.load_plugins(first) == {}
     run(fresh, "kept = a()")
     assert fresh.load_plugins([code("a", "def a(): return 2")], removed=["b"]) == {}
     assert run(fresh, "(kept, a(), 'b' in dir())").output == "(1, 2, False)"
@@ -172,7 +146,7 @@ def test_changed_plugins_take_the_place_of_the_old_and_removed_ones_go(fresh: Cl
 
 
 def test_files_beside_a_plugin_can_be_imported_as_they_are_now(
-    fresh: Client, tmp_path: Path
+    fresh: Kernel, tmp_path: Path
 ) -> None:
     (tmp_path / "_words.py").write_text("WORD = 'old'")
     body = "def say():\n    from _words import WORD\n    return WORD"
@@ -184,9 +158,8 @@ def test_files_beside_a_plugin_can_be_imported_as_they_are_now(
     assert run(fresh, "say()").output == "newer"
 
 
-def test_a_file_that_is_too_large_is_told_with_its_plugin(tmp_path: Path) -> None:
-    manager = limited(tmp_path, artifact_limit_bytes=1 << 20)
-    client = manager.get_session_client("s")
+def test_a_file_that_is_too_large_is_told_with_its_plugin(tmp_path: Path, started: Started) -> None:
+    client = started(artifact_limit_bytes=1 << 20)
     body = (
         "class Huge(Plugin):\n"
         "    def __call__(self):\n"
@@ -200,11 +173,10 @@ def test_a_file_that_is_too_large_is_told_with_its_plugin(tmp_path: Path) -> Non
     assert f"huge.bin of plugin huge ({tmp_path / 'huge.py'})" in by_plugin
     assert "2,048.0 MiB, and execution.artifact_limit_mb allows 1" in by_plugin
     assert other.startswith("other.bin is left out")
-    manager.clean_up()
 
 
 def test_a_value_that_cannot_be_shown_is_told_with_its_plugin(
-    fresh: Client, tmp_path: Path
+    fresh: Kernel, tmp_path: Path
 ) -> None:
     body = "def odd(): return Odd()\nclass Odd:\n    def __repr__(self): raise ValueError('no')"
     fresh.load_plugins([code("odd", body, tmp_path / "odd.py")])

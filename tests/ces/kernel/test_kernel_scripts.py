@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import psutil
 import pytest
-from kernels import answers, limited, run
+from kernels import Shared, Started, answers, run
 from patience import PATIENCE_S
 
 from taskweaver.ces.common import Client
@@ -14,7 +12,7 @@ from taskweaver.ces.common import Client
 pytestmark = pytest.mark.measured
 
 
-def test_output_of_both_kinds_and_the_exit_status_come_back(shared: tuple[Client, Path]) -> None:
+def test_output_of_both_kinds_and_the_exit_status_come_back(shared: Shared) -> None:
     client, _ = shared
     good = run(client, "%%bash\necho 'one {x} $x'; echo two >&2")
     assert (good.is_success, good.error) == (True, None)
@@ -25,7 +23,7 @@ def test_output_of_both_kinds_and_the_exit_status_come_back(shared: tuple[Client
     assert run(client, "%%sh\nkill -9 $$").error == "ended by SIGKILL"
 
 
-def test_a_command_that_reads_does_not_eat_the_script(shared: tuple[Client, Path]) -> None:
+def test_a_command_that_reads_does_not_eat_the_script(shared: Shared) -> None:
     assert "".join(run(shared[0], "%%bash\ncat\necho after").stdout) == "after\n"
 
 
@@ -40,9 +38,8 @@ def test_what_a_script_leaves_running_is_not_waited_for(fresh: Client) -> None:
     assert result.duration_s < 60
 
 
-def test_a_script_without_end_is_stopped_with_all_it_started(tmp_path: Path) -> None:
-    manager = limited(tmp_path, cell_timeout_s=2.0)
-    client = manager.get_session_client("s")
+def test_a_script_without_end_is_stopped_with_all_it_started(started: Started) -> None:
+    client = started(cell_timeout_s=2.0)
     result = run(client, "%%bash\nsleep 1001 & echo $!\nwait")
     assert result.status == "timeout"
     child = int("".join(result.stdout))
@@ -51,4 +48,3 @@ def test_a_script_without_end_is_stopped_with_all_it_started(tmp_path: Path) -> 
     )
     assert not psutil.pid_exists(child)
     assert answers(client)
-    manager.clean_up()

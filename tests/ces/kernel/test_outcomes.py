@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernels import run
+from kernels import Shared, run
 
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
@@ -15,41 +13,41 @@ from taskweaver.ces.kernel.outcome import readable_trace, readable_warnings
 
 
 @pytest.fixture(scope="module")
-def table(shared: tuple[Client, Path]) -> Client:
+def table(shared: Shared) -> Client:
     client, folder = shared
     (folder / "prices.csv").write_text("Region,Price\nNorth,3\n")
     run(client, "df = pd.read_csv('prices.csv')\nrates = {'alpha': 1}\ncounter = 1")
     return client
 
 
-@pytest.mark.parametrize(
-    ("code", "hint"),
-    [
-        ("df['Regoin']", "'Region' in df"),
-        ("pd.DataFrame({'unit_price': [1]}).price", "'unit_price'"),
-        ("df.groupby('Region').Prise.sum()", "'Price'"),
-        ("df.query('Prise > 2')", "'Price' in df"),
-        ("rates['alhpa']", "'alpha' in rates"),
-        ("countr + 1", "'counter'"),
-        ("pd.read_csv('price.csv')", "'prices.csv'"),
-        ("open('Prices.CSV')", "'prices.csv'"),
-        ("import pandsa", "'pandas'"),
-        ("import numpy.linlag", "'linalg'"),
-        ("pd.read_cvs", "'read_csv'"),
-    ],
-)
-def test_a_missing_name_is_answered_with_those_like_it(table: Client, code: str, hint: str) -> None:
-    error = run(table, code).error or ""
-    last = error.strip().splitlines()[-1]
-    assert "(names like it: " in last
-    assert hint in last
-    assert "site-packages" not in error
-    assert "Cell In[" in error
+HINTS = {
+    "df['Regoin']": "'Region' in df",
+    "pd.DataFrame({'unit_price': [1]}).price": "'unit_price'",
+    "df.groupby('Region').Prise.sum()": "'Price'",
+    "df.query('Prise > 2')": "'Price' in df",
+    "rates['alhpa']": "'alpha' in rates",
+    "countr + 1": "'counter'",
+    "pd.read_csv('price.csv')": "'prices.csv'",
+    "open('Prices.CSV')": "'prices.csv'",
+    "import pandsa": "'pandas'",
+    "import numpy.linlag": "'linalg'",
+    "pd.read_cvs": "'read_csv'",
+}
 
 
-@pytest.mark.parametrize("code", ["1 / 0", "raise KeyError(3)", "raise KeyError", "{}[None]"])
-def test_an_error_about_no_name_has_no_hint(table: Client, code: str) -> None:
-    assert "names like it" not in (run(table, code).error or "")
+def test_a_missing_name_is_answered_with_those_like_it(table: Client) -> None:
+    for code, hint in HINTS.items():
+        error = run(table, code).error or ""
+        last = error.strip().splitlines()[-1]
+        assert "(names like it: " in last, code
+        assert hint in last
+        assert "site-packages" not in error
+        assert "Cell In[" in error
+
+
+def test_an_error_about_no_name_has_no_hint(table: Client) -> None:
+    for code in ("1 / 0", "raise KeyError(3)", "raise KeyError", "{}[None]"):
+        assert "names like it" not in str(run(table, code).error)
 
 
 def test_an_object_that_fails_to_list_its_names_does_not_hide_the_error(table: Client) -> None:
@@ -62,9 +60,7 @@ def test_an_object_that_fails_to_list_its_names_does_not_hide_the_error(table: C
     assert "failed: RuntimeError" in error
 
 
-def test_frames_of_libraries_are_counted_and_those_of_the_user_are_shown(
-    shared: tuple[Client, Path],
-) -> None:
+def test_frames_of_libraries_are_counted_and_those_of_the_user_are_shown(shared: Shared) -> None:
     client, folder = shared
     (folder / "helper.py").write_text("def broken(frame):\n    return frame['nothing_like_it']\n")
     error = run(client, "import helper\nhelper.broken(pd.DataFrame())").error or ""
@@ -145,11 +141,8 @@ def test_an_exception_is_shown_whatever_its_own_code_does(table: Client) -> None
     assert run(table, "len(rates)").is_success
 
 
-@pytest.mark.parametrize("files", [[{}], [{"name": 5}]])
-def test_an_operation_that_fails_in_the_kernel_is_an_error_and_ends_nothing(
-    table: Client, files: list[dict[str, object]]
-) -> None:
+def test_an_operation_that_fails_in_the_kernel_is_an_error_and_ends_nothing(table: Client) -> None:
     run(table, "kept = 5")
-    with pytest.raises(KernelError, match=r"could not do `overview`: (Key|Type)Error"):
-        table.overview(files)
+    with pytest.raises(KernelError, match=r"could not do `overview`: KeyError"):
+        table.overview([{}])
     assert run(table, "kept").output == 5

@@ -9,41 +9,26 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
-from kernels import LIMITS, answers, run
+from kernels import BOXED, TIERS, Managers, answers, needs_bwrap, needs_landlock, run
 from patience import PATIENCE_S
 
 import taskweaver
 from taskweaver.ces import template
 from taskweaver.ces.errors import ForkRefused, SandboxUnavailable
-from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.process.marked import owned_mark, sweep_marked
 from taskweaver.ces.sandbox import session_sandbox
-from taskweaver.ces.sandbox.sandbox import require
 from taskweaver.ces.sandbox.session_sandbox import SandboxPlan, sandbox_template
 from taskweaver.ces.template import Anchor
 
-
-def available(tier: Tier) -> bool:
-    try:
-        require(tier)
-    except SandboxUnavailable:
-        return False
-    return True
-
-
-TIERS = [tier for tier in get_args(Tier) if available(tier)]
-needs_bwrap = pytest.mark.skipif("bwrap" not in TIERS, reason="bubblewrap does not run here")
-BOXED = replace(LIMITS, process_limit=300, file_limit_bytes=64 << 20)
 LIBRARIES = next(path for path in map(Path, sys.path) if (path / "ipykernel").is_dir())
 PACKAGE = Path(taskweaver.__file__).parents[1]
 
@@ -104,7 +89,6 @@ from pathlib import Path
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.policy import SandboxPolicy
-from taskweaver.ces import template
 folder, tier, *libraries, code = sys.argv[1:]
 limits = KernelLimits.default()
 limits = replace(limits, process_limit=300, file_limit_bytes=64 << 20, cpu_limit_s=500)
@@ -123,46 +107,35 @@ for way in ('entered', 'started'):
         found[way + ' environ'] = client.execute_code(
             'y', "open('/proc/self/environ').read().split(chr(0))"
         ).output
-        found['problem'] = manager.start_problem
-        assert not found['problem'], found['problem']
+        assert not manager.start_problem, manager.start_problem
     finally:
         manager.clean_up()
 print(json.dumps(found))
 """
 
 
-def variables(folder: Path) -> dict[str, str]:
-    path = os.pathsep.join([str(PACKAGE), str(LIBRARIES)])
-    return {"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder),
-            "XDG_CACHE_HOME": str(folder)}  # fmt: skip
-
-
-@pytest.fixture(
-    scope="module",
-    params=TIERS,
-)
-def compared(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+@pytest.fixture(scope="module", params=TIERS)
+def compared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """Facts of a kernel that entered, and of one that was started in the sandbox.
 
     The warm process has imported the usual libraries, which hold files and memory.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        yield comparison(request.param, Path(folder))
-
-
-def comparison(tier: str, folder: Path) -> dict[str, Any]:
-    folder = folder / "own"
+    folder = tmp_path_factory.mktemp("compared") / "own"
     folder.mkdir()
+    path = os.pathsep.join([str(PACKAGE), str(LIBRARIES)])
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder),
+                 "XDG_CACHE_HOME": str(folder)}  # fmt: skip
+    words = [sys.executable, "-c", COMPARE, folder, request.param, LIBRARIES, PACKAGE, FACTS]
     done = subprocess.run(
-        [sys.executable, "-c", COMPARE, str(folder), tier, str(LIBRARIES), str(PACKAGE),
-         FACTS],
-        env=variables(folder), cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        words, env=variables, cwd=folder, capture_output=True, text=True, check=False
+    )
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert isinstance(found["entered"], dict), found["entered"]
     assert isinstance(found["started"], dict), found["started"]
-    return found | {"tier": tier, "folder": str(folder)}
+    return found | {"tier": request.param}
 
 
 def without_names(value: Any, way: str) -> str:
@@ -190,14 +163,13 @@ def test_a_kernel_that_entered_is_like_one_that_was_started_there(compared: dict
 
 def test_every_namespace_of_the_sandbox_is_joined(compared: dict[str, Any]) -> None:
     outside = compared["outside"]
-    apart = [
+    entered, started = (
         {kind for kind, link in compared[way]["ns"].items() if link != outside[kind]}
         for way in ("entered", "started")
-    ]
-    assert apart[0] == apart[1]
-    assert apart[0] >= (
-        {"user", "mnt", "pid", "net", "ipc", "uts"} if compared["tier"] == "bwrap" else set()
     )
+    assert entered == started
+    if compared["tier"] == "bwrap":
+        assert entered >= {"user", "mnt", "pid", "net", "ipc", "uts"}
 
 
 def test_no_file_and_no_memory_of_the_outside_is_held(compared: dict[str, Any]) -> None:
@@ -274,8 +246,10 @@ def mutated(line: str) -> Iterator[None]:
         yield
 
 
-def tidy() -> None:
+@pytest.fixture
+def _tidy() -> Iterator[None]:
     """Remove the files that attempts of root leave where the sandbox does not hold."""
+    yield
     Path("/usr/taskweaver-probe").unlink(missing_ok=True)
     if Path("/taskweaver-probe").exists():
         Path("/taskweaver-probe").rmdir()
@@ -286,78 +260,59 @@ def tried(tier: Tier, folder: Path) -> None:
     sandbox_template(plan, folder / "warm.log", lambda: True).close()
 
 
-class KeptTemplate:
-    """A warm process that goes on after a trial of it."""
-
-    def __init__(self, whole: template.Template) -> None:
-        self.enter = whole.enter
-
-    def close(self) -> None:
-        """Keep it."""
-
-
-class Entries:
-    """Entries by processes that one warm process forks for each kind of sandbox."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._line = folder / "line"
-        self._kept: dict[Tier, template.Template] = {}
-
-    def attempt(self, tier: Tier, line: str) -> None:
-        """Try a sandbox that a process enters after a line of code."""
-
-        def warm(*given: Any, **more: Any) -> KeptTemplate:
-            if tier not in self._kept:
-                self._kept[tier] = template.warm_template(*given, **more)
-            return KeptTemplate(self._kept[tier])
-
-        self._line.write_text(line)
-        with mutated(READ_LINE.format(place=str(self._line))), pytest.MonkeyPatch.context() as at:
-            at.setattr(session_sandbox, "warm_template", warm)
-            tried(tier, self._folder)
-
-    def close(self) -> None:
-        for warm in self._kept.values():
-            warm.close()
+Attempt = Callable[[Tier, str], None]
 
 
 @pytest.fixture(scope="module")
-def entries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Entries]:
-    made = Entries(tmp_path_factory.mktemp("entries"))
+def attempt(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Attempt]:
+    """Tries a sandbox that a process enters after a line of code; one warm process forks all."""
+    folder, kept = tmp_path_factory.mktemp("entries"), dict[Tier, template.Template]()
+
+    def attempt(tier: Tier, line: str) -> None:
+        def warm(*given: Any, **more: Any) -> SimpleNamespace:
+            if tier not in kept:
+                kept[tier] = template.warm_template(*given, **more)
+            return SimpleNamespace(enter=kept[tier].enter, close=lambda: None)
+
+        (folder / "line").write_text(line)
+        read_line = READ_LINE.format(place=str(folder / "line"))
+        with mutated(read_line), pytest.MonkeyPatch.context() as at:
+            at.setattr(session_sandbox, "warm_template", warm)
+            tried(tier, folder)
+
     for tier in TIERS:
-        made.attempt(tier, "")
-    yield made
+        attempt(tier, "")
+    yield attempt
     for tier in TIERS:  # what was refused was no fault of the process
-        made.attempt(tier, "")
-    made.close()
+        attempt(tier, "")
+        kept[tier].close()
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_whole_entry_is_accepted(entries: Entries, tier: Tier) -> None:
-    entries.attempt(tier, "held = os.open('/', os.O_RDONLY)")  # it does not come along
+def test_a_whole_entry_is_accepted(attempt: Attempt, tier: Tier) -> None:
+    attempt(tier, "held = os.open('/', os.O_RDONLY)")  # it does not come along
 
 
 @needs_bwrap
+@pytest.mark.usefixtures("_tidy")
 @pytest.mark.parametrize("name", WEAKER)
-def test_an_entry_without_one_of_its_steps_is_noticed(entries: Entries, name: str) -> None:
+def test_an_entry_without_one_of_its_steps_is_noticed(attempt: Attempt, name: str) -> None:
     with pytest.raises((SandboxUnavailable, ForkRefused)):
-        entries.attempt("bwrap", WEAKER[name])
-    tidy()
+        attempt("bwrap", WEAKER[name])
 
 
-@pytest.mark.skipif("landlock" not in TIERS, reason="Landlock does not run here")
+@needs_landlock
+@pytest.mark.usefixtures("_tidy")
 @pytest.mark.parametrize(
     "line",
     ["confine._confine_files = lambda *given, **more: None", WEAKER["no system call is refused"],
      WEAKER["nothing is given up"], WEAKER["programs may give rights"]],
 )  # fmt: skip
 def test_an_entry_with_landlock_without_one_of_its_steps_is_noticed(
-    entries: Entries, line: str
+    attempt: Attempt, line: str
 ) -> None:
     with pytest.raises((SandboxUnavailable, ForkRefused)):
-        entries.attempt("landlock", line)
-    tidy()
+        attempt("landlock", line)
 
 
 @needs_bwrap
@@ -372,7 +327,7 @@ def test_an_interpreter_that_could_be_changed_is_noticed(
 
 @needs_bwrap
 def test_a_process_that_outlives_its_sandbox_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, entries: Entries
+    monkeypatch: pytest.MonkeyPatch, attempt: Attempt
 ) -> None:
     monkeypatch.setattr(session_sandbox, "_END_WAIT_S", 0.2)
     close, kept = Anchor.close, list[Anchor]()
@@ -380,34 +335,16 @@ def test_a_process_that_outlives_its_sandbox_is_noticed(
         stack.callback(lambda: [close(anchor) for anchor in kept])
         patch.setattr(Anchor, "close", lambda anchor: kept.append(anchor))
         with pytest.raises(SandboxUnavailable, match="outlive its owner"):
-            entries.attempt("bwrap", "")
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Callable[..., KernelManager]]:
-    managers = []
-
-    def made(name: str = "env", tier: Tier = "bwrap") -> KernelManager:
-        policy = SandboxPolicy(tier=tier)
-        manager = code_execution_service_factory(
-            tmp_path / name, limits=BOXED, sandbox=policy, is_warm=True
-        )
-        assert isinstance(manager, KernelManager)
-        managers.append(manager)
-        return manager
-
-    yield made
-    for manager in managers:
-        manager.clean_up()
+            attempt("bwrap", "")
 
 
 @needs_bwrap
 def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
-    tmp_path: Path, opened: Callable[..., KernelManager]
+    tmp_path: Path, managers: Managers
 ) -> None:
     line = "def refuse(*_): raise OSError(1, 'setns is refused')\nentry._join = refuse"
     with mutated(line):
-        manager = opened()
+        manager = managers(policy=SandboxPolicy(), limits=BOXED, is_warm=True)
         first = manager.get_session_client("first")
         assert answers(first)
         assert answers(manager.get_session_client("second"))
@@ -417,10 +354,8 @@ def test_where_no_sandbox_is_entered_kernels_start_in_it_and_the_reason_is_kept(
 
 
 @needs_bwrap
-def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
-    opened: Callable[..., KernelManager],
-) -> None:
-    manager = opened()
+def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(managers: Managers) -> None:
+    manager = managers(policy=SandboxPolicy(), limits=BOXED, is_warm=True)
     client = manager.get_session_client("s")
     assert answers(client)
     assert manager._boxes
@@ -440,9 +375,10 @@ def test_a_first_process_takes_notice_of_the_ends_of_those_that_entered(
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
-    opened: Callable[..., KernelManager], tier: Tier, tmp_path: Path
+    managers: Managers, tier: Tier, tmp_path: Path
 ) -> None:
-    manager, session = opened(tier=tier), tmp_path / "session"
+    manager = managers(policy=SandboxPolicy(tier=tier), limits=BOXED, is_warm=True)
+    session = tmp_path / "session"
     first = manager.get_session_client("first", session_dir=session)
     run(first, "x = 41")
     warm = warm_processes()
@@ -455,7 +391,7 @@ def test_sessions_outlive_the_warm_process_and_later_ones_get_another(
     assert [process.pid for process in warm_processes()] != [warm[0].pid]
     snapshot = first.snapshot()
     branch = session / "branches" / "b" / "cwd"
-    child = manager.fork_session_client(snapshot, "branch", session_dir=session, cwd=branch)
+    child = snapshot.fork("branch", session_dir=session, cwd=branch)
     snapshot.close()
     assert run(child, "x + 1").output == 42
 
@@ -465,11 +401,10 @@ def warm_processes() -> list[psutil.Process]:
     return [child for child in children if {"warm", "-m"} <= set(child.cmdline())]
 
 
-def sleeping(mark: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(["/bin/sleep", "600"], env={"TASKWEAVER_KERNEL_ID": mark})
-
-
 def test_processes_of_an_owner_that_was_killed_are_swept() -> None:
+    def sleeping(mark: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["/bin/sleep", "600"], env={"TASKWEAVER_KERNEL_ID": mark})
+
     ended = subprocess.Popen(["/bin/true"])
     ended.wait()
     own, pid = owned_mark(), f"{os.getpid():010d}"

@@ -15,61 +15,36 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import psutil
 import pytest
-from kernels import FORKS, LIMITS, answers, run
+from kernels import (
+    BOXED,
+    FORKS,
+    LIMITS,
+    TIERS,
+    Managers,
+    answers,
+    needs_bwrap,
+    needs_landlock,
+    run,
+    warmed,
+)  # fmt: skip
 from leftovers import groups_of
 from patience import PATIENCE_S
 from sizes import some
 
-from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelStartFailed, SandboxUnavailable
-from taskweaver.ces.limits import KernelLimits
-from taskweaver.ces.manager import KernelManager, code_execution_service_factory
+from taskweaver.ces.kernel.kernel import Kernel
+from taskweaver.ces.manager import KernelManager
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.ces.sandbox.seccomp import REFUSED
 
-
-def available(tier: Tier) -> bool:
-    try:
-        sandbox.require(tier)
-    except SandboxUnavailable:
-        if os.environ.get("SANDBOX_REQUIRED"):
-            raise
-        return False
-    return True
-
-
-TIERS = [tier for tier in get_args(Tier) if available(tier)]
-needs_bwrap = pytest.mark.skipif("bwrap" not in TIERS, reason="bubblewrap does not run here")
-BOXED = replace(LIMITS, process_limit=300, file_limit_bytes=64 << 20)
-
-# Calls into the C library; `refused` tells a call that is forbidden from one that went wrong.
-PRELUDE = """
-import ctypes, errno, os, resource, signal, socket, stat, subprocess, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-def refused(*call):
-    ctypes.set_errno(0)
-    return libc.syscall(*call) < 0 and ctypes.get_errno() in {errno.EPERM, errno.ENOSYS}
-"""
-
-
-def opened(
-    folder: Path,
-    policy: SandboxPolicy,
-    *,
-    limits: KernelLimits = BOXED,
-    is_warm: bool = False,
-) -> KernelManager:
-    made = code_execution_service_factory(folder, limits=limits, sandbox=policy, is_warm=is_warm)
-    assert isinstance(made, KernelManager)
-    return made
+Enter = Callable[..., Kernel]
 
 
 @pytest.fixture(scope="module")
@@ -78,19 +53,16 @@ def entering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager
 
     They are forked from one warm process.
     """
-    folder = tmp_path_factory.mktemp("entering")
-    manager = opened(folder, SandboxPolicy(), limits=LIMITS, is_warm=True)
-    assert answers(manager.get_session_client("first"))
-    yield manager
-    manager.clean_up()
+    with warmed(tmp_path_factory.mktemp("entering"), LIMITS, SandboxPolicy()) as manager:
+        yield manager
 
 
 @pytest.fixture
-def enter(entering: KernelManager) -> Iterator[Callable[..., Client]]:
+def enter(entering: KernelManager) -> Iterator[Callable[..., Kernel]]:
     """Return what makes clients of that owner, which end with the test."""
     with ExitStack() as stack:
 
-        def made(name: str, **given: Any) -> Client:
+        def made(name: str, **given: Any) -> Kernel:
             client = entering.get_session_client(name, **given)
             stack.callback(client.stop)
             return client
@@ -98,19 +70,12 @@ def enter(entering: KernelManager) -> Iterator[Callable[..., Client]]:
         yield made
 
 
-@needs_bwrap
-def test_every_call_of_the_list_is_refused_to_a_kernel_that_entered(
-    enter: Callable[..., Client],
-) -> None:
-    assert_calls_are_refused(enter("calls"))
-
-
-def assert_calls_are_refused(client: Client) -> None:
+def assert_calls_are_refused(client: Kernel) -> None:
     """Check all calls; arguments are invalid, so that one that is not refused does nothing."""
     column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
     numbers = {name: row[column] for name, row in REFUSED.items() if row[column] is not None}
     code = (
-        f"{PRELUDE}\nnumbers = {numbers}\n"
+        f"import ctypes, errno\nlibc = ctypes.CDLL(None, use_errno=True)\nnumbers = {numbers}\n"
         "def error(number):\n"
         "    ctypes.set_errno(0)\n"
         "    libc.syscall(number, -1, -1, -1, -1, -1, -1)\n"
@@ -125,7 +90,7 @@ def assert_calls_are_refused(client: Client) -> None:
 
 @needs_bwrap
 def test_a_snapshot_is_closed_to_its_kernel_and_open_to_its_owner(
-    entering: KernelManager, enter: Callable[..., Client], tmp_path: Path
+    entering: KernelManager, enter: Enter, tmp_path: Path
 ) -> None:
     folder = tmp_path / "session"
     client = enter("s", session_dir=folder)
@@ -143,38 +108,37 @@ def test_a_snapshot_is_closed_to_its_kernel_and_open_to_its_owner(
         )
         assert run(client, code).output == "([], 41.5)"
         own = {"session_dir": folder, "cwd": folder / "branches" / "b"}
-        fork = entering.fork_session_client(snapshot, "fork", **own)
+        fork = snapshot.fork("fork", **own)
         stack.callback(fork.stop)
         assert run(fork, "n, len(os.listdir('/proc/self/fd')) > 3").output == "(41, True)"
         assert run(fork, "open('/proc/self/mem', 'rb').close()").is_success
-        assert fork.footprint.resident_bytes > 0
+        assert fork.footprint().resident_bytes > 0
 
 
 @needs_bwrap
-def test_ordinary_work_goes_on_inside(enter: Callable[..., Client], tmp_path: Path) -> None:
-    client = enter("work", session_dir=tmp_path, cwd=tmp_path / "cwd")
-    assert_work_goes_on(client, tmp_path / "cwd")
+def test_a_kernel_that_entered_works_and_is_refused_every_call_of_the_list(enter: Enter) -> None:
+    client = enter("work")
+    assert_calls_are_refused(client)
+    assert_work_goes_on(client)
 
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_kernel_that_is_started_inside_works_and_is_refused_the_same(
-    tmp_path: Path, tier: Tier
+    managers: Managers, tier: Tier
 ) -> None:
-    manager = opened(tmp_path, SandboxPolicy(tier=tier))
-    client = manager.get_session_client("s")
+    client = managers(policy=SandboxPolicy(tier=tier), limits=BOXED).get_session_client("s")
     assert_calls_are_refused(client)
-    assert_work_goes_on(client, tmp_path / "sessions" / "s" / "cwd")
-    manager.clean_up()
+    assert_work_goes_on(client)
 
 
-def assert_work_goes_on(client: Client, cwd: Path) -> None:
+def assert_work_goes_on(client: Kernel) -> None:
     """Check tables, figures, fonts and pools in a kernel."""
     table = "pd.DataFrame({'a': [1, 2]}).to_csv('a.csv'); len(pd.read_csv('a.csv'))"
     assert run(client, table).output == 2
     figure = run(client, "plt.plot([1, 2]); plt.title('T'); None")
     (preview,) = (artifact.preview for artifact in figure.artifact)
     assert preview.startswith('"T"; ')
-    assert (cwd / "a.csv").exists()
+    assert (client.place.folder / "cwd" / "a.csv").exists()
     fonts = "import os; d = os.environ['MPLCONFIGDIR']; [n for n in os.listdir(d) if 'font' in n]"
     cache = Path(os.environ["XDG_CACHE_HOME"]) / "taskweaver" / "matplotlib"
     made_outside = sorted(path.name for path in cache.glob("fontlist-*"))
@@ -186,9 +150,7 @@ def assert_work_goes_on(client: Client, cwd: Path) -> None:
 
 
 @needs_bwrap
-def test_sessions_that_open_at_once_have_sandboxes_of_their_own(
-    enter: Callable[..., Client],
-) -> None:
+def test_sessions_that_open_at_once_have_sandboxes_of_their_own(enter: Enter) -> None:
     clients = [enter(f"at once {number}") for number in some(range(5), 3)]
     for client in clients:
         client.start()
@@ -197,26 +159,22 @@ def test_sessions_that_open_at_once_have_sandboxes_of_their_own(
     assert len({link for links in found for link in links}) == 3 * len(clients)
     numbers = [run(client, "float(np.random.random())").output for client in clients]
     assert len(set(numbers)) == len(clients)
-    assert_settings_are_inside(clients[0])
+    # matplotlib, which the warm process has imported, keeps its settings inside.
+    code = "import matplotlib, os, tempfile; os.path.realpath(matplotlib.get_configdir())"
+    assert run(clients[0], code).output == "/tmp/.matplotlib"
+    assert run(clients[0], "open(os.path.join(matplotlib.get_cachedir(), 'x'), 'w')").is_success
+    assert run(clients[0], "tempfile.gettempdir()").output == "/tmp"
 
 
-def assert_settings_are_inside(client: Client) -> None:
-    """Check that matplotlib, which the warm process has imported, keeps its settings inside."""
-    code = "import matplotlib, os; os.path.realpath(matplotlib.get_configdir())"
-    assert run(client, code).output == "/tmp/.matplotlib"
-    assert run(client, "open(os.path.join(matplotlib.get_cachedir(), 'x'), 'w')").is_success
-    assert run(client, "import tempfile; tempfile.gettempdir()").output == "/tmp"
-
-
-def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path) -> None:
-    manager = opened(tmp_path, SandboxPolicy(), limits=LIMITS)
-    client = manager.get_session_client(
-        "main", session_dir=tmp_path / "s", cwd=tmp_path / "s" / "cwd"
-    )
+def test_a_fork_stays_inside_and_everything_ends_with_the_session(
+    managers: Managers, tmp_path: Path
+) -> None:
+    manager = managers(policy=SandboxPolicy())
+    client = manager.get_session_client("main", session_dir=tmp_path / "s")
     run(client, "x = 41")
     snapshot = client.snapshot()
     cwd = tmp_path / "s" / "branches" / "b" / "cwd"
-    child = manager.fork_session_client(snapshot, "b", session_dir=tmp_path / "s", cwd=cwd)
+    child = snapshot.fork("b", session_dir=tmp_path / "s", cwd=cwd)
     snapshot.close()
     assert run(child, "x + 1").output == 42
     assert "Read-only" in str(run(child, "open('/usr/x', 'w')").error)
@@ -227,90 +185,80 @@ def test_a_fork_stays_inside_and_everything_ends_with_the_session(tmp_path: Path
     client.stop()
     assert answers(child)
     child.stop()
-    manager.clean_up()
     ours = [p for p in psutil.process_iter(["cmdline"]) if "600.25" in (p.info["cmdline"] or [])]
     _, alive = psutil.wait_procs(ours, timeout=PATIENCE_S)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_what_is_granted_is_there(tmp_path: Path) -> None:
+def test_what_is_granted_is_there(managers: Managers, tmp_path: Path) -> None:
     readable, writable = tmp_path / "readable", tmp_path / "writable"
     for folder in (readable, writable):
         folder.mkdir()
         (folder / "f").write_text("given")
     with socket.create_server(("127.0.0.1", 0)) as server:
         policy = SandboxPolicy(has_network=True, read_only=(readable,), writable=(writable,))
-        manager = opened(tmp_path / "env", policy, limits=LIMITS)
-        client = manager.get_session_client("s")
+        client = managers(policy=policy).get_session_client("s")
         assert run(client, f"open({str(readable / 'f')!r}).read()").output == "given"
         assert not run(client, f"open({str(readable / 'f')!r}, 'w')").is_success
         assert run(client, f"open({str(writable / 'f')!r}, 'w').write('new')").is_success
         port = server.getsockname()[1]
-        assert (
-            run(
-                client, f"import socket; socket.create_connection(('127.0.0.1', {port}), 2); 1"
-            ).output
-            == 1
-        )
-        manager.clean_up()
+        code = f"import socket; socket.create_connection(('127.0.0.1', {port}), 2); 1"
+        assert run(client, code).output == 1
     assert (writable / "f").read_text() == "new"
 
 
+@pytest.fixture
+def _untried() -> Iterator[None]:
+    """Let each sandbox be tried anew in a test, and after it."""
+    sandbox.require.cache_clear()
+    yield
+    sandbox.require.cache_clear()
+
+
+@pytest.mark.usefixtures("_untried")
 def test_a_sandbox_that_cannot_be_had_is_an_error_or_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox.require.cache_clear()
-    try:
-        with pytest.raises(SandboxUnavailable, match="not installed"):
-            SandboxRequest("bwrap", SandboxPolicy()).choose()
-        monkeypatch.setattr(sandbox, "system_call_filter", lambda **_: bytes(8))
-        chosen = SandboxRequest("auto", SandboxPolicy()).choose()
-        assert chosen.policy is None
-        assert "without a sandbox: bubblewrap is not installed" in chosen.warning
-        assert "Landlock does not run" in chosen.warning
-        assert SandboxRequest("none", SandboxPolicy()).choose().warning == ""
-    finally:
-        sandbox.require.cache_clear()
+    with pytest.raises(SandboxUnavailable, match="not installed"):
+        SandboxRequest("bwrap", SandboxPolicy()).choose()
+    monkeypatch.setattr(sandbox, "system_call_filter", lambda **_: bytes(8))
+    chosen = SandboxRequest("auto", SandboxPolicy()).choose()
+    assert chosen.policy is None
+    assert "without a sandbox: bubblewrap is not installed" in chosen.warning
+    assert "Landlock does not run" in chosen.warning
+    assert SandboxRequest("none", SandboxPolicy()).choose().warning == ""
 
 
-@pytest.mark.skipif("landlock" not in TIERS, reason="Landlock does not run here")
+@needs_landlock
+@pytest.mark.usefixtures("_untried")
 def test_landlock_is_second_best(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox.require.cache_clear()
-    try:
-        chosen = SandboxRequest("auto", SandboxPolicy()).choose()
-    finally:
-        sandbox.require.cache_clear()
+    chosen = SandboxRequest("auto", SandboxPolicy()).choose()
     assert chosen.policy == SandboxPolicy(tier="landlock")
     assert "weaker sandbox" in chosen.warning
     assert "bubblewrap is not installed" in chosen.warning
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_link_in_place_of_a_working_directory_leads_nowhere(tmp_path: Path, tier: Tier) -> None:
+def test_a_link_in_place_of_a_working_directory_leads_nowhere(
+    managers: Managers, tmp_path: Path, tier: Tier
+) -> None:
     outside, session = tmp_path / "outside", tmp_path / "session"
     outside.mkdir()
-    policy = SandboxPolicy(tier=tier, read_only=(outside,))
-    manager = opened(tmp_path / "env", policy, limits=LIMITS)
-    manager.initialize()
-    try:
-        first = manager.get_session_client("first", session_dir=session)
-        made = run(first, "import os; os.symlink('../../outside', '../branches/second')")
-        assert made.is_success, made.error
-        first.stop()  # the sandbox ends with its last kernel
-        with pytest.raises(KernelStartFailed, match="cannot be used"):
-            manager.get_session_client(
-                "second", session_dir=session, cwd=session / "branches" / "second"
-            )
-    finally:
-        manager.clean_up()
+    manager = managers(policy=SandboxPolicy(tier=tier, read_only=(outside,)))
+    first = manager.get_session_client("first", session_dir=session)
+    made = run(first, "import os; os.symlink('../../outside', '../branches/second')")
+    assert made.is_success, made.error
+    first.stop()  # the sandbox ends with its last kernel
+    place = session / "branches" / "second"
+    with pytest.raises(KernelStartFailed, match="cannot be used"):
+        manager.get_session_client("second", session_dir=session, cwd=place)
     assert list(outside.iterdir()) == []
 
 
+@needs_landlock
 def test_landlock_is_not_passed_by_another_kind_of_tcp(tmp_path: Path) -> None:
-    if "landlock" not in TIERS:
-        pytest.skip("Landlock does not run here")
     attempts = [
         "socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262).connect(address)",  # MPTCP
         "socket.socket().sendto(b'x', socket.MSG_FASTOPEN, address)",
@@ -332,29 +280,21 @@ def test_landlock_is_not_passed_by_another_kind_of_tcp(tmp_path: Path) -> None:
     assert done.stdout == "b'x'\n", done.stderr
 
 
+@pytest.mark.usefixtures("_untried")
 def test_a_sandbox_that_cannot_be_tried_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox.tempfile, "tempdir", "/nowhere")
-    sandbox.require.cache_clear()
-    try:
-        assert "without a sandbox" in SandboxRequest("auto", SandboxPolicy()).choose().warning
-    finally:
-        sandbox.require.cache_clear()
+    assert "without a sandbox" in SandboxRequest("auto", SandboxPolicy()).choose().warning
 
 
 @pytest.mark.skipif("landlock" not in TIERS or os.getuid() != 0, reason="needs control groups")
-def test_with_landlock_what_cut_itself_loose_ends_too(tmp_path: Path) -> None:
-    policy = SandboxPolicy(tier="landlock")
-    manager = code_execution_service_factory(tmp_path / "env", limits=BOXED, sandbox=policy)
-    manager.initialize()
-    try:
-        client = manager.get_session_client("one", session_dir=tmp_path / "session")
-        words = "['/usr/bin/env', '-i', '/usr/bin/setsid', '/usr/bin/sleep', '600.77']"
-        made = run(client, f"import subprocess; subprocess.Popen({words}).pid")
-        assert isinstance(made.output, int), made.error
-        if not groups_of(os.getpid()):
-            pytest.skip("no control group can be made here")
-    finally:
-        manager.clean_up()
+def test_with_landlock_what_cut_itself_loose_ends_too(managers: Managers) -> None:
+    manager = managers(policy=SandboxPolicy(tier="landlock"), limits=BOXED)
+    words = "['/usr/bin/env', '-i', '/usr/bin/setsid', '/usr/bin/sleep', '600.77']"
+    made = run(manager.get_session_client("s"), f"import subprocess; subprocess.Popen({words}).pid")
+    assert isinstance(made.output, int), made.error
+    if not groups_of(os.getpid()):
+        pytest.skip("no control group can be made here")
+    manager.clean_up()
     # Whose child it is now may not have noticed yet.
     left = [p for p in psutil.process_iter() if p.pid == made.output]
     assert [p for p in left if p.status() != psutil.STATUS_ZOMBIE] == []
@@ -376,16 +316,9 @@ def test_granted_paths_keep_their_rights_in_each_other_and_may_be_missing(tmp_pa
 
 
 @needs_bwrap
-def test_a_home_folder_is_not_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_folder_is_not_needed(managers: Managers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
-    manager = code_execution_service_factory(
-        tmp_path / "env", limits=BOXED, sandbox=SandboxPolicy()
-    )
-    manager.initialize()
-    try:
-        assert answers(manager.get_session_client("one", session_dir=tmp_path / "session"))
-    finally:
-        manager.clean_up()
+    assert answers(managers(policy=SandboxPolicy(), limits=BOXED).get_session_client("one"))
 
 
 WEAKER = (
@@ -403,6 +336,7 @@ def found(words: list[str], option: str) -> int:
 
 
 @needs_bwrap
+@pytest.mark.usefixtures("_untried")
 @pytest.mark.parametrize(("option", "count"), [*WEAKER, *WEAKER_FOR_ROOT])
 def test_a_recipe_without_one_of_its_lines_is_noticed(
     monkeypatch: pytest.MonkeyPatch, option: str, count: int
@@ -423,18 +357,14 @@ def test_a_recipe_without_one_of_its_lines_is_noticed(
 
     monkeypatch.setattr(sandbox, "bwrap_command", without)
     monkeypatch.setattr(tempfile, "tempdir", "/tmp")
-    sandbox.require.cache_clear()
-    try:
-        with pytest.raises(SandboxUnavailable, match="does not hold"):
-            sandbox.require("bwrap")
-    finally:
-        sandbox.require.cache_clear()
+    with pytest.raises(SandboxUnavailable, match="does not hold"):
+        sandbox.require("bwrap")
 
 
 @needs_bwrap
+@pytest.mark.usefixtures("_untried")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can write there")
 def test_a_system_that_can_be_written_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.getuid():
-        pytest.skip("only root can write there")
     whole = sandbox.bwrap_command
 
     def writable(*given: Any) -> list[str]:
@@ -443,25 +373,17 @@ def test_a_system_that_can_be_written_is_noticed(monkeypatch: pytest.MonkeyPatch
         return words
 
     monkeypatch.setattr(sandbox, "bwrap_command", writable)
-    sandbox.require.cache_clear()
-    try:
-        with pytest.raises(SandboxUnavailable, match="write to the system"):
-            sandbox.require("bwrap")
-    finally:
-        sandbox.require.cache_clear()
-        Path("/usr/taskweaver-probe").unlink(missing_ok=True)
+    with pytest.raises(SandboxUnavailable, match="write to the system"):
+        sandbox.require("bwrap")
+    Path("/usr/taskweaver-probe").unlink(missing_ok=True)
 
 
 @needs_bwrap
-def test_a_kernel_that_computes_too_long_ends(tmp_path: Path) -> None:
-    limits, policy = replace(BOXED, cpu_limit_s=2), SandboxPolicy()
-    manager = code_execution_service_factory(tmp_path, limits=limits, sandbox=policy, is_warm=True)
+def test_a_kernel_that_computes_too_long_ends(managers: Managers) -> None:
+    manager = managers(policy=SandboxPolicy(), is_warm=True, limits=BOXED, cpu_limit_s=2)
     client = manager.get_session_client("s")
-    result = run(client, "while True: pass")
-    assert not result.is_success
-    assert "killed by SIGXCPU" in str(result.error)
+    assert "killed by SIGXCPU" in str(run(client, "while True: pass").error)
     assert answers(client)
-    manager.clean_up()
 
 
 @pytest.fixture
@@ -506,7 +428,7 @@ def test_devices_are_used_only_where_they_are_given(
 
 @needs_bwrap
 def test_kernels_of_a_session_may_be_given_devices(
-    enter: Callable[..., Client], device: Path, tmp_path: Path
+    enter: Enter, device: Path, tmp_path: Path
 ) -> None:
     code = f"import os; os.access({str(device)!r}, os.R_OK)"
     given = enter("given", session_dir=tmp_path / "given", devices=(device,))
@@ -518,7 +440,7 @@ def test_kernels_of_a_session_may_be_given_devices(
 @needs_bwrap
 @pytest.mark.parametrize("is_warm", [False, True])
 def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
-    tmp_path: Path, is_warm: bool
+    managers: Managers, tmp_path: Path, is_warm: bool
 ) -> None:
     def inside() -> list[int]:
         found = []
@@ -529,7 +451,7 @@ def test_a_sandbox_that_is_given_up_while_it_is_made_leaves_nobody(
         return found
 
     for number in range(FORKS if is_warm else 3 * FORKS):
-        manager = opened(tmp_path / str(number), SandboxPolicy(), is_warm=is_warm)
+        manager = managers(str(number), SandboxPolicy(), is_warm=is_warm, limits=BOXED)
         manager.get_session_client("s").start()
         while not inside():
             continue  # it takes less than any wait

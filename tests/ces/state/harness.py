@@ -32,7 +32,6 @@ class Folder:
         self.folder = folder / "chunks"
         self.folder.mkdir(exist_ok=True)
         self.written: dict[str, int] = {}
-        self.at_names: list[str] = []
 
     def missing(self, names: Sequence[str]) -> set[str]:
         return {name for name in names if not (self.folder / name).exists()}
@@ -42,8 +41,8 @@ class Folder:
         self.written[name] = data.nbytes
         (self.folder / name).write_bytes(data)
 
-    def at(self, variable: str) -> None:
-        self.at_names.append(variable)
+    def at(self, _variable: str) -> None:
+        """Drop the progress."""
 
     def read(self, name: str, size: int, into: memoryview) -> None:
         data = (self.folder / name).read_bytes()
@@ -71,12 +70,6 @@ def fresh_namespace() -> dict[str, Any]:
     return shell.user_ns
 
 
-def hidden_names(namespace: dict[str, Any]) -> frozenset[str]:
-    """Return the names that still have the values the shell gave them."""
-    own: dict[str, Any] = namespace["get_ipython"]().user_ns_hidden
-    return frozenset(name for name in own if namespace.get(name) is own[name])
-
-
 def save_in_child(folder: Path, namespace: dict[str, Any], options: dict[str, Any]) -> Any:
     """Save in a forked child, as the product does; return manifest and counts."""
     note_classes(namespace)
@@ -86,16 +79,11 @@ def save_in_child(folder: Path, namespace: dict[str, Any], options: dict[str, An
         status = 1
         try:
             sink = Folder(folder)
-            subject = Subject(
-                namespace,
-                hidden_names(namespace),
-                options.get("made_by", {}),
-                options.get("skip", {}),
-                options.get("max_variable_bytes", 0),
-            )
+            own = namespace["get_ipython"]().user_ns_hidden  # what has the shell's values still
+            hidden = frozenset(name for name in own if namespace.get(name) is own[name])
+            subject = Subject(namespace, hidden, options.get("made_by", {}), {}, 0)
             manifest = save_state(subject, sink)
-            facts = {"manifest": manifest, "written": sink.written, "at": sink.at_names}
-            result.write_text(json.dumps(facts))
+            result.write_text(json.dumps({"manifest": manifest, "written": sink.written}))
             status = 0
         except BaseException:  # noqa: BLE001 - reported by the parent
             traceback.print_exc()
@@ -138,7 +126,6 @@ def load(folder: Path) -> Any:
         "problems": [[problem.name, problem.reason] for problem in problems],
         "results": results,
         "after": after,
-        "names": list(namespace),
     }
 
 
@@ -171,12 +158,8 @@ def serve() -> None:
     for name in ("IPython.core.interactiveshell", "cloudpickle", "pandas"):
         importlib.import_module(name)
     for line in sys.stdin:
-        print(forked(*_asked(line)), flush=True)
-
-
-def _asked(line: str) -> tuple[str, Path]:
-    command, _, place = line.rstrip("\n").partition(" ")
-    return command, Path(place)
+        command, _, place = line.rstrip("\n").partition(" ")
+        print(forked(command, Path(place)), flush=True)
 
 
 if __name__ == "__main__":

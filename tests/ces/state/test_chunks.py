@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ other = np.arange(300_000)
 """
 
 
-def test_only_bytes_that_changed_are_written(tmp_path: Path) -> None:
+def test_only_bytes_that_changed_are_written_also_after_a_load(tmp_path: Path) -> None:
     saved = trips.save(tmp_path, FRAME, change="df['c'] = 1.5; one = 1")
     first, again = (sum(save["written"].values()) for save in (saved.first, saved.again))
     assert first > 80 * ROWS
@@ -44,12 +45,8 @@ def test_only_bytes_that_changed_are_written(tmp_path: Path) -> None:
     for island in saved.again["manifest"]["islands"]:
         if island["names"][0] in untouched:
             assert island in saved.manifest["islands"]
-
-
-def test_the_first_save_after_a_load_writes_next_to_nothing(tmp_path: Path) -> None:
-    saved = trips.save(tmp_path, FRAME)
-    loaded = trips.checked(saved, "assert df.e.sum() > 0 and names.s[5] == 'name 5'")
-    assert sum(loaded.after["written"].values()) < 20_000
+    loaded = trips.checked(saved, "assert df.e.sum() > 0 and names.s[5] == 'name 5' and one == 1")
+    assert sum(loaded.after["written"].values()) < 20_000, "after a load next to nothing is written"
 
 
 def test_equal_bytes_are_stored_once() -> None:
@@ -74,16 +71,13 @@ def _island(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("damage", ["changed", "cut", "missing"])
-def test_a_damaged_chunk_loses_its_island_alone(damage: str) -> None:
+@pytest.mark.parametrize("damage", [lambda data: bytes(len(data)), lambda data: data[:-1], None])
+def test_a_damaged_chunk_loses_its_island_alone(damage: Callable[[bytes], bytes] | None) -> None:
     kept, manifest = _manifest()
     name = _island(manifest, "big")["buffers"][0][2][1]
-    if damage == "changed":
-        kept.chunks[name] = bytes(len(kept.chunks[name]))
-    elif damage == "cut":
-        kept.chunks[name] = kept.chunks[name][:-1]
-    else:
-        del kept.chunks[name]
+    data = kept.chunks.pop(name)
+    if damage is not None:
+        kept.chunks[name] = damage(data)
     found, problems = load(manifest, kept)
     assert [problem.name for problem in problems] == ["big"]
     assert f"chunk {name} is damaged" in problems[0].reason
@@ -113,6 +107,5 @@ def test_a_manifest_that_contradicts_itself_loses_what_it_describes(damage: str)
         buffer[0] += 1
     else:
         buffer[2].pop()
-    found, problems = load(manifest, kept)
+    _, problems = load(manifest, kept)
     assert [problem.name for problem in problems] == ["big"]
-    assert found["text"] == "fine"

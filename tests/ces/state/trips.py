@@ -13,18 +13,14 @@ from typing import Any
 
 from patience import PATIENCE_S
 
-HARNESS = Path(__file__).parent / "harness.py"
+HARNESS = Path(__file__).with_name("harness.py")
+_WARM = list[subprocess.Popen[str]]()
+"""A process that has imported pandas, and forks for each save and load."""
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A namespace that a process saved twice.
-
-    Attributes:
-        folder: Where chunks and results are.
-        first: Manifest, bytes written by chunk, and progress of the first save.
-        again: The same of the second.
-    """
+    """A namespace that a process saved twice: manifests, and bytes written by chunk."""
 
     folder: Path
     first: dict[str, Any]
@@ -32,94 +28,59 @@ class Saved:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The first manifest."""
         found: dict[str, Any] = self.first["manifest"]
         return found
 
     @property
     def islands(self) -> list[set[str]]:
-        """Names of each island."""
         return [set(island["names"]) for island in self.manifest["islands"]]
 
     def lost(self) -> dict[str, str]:
-        """Types of lost objects by variable; the first of each."""
+        """Return types of lost objects by variable, the first of each."""
         return {entry["name"]: entry["type"] for entry in reversed(self.manifest["lost"])}
 
     def reason(self, name: str) -> str:
-        """Reason of a variable's first loss."""
+        """Return the reason of a variable's first loss."""
         found: str = next(e["reason"] for e in self.manifest["lost"] if e["name"] == name)
         return found
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A namespace that a fresh process loaded.
-
-    Attributes:
-        problems: Name and reason of each problem.
-        results: Traceback by check; empty if it passed.
-        after: Manifest and counts of a save right after the load.
-        names: Names of the namespace in order.
-    """
+    """A namespace that a fresh process loaded: problems, tracebacks by check, and a save of it."""
 
     problems: list[list[str]]
     results: dict[str, str]
     after: dict[str, Any]
-    names: list[str]
-
-
-class Warm:
-    """A process that has imported what the harness needs, and forks for each save and load."""
-
-    def __init__(self) -> None:
-        """Start it."""
-        self._process = subprocess.Popen(
-            [sys.executable, str(HARNESS), "serve"], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def run(self, command: str, folder: Path) -> None:
-        """Run the harness in a forked process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{command} {folder}\n")
-        self._process.stdin.flush()
-        status = self._process.stdout.readline()
-        assert status == "0\n", (folder / f"{command}.log").read_text()
-
-    def close(self) -> None:
-        """End it."""
-        self._process.communicate()
 
 
 @contextmanager
 def warm() -> Iterator[None]:
-    """Fork each save and load of the block from a process that has imported pandas."""
-    process = Warm()
-    _WARM.append(process)
-    try:
+    """Fork each save and load of the block from a warm process."""
+    command = [sys.executable, str(HARNESS), "serve"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        _WARM.append(process)
         yield
-    finally:
         _WARM.remove(process)
-        process.close()
-
-
-_WARM = list[Warm]()
+        process.communicate()
 
 
 def run(command: str, folder: Path) -> Any:
     """Run the harness; return its results."""
     if _WARM:
-        _WARM[-1].run(command, folder)
-        return json.loads((folder / f"{command}.json").read_text())
-    done = subprocess.run(
-        [sys.executable, str(HARNESS), command, str(folder)],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+        stdin, stdout = _WARM[-1].stdin, _WARM[-1].stdout
+        assert stdin is not None
+        assert stdout is not None
+        print(command, folder, file=stdin, flush=True)
+        assert stdout.readline() == "0\n", (folder / f"{command}.log").read_text()
+    else:
+        words = [sys.executable, str(HARNESS), command, str(folder)]
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
     return json.loads((folder / f"{command}.json").read_text())
 
 

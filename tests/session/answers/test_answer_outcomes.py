@@ -101,7 +101,7 @@ def test_a_check_finds_outcomes_of_all_rounds_and_reads_each_once() -> None:
     assert cells == [20, 1]
 
 
-def test_words_of_models_and_comments_support_nothing() -> None:
+def test_words_of_models_and_comments_support_nothing_but_reports_of_other_roles_do() -> None:
     posts = [
         Post.create("I guess 81.5", "Planner", "CodeInterpreter"),
         Post.create("81.5", "Planner", "User"),
@@ -110,9 +110,6 @@ def test_words_of_models_and_comments_support_nothing() -> None:
         report(code="x = 81.5", is_success=False),
     ]  # fmt: skip
     assert places("81.5 and 99.25", *posts, report()) == []
-
-
-def test_reports_of_roles_without_cells_count() -> None:
     found = Post.create("The page says 81.5 million.", "WebSearch", "Planner")
     assert places("81.5 million", found) == [(0, "message", 1, "The page says 81.5 million.")]
 
@@ -122,15 +119,12 @@ def test_cells_are_numbered_with_those_that_failed() -> None:
     cells = executed_cells(rounds)
     assert [(cell.number, cell.is_success) for cell in cells] == [(1, False), (2, True)]
     assert cells[1].variables == (("table", "DataFrame 3000x18: Date"),)
-
-
-def test_variables_that_cannot_be_read_are_left_out() -> None:
-    post = report()
+    post = report()  # with variables that cannot be read
     post.get_attachment(AttachmentType.session_variables)[0].content = "[[1"
     assert executed_cells(conversation(post))[0].variables == ()
 
 
-def test_an_answer_survives_its_stored_form() -> None:
+def test_an_answer_survives_its_stored_form_and_a_round_may_have_none() -> None:
     answer = Post.create("57.1 of 4711", "Planner", "User")
     memory = Memory("s")
     round_ = memory.create_round("go")
@@ -142,6 +136,13 @@ def test_an_answer_survives_its_stored_form() -> None:
     assert again.answer.unsupported_numbers == ("4711",)
     assert again.answer.evidence[0].original == "North    57.13"
 
+    assert Round.create("x").answer == RoundAnswer("")
+    note = Post.create("do it again", "Planner", "Planner")
+    assert Round.create("x", post_list=[note]).answer.text == ""
+    answer = Post.create("hello", "Planner", "User")
+    assert Round.create("x", state="failed", post_list=[answer]).answer.text == ""
+    assert Round.create("x", state="finished", post_list=[answer]).answer.text == "hello"
+
 
 def test_a_finding_that_is_not_readable_is_no_check() -> None:
     evidence = Evidence("1", 1, "p", 1, "Result", 1, "1")
@@ -151,12 +152,3 @@ def test_a_finding_that_is_not_readable_is_no_check() -> None:
                 {"evidence": [{}], "unsupported_numbers": []},
                 {"evidence": [5], "unsupported_numbers": []}):  # fmt: skip
         assert not RoundAnswer.from_finding("x", bad).is_checked
-
-
-def test_a_round_without_an_answer_has_an_empty_one() -> None:
-    assert Round.create("x").answer == RoundAnswer("")
-    note = Post.create("do it again", "Planner", "Planner")
-    assert Round.create("x", post_list=[note]).answer.text == ""
-    answer = Post.create("hello", "Planner", "User")
-    assert Round.create("x", state="failed", post_list=[answer]).answer.text == ""
-    assert Round.create("x", state="finished", post_list=[answer]).answer.text == "hello"

@@ -12,11 +12,7 @@ from sizes import examples, some
 from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
 from taskweaver.treesearch.agent.edits import Edit, edited, edits_in
 from taskweaver.treesearch.errors import PhasePlanError
-from taskweaver.treesearch.model.artifacts import (
-    artifact_commands,
-    artifact_files,
-    read_artifacts,
-)
+from taskweaver.treesearch.model.artifacts import artifact_commands, artifact_files, read_artifacts
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 SOURCE = "int main() {\n    for (int i = 0; i < 9; i++) {\n        go(i);\n    }\n}\n"
@@ -75,9 +71,6 @@ def test_parts_that_are_left_out_are_the_parents() -> None:
     found = read_phases(reply(fence("edit main.c", edit)), OLD)
     assert files_of(found) == {"main.c": SOURCE.replace("go(i)", "go(i + 1)")}
     assert artifact_commands(found.artifacts) == artifact_commands(PARENT)
-
-
-def test_other_commands_may_stand_alone() -> None:
     text = reply(fence("commands", '{"name": "n=2", "run": {"commands": ["./main 2"]}}'))
     found = read_phases(text, OLD)
     assert (files_of(found), found.name) == ({}, "n=2")
@@ -94,37 +87,28 @@ def test_whole_replies_in_json_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("file", "search", "problem"),
     [
-        (reply(fence("edit other.c", EDIT.format("a", "b"))), "no such file to edit"),
-        (reply(fence("edit twice.c", EDIT.format("go();", "x"))), "at lines 1, 2; add lines"),
-        (reply(fence("edit main.c", EDIT.format("goo(i);", "x"))), "nearest lines there are"),
-        (reply(fence("edit main.c", EDIT.format("", "x"))), "needs lines to find"),
+        ("other.c", "a", "no such file to edit"),
+        ("twice.c", "go();", "at lines 1, 2; add lines"),
+        ("main.c", "goo(i);", "nearest lines there are"),
+        ("main.c", "i", "not in it"),  # part of a line, more than once
+        ("main.c", "", "needs lines to find"),
     ],
 )
-def test_an_edit_that_does_not_fit_names_the_place(text: str, problem: str) -> None:
+def test_an_edit_that_does_not_fit_names_the_place(file: str, search: str, problem: str) -> None:
     with pytest.raises(PhasePlanError, match=problem):
-        read_phases(text, OLD)
+        read_phases(reply(fence(f"edit {file}", EDIT.format(search, "x"))), OLD)
 
 
-@pytest.mark.parametrize(
-    ("search", "replace", "expected"),
-    [
+def test_a_text_that_stands_once_need_not_be_whole_lines() -> None:
+    for search, replace, expected in (
         ("i < 9", "i < 8", SOURCE.replace("9", "8")),
         ("i++) {\n        go(i);", "i += 2) {\n        go(i);", SOURCE.replace("i++", "i += 2")),
         ("  i < 9; ", "i < 7;", SOURCE.replace("i < 9", "i < 7")),
-    ],
-)
-def test_a_text_that_stands_once_need_not_be_whole_lines(
-    search: str, replace: str, expected: str
-) -> None:
-    found = read_phases(reply(fence("edit main.c", EDIT.format(search, replace))), OLD)
-    assert files_of(found)["main.c"] == expected
-
-
-def test_part_of_a_line_that_stands_twice_is_refused() -> None:
-    with pytest.raises(PhasePlanError, match="not in it"):
-        read_phases(reply(fence("edit main.c", EDIT.format("i", "j"))), OLD)
+    ):
+        found = read_phases(reply(fence("edit main.c", EDIT.format(search, replace))), OLD)
+        assert files_of(found)["main.c"] == expected
 
 
 @pytest.mark.parametrize("commands", ['```commands\n{"run": {"commands": []}}\n```', ""])
@@ -142,23 +126,13 @@ def test_an_edit_keeps_the_indentation_that_the_file_has() -> None:
     assert text == SOURCE.replace("        go(i);\n", "        stop(i);\n          go(i);\n")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        fence("python", "x = 1"),
-        fence("py", "x = 1"),
-        fence("file experiment.py", "x = 1"),
-        json.dumps({"plan": "p", "code": "x = 1\n"}),
-    ],
-)
-def test_a_script_is_read_in_each_form(text: str) -> None:
-    assert files_of(read_script(f"p\n\n{text}", NEW)) == {"experiment.py": "x = 1\n"}
-
-
-@pytest.mark.parametrize("text", ["", "I cannot.", fence("python", ""), "{}"])
-def test_a_script_without_code_is_refused(text: str) -> None:
-    with pytest.raises((PhasePlanError, ValueError)):
-        read_script(text, NEW)
+def test_a_script_is_read_in_each_form() -> None:
+    fences = [fence(info, "x = 1") for info in ("python", "py", "file experiment.py")]
+    for text in (*fences, json.dumps({"plan": "p", "code": "x = 1\n"})):
+        assert files_of(read_script(f"p\n\n{text}", NEW)) == {"experiment.py": "x = 1\n"}
+    for text in ("", "I cannot.", fence("python", ""), "{}"):
+        with pytest.raises((PhasePlanError, ValueError)):
+            read_script(text, NEW)
 
 
 LINES = st.lists(
@@ -189,26 +163,20 @@ def test_any_text_is_read_or_refused(text: str) -> None:
             continue
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_the_plan_begins_after_its_label() -> None:
+    plan = "Plan the cuts first. A planned step follows."
+    for words in (
         "## Plan\n{}", "Here is my attempt.\n\n**Plan**: {}", "Sure.\n\n**Plan:** {}", "Plan: {}",
         "plan\n{}", "## Plan: {}", "{}",
-    ],
-)  # fmt: skip
-def test_the_plan_begins_after_its_label(words: str) -> None:
-    plan = "Plan the cuts first. A planned step follows."
-    found = read_phases(reply(fence("file a.sh", "ls"), RUN, words=words.format(plan)), NEW)
-    assert found.plan == plan
+    ):  # fmt: skip
+        found = read_phases(reply(fence("file a.sh", "ls"), RUN, words=words.format(plan)), NEW)
+        assert found.plan == plan
 
 
-def test_a_reply_without_commands_is_asked_for_their_fence() -> None:
+def test_commands_in_no_fence_and_a_fence_left_open_are_told() -> None:
     shell = "### Commands\n```bash\npython main.py\n```"
     with pytest.raises(PhasePlanError, match="in a fence ```commands"):
         read_phases(reply(fence("file main.py", "pass"), shell), NEW)
-
-
-def test_a_fence_that_is_left_open_before_the_next_file_is_told() -> None:
     text = (
         "A tree of depth 3.\n\n```file main.py\nprint(1)\n```file smoke.py\nprint(2)\n```\n\n"
         '```commands\n{"run": {"commands": ["python main.py"]}}\n```\n'

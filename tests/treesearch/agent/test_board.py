@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
 from search_story import node
 
+from taskweaver.memory.branched import MemoryConfig, MemoryManager
 from taskweaver.treesearch.agent.board import board
 from taskweaver.treesearch.agent.describe import attempt_lines, parent_sections
-from taskweaver.treesearch.agent.events import shown_elsewhere
+from taskweaver.treesearch.agent.events import RunEvents, shown_elsewhere
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import (
     Measurement,
@@ -18,13 +22,15 @@ from taskweaver.treesearch.model.node import (
     NodeStatus,
     Objective,
 )
+from taskweaver.treesearch.model.stages import STAGES, StageState
 
 
 def attempt(step: int, value: float | None, findings: str, parent: str = "n0001") -> Node:
-    return node(
-        step, NodeKind.IMPROVE, value, parent=parent, name=f"x={step}",
-        summary={"findings": findings},
-    )  # fmt: skip
+    own = {"parent": parent, "name": f"x={step}", "summary": {"findings": findings}}
+    return node(step, NodeKind.IMPROVE, value, **own)
+
+
+CHILD = attempt(9, None, "")
 
 
 def story() -> Journal:
@@ -39,22 +45,23 @@ def story() -> Journal:
 
 def test_each_lesson_of_others_stands_once_with_its_effect() -> None:
     journal = story()
-    child = attempt(9, None, "", parent="n0001")
-    assert board(journal, child) == [
+    assert board(journal, CHILD) == [
         "n0002 improve x=2: 8 s (+2 s). Blocks of 32 fit the cache.",
         "n0003 improve x=3: buggy. Four threads need a flag of the linker.",
     ]
-    assert [line[:5] for line in board(journal, attempt(9, None, "", parent="n0002"))] == [
-        "n0001", "n0003",
-    ]  # fmt: skip
+    lines = board(journal, attempt(9, None, "", parent="n0002"))
+    assert [line[:5] for line in lines] == ["n0001", "n0003"]
 
 
-def test_what_is_no_larger_than_the_noise_says_so() -> None:
+def test_a_lesson_of_a_program_that_was_repeated_says_how_it_did() -> None:
     journal = story()
     for step, value in ((6, 7.0), (7, 9.5)):
         journal.put(node(step, NodeKind.SEED, value, parent="n0002"))
-    (first, _) = board(journal, attempt(9, None, "", parent="n0001"))
-    assert "within the noise" in first
+    assert "within the noise" in board(journal, CHILD)[0]
+    journal = story()
+    journal.put(node(6, NodeKind.SEED, None, parent="n0002"))
+    said = "n0002 improve x=2: 8 s, but it failed when it was repeated. Blocks of 32 fit the cache."
+    assert board(journal, CHILD)[0] == said
 
 
 def test_the_largest_effects_stay_where_there_is_no_room_for_all() -> None:
@@ -62,7 +69,7 @@ def test_the_largest_effects_stay_where_there_is_no_room_for_all() -> None:
     for step in range(10, 60):
         words = f"Lesson {step} of many: " + "word " * 60
         journal.put(attempt(step, 10.0 - step / 10, words))
-    lines = board(journal, attempt(99, None, "", parent="n0001"))
+    lines = board(journal, attempt(99, None, ""))
     assert sum(len(line) + 1 for line in lines) <= 1500
     assert [line[:5] for line in lines] == sorted(line[:5] for line in lines)
     assert lines[-1].startswith("n0059 improve x=59: 4.1 s (+5.9 s). Lesson 59 of many")
@@ -85,38 +92,20 @@ def test_the_plan_of_a_running_attempt_is_shown_until_it_ends() -> None:
 def test_a_lesson_that_was_found_untrue_is_withdrawn() -> None:
     journal = story()
     journal.put(replace(attempt(6, 7.0, "Blocks of 64 are better."), refutes=("n0002", "n0005")))
-    child = attempt(9, None, "", parent="n0001")
-    assert [line[:5] for line in board(journal, child)] == ["n0003", "n0006"]
+    assert [line[:5] for line in board(journal, CHILD)] == ["n0003", "n0006"]
     learnt = parent_sections(journal["n0002"], journal)["What was learnt"]
     assert learnt.startswith("Found: (n0006 found this untrue) Blocks of 32")
-    assert "node_uid:n0002" in shown_elsewhere(child, journal.refuted)
-
-
-def test_who_was_refuted_refutes_nothing() -> None:
-    journal = story()
-    journal.put(replace(attempt(6, 7.0, "Blocks of 64 are better."), refutes=("n0002",)))
+    assert "node_uid:n0002" in shown_elsewhere(CHILD, journal.refuted)
     journal.put(replace(attempt(7, 8.0, "That was a warm cache."), refutes=("n0006",)))
-    assert journal.refuted == {"n0006": "n0007"}
-
-
-def test_a_lesson_whose_program_failed_when_repeated_says_so() -> None:
-    journal = story()
-    journal.put(node(6, NodeKind.SEED, None, parent="n0002"))
-    (first, _) = board(journal, attempt(9, None, "", parent="n0001"))
-    assert (
-        first == "n0002 improve x=2: 8 s, but it failed when it was repeated. Blocks of 32"
-        " fit the cache."
-    )
+    assert journal.refuted == {"n0006": "n0007"}  # who was refuted refutes nothing
 
 
 def test_a_failure_names_its_repair() -> None:
     journal = story()
     journal.put(node(6, NodeKind.DEBUG, 7.5, parent="n0003"))
-    child = attempt(9, None, "", parent="n0001")
-    assert any(line.startswith("n0003 improve x=3: buggy, repaired by n0006.")
-               for line in board(journal, child))  # fmt: skip
-    (line,) = attempt_lines(journal, [journal["n0003"]])
-    assert "buggy, repaired by n0006" in line
+    told = "n0003 improve x=3: buggy, repaired by n0006."
+    assert any(line.startswith(told) for line in board(journal, CHILD))
+    assert "buggy, repaired by n0006" in attempt_lines(journal, [journal["n0003"]])[0]
 
 
 def test_a_parent_is_told_with_its_ancestors_and_their_changes() -> None:
@@ -147,3 +136,38 @@ def test_figures_of_several_data_sets_are_told_each() -> None:
     journal.put(replace(attempt(6, 7.0, ""), metric=metric))
     (line,) = attempt_lines(journal, [journal["n0006"]])
     assert "7 s, the mean of large 6 s, small 8 s" in line
+
+
+LESSON = "findings: blocks of 64 rows fit the cache"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MemoryManager]:
+    with MemoryManager(tmp_path / "m.sqlite", MemoryConfig(memory_log_enabled=False)) as memory:
+        memory.create_branch(None, branch_id="root", live=True)
+        yield memory
+
+
+def test_a_lesson_is_shown_with_the_record_to_search_for(store: MemoryManager) -> None:
+    store.fork("root", "best")
+    store.mem_archival_write(LESSON, tags=["NODE_SUMMARY", "node_uid:n0001"], branch_id="best")
+    best = replace(node(1, NodeKind.DRAFT, 0.5), branch="best")
+    RunEvents(store, Journal(Objective(), [best])).lesson(best)
+    (promoted,) = store["root"].records(tags=["NODE_SUMMARY"])
+    (event,) = store["root"].events()
+    told = f"Lesson of n0001 (archival record #{promoted.id}, tag node_uid:n0001): {LESSON}"
+    assert event.text == told
+    assert LESSON in store.render_for_prompt(store.fork("root", "another"))
+    store.mem_archival_update(promoted.id, text="corrected", branch_id="root")
+    before = store.seq
+    RunEvents(store, Journal(Objective(), [best])).lesson(best)
+    assert store.seq == before
+
+
+def test_the_same_goals_of_two_stages_are_noted_once_each(store: MemoryManager) -> None:
+    for _ in range(3):  # a run that is resumed comes by again
+        events = RunEvents(store, Journal(Objective()))
+        for number in (0, 1):
+            events.goal_generated(StageState(STAGES[number], "", 1, "be fast", 0))
+    (event,) = store["root"].events()
+    assert event.count == 2

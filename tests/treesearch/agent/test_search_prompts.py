@@ -8,7 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from search_lab import FULL, Climber, lab, proposal, remembering, search
+from search_lab import (
+    FULL,
+    ONE,
+    PLACE,
+    Climber,
+    is_draft,
+    lab,
+    proposal,
+    remembering,
+    search,
+    trying,
+)
 from search_story import node
 
 from taskweaver.llm.parsing.json_text import required_object
@@ -20,11 +31,7 @@ from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeError, NodeKind, Objective
 from taskweaver.treesearch.model.phase_plan import PhasePlan
-from taskweaver.treesearch.model.samples import Difference
-from taskweaver.treesearch.record.run_statistics import gain_text
 
-ONE = {"num_drafts": 1, "stage1_nodes": 1, "stage2_nodes": 0, "stage3_nodes": 0,
-       "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
 IDEA = "Three numbers, from 0 to 3."
 FORMS = {"Instructions", "Reply"}
 
@@ -34,36 +41,27 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Search, Climber]:
     """A search with a failing draft, a model for everything, and several data sets."""
 
     def fault(prompt: Mapping[str, str]) -> str | None:
-        if prompt.get("Kind of attempt") != "draft" or "Other attempts" in prompt:
+        if not is_draft(prompt) or "Other attempts" in prompt:
             return None
-        result = '{"metric": {"east": 1.0, "west": NaN}}'
-        return remembering(prompt, json.dumps(proposal({"x": 0, "y": 0, "z": 0}, text=result)))
+        return trying(prompt, text='{"metric": {"east": 1.0, "west": NaN}}')
 
     model = Climber(fault=fault)
-    settings = {key.removeprefix("search."): value for key, value in FULL.items()}
-    project = lab(tmp_path_factory.mktemp("prompts"))
-    return search(project, model, num_drafts=1, **settings), model
+    return search(lab(tmp_path_factory.mktemp("prompts")), model, num_drafts=1, **FULL), model
 
 
-def asked(made: Search) -> list[str]:
-    """Return all prompts of nodes, as they were sent."""
-    return [path.read_text() for path in sorted(made.places.folder.rglob("*_attempt*.md"))]
-
-
-def test_nothing_is_said_twice(whole: tuple[Search, Climber]) -> None:
-    made, _ = whole
+def test_nothing_is_said_twice_and_the_form_of_the_reply_comes_last(
+    whole: tuple[Search, Climber],
+) -> None:
+    made, model = whole
     assert {node.kind for node in made.state.journal.nodes} == set(NodeKind)
-    prompts = [prompt for prompt in asked(made) if "# Research idea" in prompt]
+    sent = [path.read_text() for path in made.places.folder.rglob("*_attempt*.md")]
+    prompts = [prompt for prompt in sent if "# Research idea" in prompt]
     assert len(prompts) > 20
     for prompt in prompts:
         assert prompt.count(IDEA) == 1
         assert len(re.findall("^Begin your reply with exactly one", prompt, re.MULTILINE)) <= 1
         assert prompt.count("- compilers:") + prompt.count("hardware_compiler") <= 1
         assert prompt.count("go up") <= 1
-
-
-def test_the_form_of_the_reply_comes_last(whole: tuple[Search, Climber]) -> None:
-    _, model = whole
     for prompt in model.prompts:
         assert list(prompt)[-1] in FORMS | {"Parsing Feedback"}
         assert len(FORMS & set(prompt)) == 1
@@ -107,7 +105,7 @@ def test_parts_of_a_plan_that_say_nothing_are_left_out() -> None:
 def test_a_reader_is_told_how_often_it_may_read(tmp_path: Path) -> None:
     def fault(prompt: Mapping[str, str]) -> str:
         wants = {} if "You may read" not in prompt["Memory operations"] else {"core_get": ["a"]}
-        return remembering(prompt, json.dumps(proposal({"x": 0, "y": 0, "z": 0})), wants)
+        return remembering(prompt, json.dumps(proposal(PLACE)), wants)
 
     model = Climber(fault=fault)
     made = search(lab(tmp_path, **{"memory.max_memory_read_rounds": 2}), model, **ONE)
@@ -129,7 +127,7 @@ def test_what_prompts_say_anyway_is_not_shown_when_it_is_put_away(tmp_path: Path
 
 
 def test_a_fault_in_the_json_is_shown_with_its_place(tmp_path: Path) -> None:
-    good = json.dumps(proposal({"x": 0, "y": 0, "z": 0}))
+    good = json.dumps(proposal(PLACE))
 
     def fault(prompt: Mapping[str, str]) -> str:
         is_first = "Parsing Feedback" not in prompt
@@ -144,10 +142,6 @@ def test_a_fault_in_the_json_is_shown_with_its_place(tmp_path: Path) -> None:
     assert "here a colon is needed" in said
     assert "Its memory block was not applied: send that too." in said
     assert len(model.prompts) == 2
-
-
-def test_nothing_gained_is_no_loss() -> None:
-    assert gain_text(Objective(unit="s"), Difference(-0.0)) == "+0 s"
 
 
 def test_of_a_failure_siblings_see_the_end_that_names_it() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from socket import gethostname
 
 import pytest
-from search_lab import FAST, Climber, lab
+from search_lab import FAST, ONE, Climber, lab, opened
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.treesearch.embedded import built_in
@@ -19,9 +19,7 @@ from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.service import resume_search, start_search
 
 IDEAS = Path(__file__).parents[3] / "project" / "ideas"
-ONE = FAST | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.num_seeds": 0} | {
-    f"search.stage{stage}_nodes": 0 for stage in (2, 3, 4)
-}  # fmt: skip
+SETTINGS = FAST | {f"search.{name}": value for name, value in ONE.items()}
 
 
 def error_of(folder: Path, idea: Path, model: object = None, **config: object) -> str:
@@ -29,7 +27,7 @@ def error_of(folder: Path, idea: Path, model: object = None, **config: object) -
     keys = {} if model else {"llm.api_type": "offline"}
     project = lab(folder, **config)
     with TaskWeaverApp(project, keys, model=model) as app, pytest.raises(SearchError) as raised:
-        start_search(app, idea, ONE)
+        start_search(app, idea, SETTINGS)
     assert not list(project.glob("experiments/*"))
     return str(raised.value)
 
@@ -61,10 +59,7 @@ def test_packages_that_an_idea_names(tmp_path: Path) -> None:
 def test_attempts_of_a_model_that_can_install_are_not_refused(tmp_path: Path) -> None:
     project = lab(tmp_path, **{"execution.sandbox": "none"})
     (project / "idea.md").write_text("# Try\n\nMetric: height\n\nPackages: no-such-package\n")
-    with (
-        TaskWeaverApp(project, model=Climber()) as app,
-        start_search(app, project / "idea.md", ONE, name="run") as made,
-    ):
+    with opened(project, Climber(), **ONE) as made:
         assert not made.is_embedded
 
 
@@ -80,7 +75,7 @@ def test_a_run_whose_package_is_gone_goes_on_when_it_is_back(
     idea.write_text("\n\n".join(lines))
     monkeypatch.syspath_prepend(str(site))  # workers have the path of the coordinator
     with TaskWeaverApp(project, {"llm.api_type": "offline"}) as app:
-        start_search(app, idea, ONE, name="run").close()
+        start_search(app, idea, SETTINGS, name="run").close()
         facts.parent.rename(tmp_path / "gone")
         with pytest.raises(SearchError, match="own-package"):
             resume_search(app, "run")
@@ -88,11 +83,12 @@ def test_a_run_whose_package_is_gone_goes_on_when_it_is_back(
         resume_search(app, "run").close()
 
 
-IDEA = Path(__file__).parents[3] / "project" / "ideas" / "stencil.md"
-SMALL = {
-    "search.num_drafts": 2, "search.num_seeds": 0, "search.stage1_nodes": 2,
-    "search.stage2_nodes": 1, "search.stage3_nodes": 0, "search.stage4_nodes": 0,
-    "search.workers": 2,
+IDEA = IDEAS / "stencil.md"
+SMALL = {"search.num_drafts": 2, "search.stage1_nodes": 2, "search.stage2_nodes": 1,
+         "search.workers": 2}  # fmt: skip
+VALUES = {
+    "optimize": "O0", "native": "yes", "fast_math": "yes", "openmp": "no", "threads": 2,
+    "inner": "k", "block_i": 62, "block_j": 31,
 }  # fmt: skip
 
 
@@ -101,19 +97,16 @@ SMALL = {
 def test_it_is_searched_from_end_to_end(tmp_path: Path) -> None:
     with (
         TaskWeaverApp(lab(tmp_path), {"llm.api_type": "offline"}) as app,
-        start_search(app, IDEA, FAST | SMALL, name="run") as made,
+        start_search(app, IDEA, SETTINGS | SMALL, name="run") as made,
     ):
         assert made.is_embedded
         made.run(lambda _: None)
     plain, threaded, tuned = made.state.journal.nodes
-    assert plain.value is not None
     assert plain.value > 0
     # The second draft asks for threads without their library: the linker tells.
-    assert threaded.error is not None
     assert threaded.error.kind == "CompilationError"
     assert "omp_" in threaded.error.message
     assert (tuned.kind, tuned.parent, tuned.error) == (NodeKind.HYPERPARAM, plain.id, None)
-    assert tuned.name
     assert tuned.artifacts != plain.artifacts
 
 
@@ -126,17 +119,8 @@ def test_it_is_searched_from_end_to_end(tmp_path: Path) -> None:
 )
 def test_what_failed_is_mended_by_what_it_said(error: str, flag: str, threads: int) -> None:
     model = model_for(read_idea(IDEA))
-    assert model is not None
-    values = {
-        "optimize": "O0", "native": "yes", "fast_math": "yes", "openmp": "no", "threads": 2,
-        "inner": "k", "block_i": 62, "block_j": 31,
-    }  # fmt: skip
-    sections = {
-        "Kind of attempt": "debug",
-        "Code": f"VALUES = {json.dumps(values)}",
-        "Error": error,
-    }
-    prompt = "\n\n".join(f"# {title}\n{text}" for title, text in sections.items())
+    code = f"VALUES = {json.dumps(VALUES)}"
+    prompt = f"# Kind of attempt\n\ndebug\n\n# Code\n\n{code}\n\n# Error\n\n{error}"
     reply = json.loads(model([{"role": "user", "content": prompt}]))
     flags = reply["phase_artifacts"]["compile"]["build_plan"]["cflags"]
     assert flag in flags
@@ -147,12 +131,7 @@ def test_what_failed_is_mended_by_what_it_said(error: str, flag: str, threads: i
 
 def test_changes_that_are_refused_are_not_proposed_again() -> None:
     model = model_for(read_idea(IDEA))
-    assert model is not None
-    values = {
-        "optimize": "O0", "native": "yes", "fast_math": "yes", "openmp": "no", "threads": 1,
-        "inner": "k", "block_i": 62, "block_j": 62,
-    }  # fmt: skip
-    prompt = f"# Kind of attempt\n\nimprove\n\n# Code\n\n// VALUES = {json.dumps(values)}\n"
+    prompt = f"# Kind of attempt\n\nimprove\n\n# Code\n\n// VALUES = {json.dumps(VALUES)}\n"
     refused: list[str] = []
     for _ in range(6):
         taken = f"n0002 makes the change already; make another change than {', '.join(refused)}."

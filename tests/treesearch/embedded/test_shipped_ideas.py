@@ -13,11 +13,7 @@ from typing import Any
 import pytest
 from sizes import some
 
-from taskweaver.treesearch.execution.results import (
-    keep_evaluator,
-    kept_evaluator,
-    place_evaluator,
-)
+from taskweaver.treesearch.execution.results import keep_evaluator, kept_evaluator, place_evaluator
 from taskweaver.treesearch.model.idea import parse_idea
 
 IDEAS = Path(__file__).parents[3] / "project" / "ideas"
@@ -77,19 +73,15 @@ for n in range(5):
 MAPS = len(some(range(4), 1))
 
 
-def measure_fewer_maps(evaluator: Path) -> None:
-    """Make an evaluator of routes measure as many maps as are measured here."""
-    source = evaluator.read_text()
-    assert source.count("GRACE_S = 4, ") == 1
-    evaluator.write_text(source.replace("GRACE_S = 4, ", f"GRACE_S = {MAPS}, "))
-
-
 def evaluated(idea: str, workspace: Path, name: str, source: str) -> tuple[dict[str, Any], str]:
     """Return the result of an attempt of one file, and all that was printed."""
     line = parse_idea((IDEAS / f"{idea}.md").read_text()).evaluation
     keep_evaluator(line, IDEAS, workspace.parent / "kept")
     if idea == "routes":
-        measure_fewer_maps(workspace.parent / "kept/evaluate_routes.py")
+        routes = workspace.parent / "kept/evaluate_routes.py"
+        source_of_all = routes.read_text()
+        assert source_of_all.count("GRACE_S = 4, ") == 1
+        routes.write_text(source_of_all.replace("GRACE_S = 4, ", f"GRACE_S = {MAPS}, "))
     evaluator = kept_evaluator(line, workspace.parent / "kept")
     file = workspace / name
     file.parent.mkdir(parents=True)

@@ -11,18 +11,13 @@ from typing import Any
 
 import pytest
 from desk import DRAWN, SEEING, Asked, Desk, at_desk
-from search_lab import proposal, remembering, search
+from search_lab import ONE, PLACE, proposal, remembering, search
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 
-ONE: dict[str, Any] = {
-    "stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "stage3_nodes": 0, "stage4_nodes": 0,
-    "num_seeds": 0,
-}  # fmt: skip
 ALL = {"review": True, "plots": True, "summaries": True, "vlm_alias": "eye"}
-PLACE = {"x": 0, "y": 0, "z": 0}
 
 
 def in_turn(*replies: str | int) -> Callable[[Asked], str | int]:
@@ -36,9 +31,12 @@ def running(*commands: str) -> Callable[[Asked], str]:
     return lambda _: json.dumps(proposal(PLACE, run={"commands": list(commands)}))
 
 
-def searched(folder: Path, desk: Desk, **settings: Any) -> Search:
+def searched(folder: Path, desk: Desk, *, nodes: int = 1, **settings: Any) -> Search:
+    """Search for as many drafts as there are nodes."""
     with at_desk(folder, desk) as (project, _):
-        made = search(project, None, **(ONE | settings))
+        made = search(
+            project, None, **ONE | {"stage1_nodes": nodes, "num_drafts": nodes} | settings
+        )
     assert made.state.is_over
     return made
 
@@ -59,9 +57,7 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
         "vision": lambda _: f"I looked:\n```json\n{json.dumps(vision)}\n```\nThat is {{all}}.",
     }
     desk = Desk(answers)
-    short = {"memory.vlm_analysis_budget_chars": 30}
-    with at_desk(tmp_path, desk, **short) as (project, _):
-        made = search(project, None, **(ONE | ALL))
+    made = searched(tmp_path, desk, **ALL, **{"memory.vlm_analysis_budget_chars": 30})
     (node,) = made.state.journal.nodes
     assert (node.is_good, node.plot_feedback, node.analysis) == (True, "it rises", "well")
     assert node.summary["findings"] == "well"
@@ -85,9 +81,7 @@ def test_each_step_has_its_memory_and_its_image(tmp_path: Path) -> None:
     assert desk.of("stage summary")[0].prompt["What was learnt"] == "- n0001: well"
     assert all("Memory" in asked.prompt for asked in desk.asked)
     assert "<memory_update>" in desk.of("plotting")[0].prompt["Introduction"]
-    assert [made.places.folder / plot for plot in node.plots] == [
-        made.places.node("n0001").plots / "height.png"
-    ]
+    assert node.plots == ("nodes/n0001/plots/height.png",)
     assert (made.places.folder / node.plots[0]).read_bytes() == DRAWN
     with MemoryManager(made.places.memory) as store:
         hints = {entry.task_hint: entry.chars for entry in store[node.branch].injections()[::-1]}
@@ -120,11 +114,9 @@ def test_a_script_is_plotted_too(tmp_path: Path) -> None:
 
 
 def test_a_model_that_sees_nothing_costs_no_node(tmp_path: Path) -> None:
-    desk = Desk(
-        {"vision": in_turn("I am blind.", 400), "vision memory": in_turn("What?", 400, 401)}
-    )
-    settings = {"plots": True, "vlm_alias": "eye", "stage1_nodes": 3, "num_drafts": 3}
-    made = searched(tmp_path, desk, retries=1, **settings)
+    blind = in_turn("I am blind.", 400)
+    desk = Desk({"vision": blind, "vision memory": in_turn("What?", 400, 401)})
+    made = searched(tmp_path, desk, nodes=3, retries=1, plots=True, vlm_alias="eye")
     assert len(made.state.journal) == 3
     for node in made.state.journal.nodes:
         assert node.is_good
@@ -133,10 +125,8 @@ def test_a_model_that_sees_nothing_costs_no_node(tmp_path: Path) -> None:
 
 
 def test_a_model_nobody_knows_is_told_at_once(tmp_path: Path) -> None:
-    desk = Desk()
     with pytest.raises(ModelError, match="did you mean 'eye'"):
-        searched(tmp_path, desk, vlm_alias="eyes")
-    assert not desk.asked
+        searched(tmp_path, Desk(), vlm_alias="eyes")
     assert not (tmp_path / "lab/experiments/run").exists()
 
 
@@ -173,8 +163,8 @@ def test_programs_that_draw_nothing_are_told_why(tmp_path: Path) -> None:
     replies = [json.dumps({"code": code}) for code in programs]
     replies[1] = f"Try this:\n```python\n{programs[1]}\n```\nIt works."
     desk = Desk({"plotting": in_turn(*replies)})
-    settings = ONE | {"stage1_nodes": 3, "num_drafts": 3, "compile_timeout_s": 1.0}
-    made = searched(tmp_path, desk, plots=True, memory=False, vlm_alias="eye", **settings)
+    settings = {"plots": True, "memory": False, "vlm_alias": "eye", "compile_timeout_s": 1.0}
+    made = searched(tmp_path, desk, nodes=3, **settings)
     first, second, third = made.state.journal.nodes
     assert all(node.is_good for node in (first, second, third))
     assert (first.plots, second.plots) == ((), ())
@@ -193,13 +183,6 @@ def test_programs_that_draw_nothing_are_told_why(tmp_path: Path) -> None:
     assert "plot.py" not in compiled.read_text()
 
 
-def drawing(*names: str) -> Callable[[Asked], str]:
-    """Propose a run that draws plots itself."""
-    drawn = shlex.quote(base64.b64encode(DRAWN).decode())
-    write = [f"echo {drawn} | base64 -d > working/{name}" for name in names]
-    return running("sh try.sh", "; ".join(write))
-
-
 MANY = [f"p{n:02d}.png" for n in range(12)]
 CHOICES: list[tuple[Any, list[str]]] = [
     ({"selected_plots": ["none.png", "working/p11.png", "p03.png", "p03.png"]}, ["p11", "p03"]),
@@ -210,9 +193,10 @@ CHOICES: list[tuple[Any, list[str]]] = [
 
 def test_of_many_plots_some_are_chosen(tmp_path: Path) -> None:
     replies = [json.dumps(reply) for reply, _ in CHOICES]
-    desk = Desk({"attempt": drawing(*MANY), "selection": in_turn(*replies)})
-    settings = {"stage1_nodes": 3, "num_drafts": 3, "retries": 1, "memory": False}
-    made = searched(tmp_path, desk, plots=True, **settings)
+    drawn = shlex.quote(base64.b64encode(DRAWN).decode())
+    write = "; ".join(f"echo {drawn} | base64 -d > working/{name}" for name in MANY)
+    desk = Desk({"attempt": running("sh try.sh", write), "selection": in_turn(*replies)})
+    made = searched(tmp_path, desk, nodes=3, retries=1, memory=False, plots=True)
     for node, (_, wanted) in zip(made.state.journal.nodes, CHOICES, strict=True):
         assert [Path(plot).stem for plot in node.plots] == wanted
     assert desk.of("selection")[0].prompt["Plots"].count("- p") == 12
@@ -237,6 +221,7 @@ READ: list[tuple[str | int, float | None]] = [
     (points(("height", float("nan"))), None),
     (points(("height", 10**400)), None),
     (points(("height", True)), None),
+    ('{"valid_metrics_received": true, "metric_names": ["height"]}', None),
     ('{"valid_metrics_received": false, "metric_names": []}', None),
     (400, None),
 ]
@@ -244,11 +229,9 @@ READ: list[tuple[str | int, float | None]] = [
 
 def test_a_metric_is_read_with_care_where_there_is_no_file(tmp_path: Path) -> None:
     desk = Desk({"attempt": running("echo top 7"), "metrics": in_turn(*(r for r, _ in READ))})
-    count = len(READ)
-    settings = {"stage1_nodes": count, "num_drafts": count, "retries": 1, "memory": False}
-    made = searched(tmp_path, desk, **settings)
+    made = searched(tmp_path, desk, nodes=len(READ), retries=1, memory=False)
     for node, (reply, value) in zip(made.state.journal.nodes, READ, strict=True):
         assert node.is_good is (value is not None), (reply, node.error)
-        assert value is None or node.value == value
-        assert value is not None or (node.error and node.error.kind == "MetricError")
+        assert node.value == value
+        assert value is not None or node.error.kind == "MetricError"
     assert all("top 7" in asked.prompt["Execution output"] for asked in desk.of("metrics"))

@@ -4,101 +4,66 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from search_lab import Climber, lab, remembering, search
-from support import make_project
+from search_lab import ONE, Climber, lab, opened, proposal, remembering, search
 
-from taskweaver.app.app import TaskWeaverApp
 from taskweaver.cli.search.run_search import list_runs
-from taskweaver.llm.types import ChatMessage
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.node import NodeStatus
-from taskweaver.treesearch.record.runlog import RunState
-from taskweaver.treesearch.service import resume_search, start_search
 
-RESULT = """echo '{"metric": 1}' > working/result.json"""
-ATTEMPT = {
-    "plan": "try it",
-    "phase_artifacts": {
-        "coding": {"workspace": {"files": []}},
-        "compile": {"build_plan": {"language": "other"}, "commands": []},
-        "run": {"commands": [RESULT]},
-    },
-}
-SETTINGS = {
-    "search.workers": 1, "search.num_drafts": 3, "search.stage1_nodes": 3, "search.num_seeds": 0,
-    "search.stage2_nodes": 0, "search.stage3_nodes": 0, "search.stage4_nodes": 0,
-    "search.install": "batch", "search.phase0": False, "search.review": False,
-    "search.summaries": False, "search.plots": False, "memory.enabled": False,
-}  # fmt: skip
-Reply = Callable[[Path, int], str]
+THREE = ONE | {"num_drafts": 3, "stage1_nodes": 3, "memory": False}
 
 
-def searched(folder: Path, reply: Reply, **settings: object) -> tuple[RunState, Path]:
-    """Search, and return what it came to and the folder of the run."""
-    project = make_project(folder / "lab", {})
-    idea = project / "idea.md"
-    idea.write_text("# Numbers\n\nMetric: height (maximize)\n")
-    run = project / "experiments" / "run"
-    calls: list[int] = []
+def blocking(run: Path, *numbers: int) -> Callable[[Any], str]:
+    """Return a model in some of whose nodes the logs cannot be written."""
+    calls: list[Any] = []
 
-    def model(messages: Sequence[ChatMessage]) -> str:
-        calls.append(len(messages))
-        return reply(run, len(calls))
-
-    named = {n if "." in n else f"search.{n}": value for n, value in settings.items()}
-    values = SETTINGS | named
-    with (
-        TaskWeaverApp(project, model=model) as app,
-        start_search(app, idea, values, name="run") as search,
-    ):
-        assert search.places.folder == run
-        search.run(lambda _: None)
-        return search.state, run
-
-
-def blocking(*numbers: int) -> Reply:
-    """Return a model in whose nodes the logs cannot be written."""
-
-    def reply(run: Path, number: int) -> str:
-        if number in numbers:
-            log = run / "logs" / "0-run" / "phase_logs" / f"node_n{number:04d}"
+    def model(messages: Any) -> str:
+        calls.append(messages)
+        if len(calls) in numbers:
+            log = run / f"logs/0-run/phase_logs/node_n{len(calls):04d}"
             log.parent.mkdir(parents=True, exist_ok=True)
             log.write_text("in the way")
-        return json.dumps(ATTEMPT)
+        return json.dumps(proposal({"x": len(calls)}))
 
-    return reply
+    return model
 
 
-def test_an_attempt_that_cannot_be_carried_out_fails_alone(tmp_path: Path) -> None:
-    state, _ = searched(tmp_path, blocking(1, 2))
-    first, second, third = state.journal.nodes
-    assert (first.status, second.status) == (NodeStatus.BUGGY, NodeStatus.BUGGY)
-    assert first.error is not None
-    assert first.error.kind == "InternalError"
+def test_an_attempt_that_cannot_be_carried_out_fails_alone_and_three_stop_the_search(
+    tmp_path: Path,
+) -> None:
+    model = blocking(tmp_path / "lab/experiments/run", 1, 2)
+    first, second, third = search(lab(tmp_path), model, **THREE).state.journal.nodes
+    assert (first.status, first.error.kind) == (NodeStatus.BUGGY, "InternalError")
+    assert second.status is NodeStatus.BUGGY
     assert third.is_good
-
-
-def test_where_no_attempt_can_be_carried_out_the_search_stops(tmp_path: Path) -> None:
+    model = blocking(tmp_path / "lab/experiments/none", 1, 2, 3)
     with pytest.raises(SearchError, match="3 attempts in a row could not be carried out"):
-        searched(tmp_path, blocking(1, 2, 3))
+        search(tmp_path / "lab", model, name="none", **THREE)
 
 
-def test_a_run_whose_memory_is_gone_says_how_to_go_on(tmp_path: Path) -> None:
-    def reply(_run: Path, _number: int) -> str:
-        return f"<memory_update>\n{{}}\n</memory_update>\n{json.dumps(ATTEMPT)}"
-
-    _, run = searched(tmp_path, reply, **{"memory.enabled": True})
+def test_a_run_whose_memory_idea_or_log_is_gone_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = lab(tmp_path)
+    run = search(project, Climber(), **ONE).places.folder
     shutil.rmtree(run / "memory")
-    with TaskWeaverApp(tmp_path / "lab", model=lambda _: "") as app:
-        with pytest.raises(SearchError, match="--no-memory"):
-            resume_search(app, "run")
-        with resume_search(app, "run", {"memory.enabled": False}) as search:
-            assert len(search.state.journal) == 3
+    with pytest.raises(SearchError, match="--no-memory"):
+        search(project, Climber(), resume=True)
+    with opened(project, Climber(), resume=True, memory=False) as again:
+        assert len(again.state.journal) == 1
+    (run / "idea.md").write_bytes(b"\xff")
+    with pytest.raises(SearchError, match="idea cannot be read"):
+        search(project, Climber(), resume=True)
+    log = run / "journal.jsonl"
+    log.write_text(log.read_text().replace('"parent":null', '"parent":"n0999"'))
+    list_runs(project)
+    assert "n0999" in capsys.readouterr().out
 
 
 def test_files_of_a_folder_that_is_gone_are_written_anew(tmp_path: Path) -> None:
@@ -116,7 +81,6 @@ def test_files_of_a_folder_that_is_gone_are_written_anew(tmp_path: Path) -> None
     again = search(tmp_path / "lab", model, resume=True, steps=3)
     node = again.state.journal.nodes[-1]
     assert node.error is None
-    assert node.parent is not None
     assert node.value == again.state.journal[node.parent].value
     loss = "There is no folder of the parent to take over"
     assert loss in model.prompts[-1]["Lost"]
@@ -126,33 +90,11 @@ def test_files_of_a_folder_that_is_gone_are_written_anew(tmp_path: Path) -> None
     assert loss in created[0]
 
 
-def test_an_idea_or_a_log_that_cannot_be_read_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, run = searched(tmp_path, blocking())
-    log = run / "journal.jsonl"
-    (run / "idea.md").write_bytes(b"\xff")
-    with (
-        TaskWeaverApp(tmp_path / "lab", model=lambda _: "") as app,
-        pytest.raises(SearchError, match="idea cannot be read"),
-    ):
-        resume_search(app, "run")
-    log.write_text(log.read_text().replace('"parent":null', '"parent":"n0999"'))
-    list_runs(tmp_path / "lab")
-    assert "n0999" in capsys.readouterr().out
-
-
 def test_a_search_that_was_stopped_before_does_not_begin(tmp_path: Path) -> None:
-    project = make_project(tmp_path / "lab", {})
-    idea = project / "idea.md"
-    idea.write_text("# Numbers\n\nMetric: height (maximize)\n")
-    with (
-        TaskWeaverApp(project, model=lambda _: "") as app,
-        start_search(app, idea, SETTINGS) as search,
-    ):
-        search.stop()
-        search.run(lambda _: None)
-        assert len(search.state.journal) == 0
+    with opened(lab(tmp_path), Climber()) as made:
+        made.stop()
+        made.run(lambda _: None)
+        assert len(made.state.journal) == 0
 
 
 def test_a_script_cannot_lead_the_next_one_out(tmp_path: Path) -> None:
@@ -167,10 +109,8 @@ for name in ("n0002", "n0003"):
 open("working/result.json", "w").write('{{"metric": 1}}')
 """
 
-    def reply(_run: Path, _number: int) -> str:
-        return json.dumps({"plan": "out", "code": code})
-
-    state, run = searched(tmp_path, reply, phase_mode="single")
-    assert [node.is_good for node in state.journal.nodes] == [True, True, True]
+    reply = json.dumps({"plan": "out", "code": code})
+    made = search(lab(tmp_path), lambda _: reply, phase_mode="single", **THREE)
+    assert [node.is_good for node in made.state.journal.nodes] == [True, True, True]
     assert sorted(path.name for path in outside.rglob("*")) == ["mine.txt", "working"]
-    assert (run / "workspaces" / "branches" / "n0002" / "experiment.py").read_text() == code
+    assert (made.places.node("n0002").workspace / "experiment.py").read_text() == code

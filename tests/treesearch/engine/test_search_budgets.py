@@ -12,36 +12,46 @@ from typing import Any
 
 import pytest
 from desk import Asked, Desk, at_desk
-from search_lab import FAST, FULL, Climber, hill, lab, proposal, remembering, search
+from patience import PATIENCE_S
+from search_lab import (
+    FAST,
+    FULL,
+    Climber,
+    hill,
+    lab,
+    opened,
+    search,
+    stopped_after,
+    trying,
+)
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.llm.types import ChatMessage, ModelRequest
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.record.run_folder import load_config
-from taskweaver.treesearch.record.runlog import RunState, fold, read_log
+from taskweaver.treesearch.record.runlog import fold, read_log
 from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
 PRICES = {"llm.prompt_price": 1000.0, "llm.completion_price": 1000.0}
-ALL = {key.removeprefix("search."): value for key, value in FULL.items()} | {"goals": True}
-WAIT_S = 20.0
+ALL = FULL | {"goals": True}
 
 
 def costs_of(project: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((project / "experiments/run/costs.json").read_text())
-    return found
+    return json.loads((project / "experiments/run/costs.json").read_text())
 
 
 class Waiting(Climber):
-    """A model that does not answer until its call is given up; it says when it is asked."""
+    """A model that does not answer some questions until they are given up; it says when asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, word: str = "") -> None:
         super().__init__()
-        self.is_asked = threading.Event()
+        self._word, self.is_asked = word, threading.Event()
 
     def __call__(self, messages: Sequence[ChatMessage], request: ModelRequest) -> str:
-        self.is_asked.set()
-        request.cancel.wait(WAIT_S)
+        if self._word in str(messages[-1]["content"]):
+            self.is_asked.set()
+            assert request.cancel.wait(PATIENCE_S)
         return super().__call__(messages, request)
 
 
@@ -75,7 +85,10 @@ def test_no_call_is_made_when_the_money_is_spent(tmp_path: Path) -> None:
 def test_tokens_are_counted_call_by_call(tmp_path: Path) -> None:
     project = lab(tmp_path)
     one = search(project, Climber(), name="one", steps=1, **ALL)
-    calls = [e["cost"] for e in read_log(one.places.log) if e["t"] == "call"]
+    log = read_log(one.places.log)
+    (node,) = one.state.journal.nodes
+    assert fold([e for e in log if e["t"] != "call"]).spent == node.cost  # a log without calls
+    calls = [e["cost"] for e in log if e["t"] == "call"]
     longest = max(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
     limit = one.budget.tokens_used // 2
     made = search(project, Climber(), token_limit=limit, workers=2, **ALL)
@@ -83,23 +96,16 @@ def test_tokens_are_counted_call_by_call(tmp_path: Path) -> None:
     assert limit <= made.budget.tokens_used <= limit + 2 * longest
 
 
-class Noting(Climber):
-    """A model that keeps how its prompts begin."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.beginnings: list[str] = []
-
-    def __call__(self, messages: Sequence[ChatMessage], request: ModelRequest) -> str:
-        self.beginnings.append(str(messages[-1]["content"])[:30])
-        return super().__call__(messages, request)
-
-
 def test_every_call_is_in_the_account(tmp_path: Path) -> None:
     project = lab(tmp_path, **PRICES, **{"memory.archival_max_chars": 300})
-    model = Noting()
-    made = search(project, model, report=True, steps=3, stage1_nodes=1, num_drafts=1, **ALL)
-    assert "Shorten the text below to at m" in model.beginnings
+    model, beginnings = Climber(), list[str]()
+
+    def noting(messages: Sequence[ChatMessage], request: ModelRequest) -> str:
+        beginnings.append(str(messages[-1]["content"])[:30])
+        return model(messages, request)
+
+    made = search(project, noting, report=True, steps=3, stage1_nodes=1, num_drafts=1, **ALL)
+    assert "Shorten the text below to at m" in beginnings
     found = costs_of(project)
     assert found["total"]["calls"] == made.budget.spent.calls == len(model.prompts)
     beside, nodes = found["beside_nodes"], found["by_stage"].values()
@@ -112,24 +118,17 @@ def test_every_call_is_in_the_account(tmp_path: Path) -> None:
 
 def test_calls_of_attempts_that_were_given_up_are_counted_in_all_sittings(tmp_path: Path) -> None:
     project = lab(tmp_path)
-    searches: list[Search] = []
 
     def fault(prompt: Mapping[str, str]) -> str | None:
         if prompt.get("Kind of attempt") == "hyperparam":
-            searches[0].stop()
+            stopped.stop()
         return None
 
     model = Climber(fault=fault)
-    settings = FAST | FULL | {"search.stage1_nodes": 1, "search.num_drafts": 1, "search.steps": 2}
-    with (
-        TaskWeaverApp(project, model=model) as app,
-        start_search(app, project / "idea.md", settings, name="run") as stopped,
-    ):
-        searches.append(stopped)
+    with opened(project, model, **FULL, stage1_nodes=1, num_drafts=1, steps=2) as stopped:
         stopped.run(lambda _: None)
         assert not stopped.state.is_over
-    state = fold(read_log(project / "experiments/run/journal.jsonl"))
-    assert state is not None
+    state = fold(read_log(stopped.places.log))
     assert state.spent.calls >= len(model.prompts) - 1  # one was cut off, and said nothing
     first = state.spent
     again = Climber()
@@ -138,14 +137,6 @@ def test_calls_of_attempts_that_were_given_up_are_counted_in_all_sittings(tmp_pa
     with TaskWeaverApp(project, model=again) as app:
         report_run(app, find_run(app, "run"))
     assert costs_of(project)["total"]["calls"] == first.calls + len(again.prompts)
-
-
-def test_a_log_without_calls_counts_those_of_its_nodes(tmp_path: Path) -> None:
-    made = search(lab(tmp_path), Climber(), steps=2)
-    entries = [entry for entry in read_log(made.places.log) if entry["t"] != "call"]
-    state = fold(entries)
-    assert state is not None
-    assert state.spent == made.state.journal.nodes[0].cost + made.state.journal.nodes[1].cost
 
 
 class Meeting(Climber):
@@ -164,7 +155,7 @@ class Meeting(Climber):
             self.most = max(self.most, self._now)
         try:
             with suppress(threading.BrokenBarrierError):
-                self._barrier.wait(WAIT_S)
+                self._barrier.wait(20.0)
             self._barrier.abort()
             return super().__call__(messages, request)
         finally:
@@ -180,19 +171,10 @@ def test_only_so_many_calls_are_made_at_a_time(tmp_path: Path) -> None:
 
 
 def test_calls_that_wait_for_a_place_are_given_up(tmp_path: Path) -> None:
-    project = lab(tmp_path)
     model = Waiting()
-    settings = FAST | {"search.workers": 3, "search.model_calls": 1}
-    with (
-        TaskWeaverApp(project, model=model) as app,
-        start_search(app, project / "idea.md", settings, name="run") as stopped,
-    ):
-        thread = threading.Thread(target=stopped.run, args=[lambda _: None])
-        thread.start()
-        assert model.is_asked.wait(WAIT_S)
-        stopped.stop()
-        thread.join(WAIT_S / 2)
-        assert not thread.is_alive()
+    with opened(lab(tmp_path), model, workers=3, model_calls=1) as stopped:
+        with stopped_after(stopped):
+            assert model.is_asked.wait(PATIENCE_S)
         assert len(stopped.state.journal) == 0
 
 
@@ -206,16 +188,13 @@ class _Stopping(dict[str, tuple[str, float]]):
 
     def __setitem__(self, node_id: str, phase: tuple[str, float]) -> None:
         super().__setitem__(node_id, phase)
-        assert self.is_known.wait(WAIT_S)
+        assert self.is_known.wait(PATIENCE_S)
         self._search.stop()
 
 
 def test_a_call_about_to_be_made_when_the_search_is_stopped_is_not_made(tmp_path: Path) -> None:
-    project, model = lab(tmp_path), Climber()
-    with (
-        TaskWeaverApp(project, model=model) as app,
-        start_search(app, project / "idea.md", FAST, name="run") as stopped,
-    ):
+    model = Climber()
+    with opened(lab(tmp_path), model) as stopped:
         stopped.running = stopping = _Stopping(stopped)
         stopped.run(lambda _: stopping.is_known.set())
         assert not stopped.state.is_over
@@ -224,38 +203,22 @@ def test_a_call_about_to_be_made_when_the_search_is_stopped_is_not_made(tmp_path
 
 
 def test_an_attempt_that_ran_is_kept_when_its_plots_take_too_long(tmp_path: Path) -> None:
-    searches: list[Search] = []
-
     def plotting(_: Asked) -> str:
-        budget = searches[0].budget
-        budget.seconds = budget.elapsed_s + 1.0
+        made.budget.seconds = made.budget.elapsed_s + 1.0
         return json.dumps({"code": "import time\ntime.sleep(600)"})
 
-    settings = FAST | {"search.plots": True, "search.summaries": True}
     with (
         at_desk(tmp_path, Desk({"plotting": plotting})) as (project, _),
-        TaskWeaverApp(project) as app,
-        start_search(app, project / "idea.md", settings, name="run") as made,
+        opened(project, plots=True, summaries=True) as made,
     ):
-        searches.append(made)
         made.run(lambda _: None)
     (node,) = made.state.journal.nodes
     assert node.is_good
     assert made.state.is_spent
 
 
-class Stalling(Climber):
-    """A model that does not answer what it is asked about a stage until its call is given up."""
-
-    def __call__(self, messages: Sequence[ChatMessage], request: ModelRequest) -> str:
-        if "# Figures" in str(messages[-1]["content"]):
-            request.cancel.wait(WAIT_S)
-        return super().__call__(messages, request)
-
-
 def test_a_question_about_a_stage_ends_with_the_time(tmp_path: Path) -> None:
-    settings = {"summaries": True, "steps": 1, "time_limit_s": 6.0}
-    made = search(lab(tmp_path), Stalling(), **settings)
+    made = search(lab(tmp_path), Waiting("# Figures"), summaries=True, steps=1, time_limit_s=6.0)
     assert made.state.is_over
     assert made.state.passed[0].summary.startswith(made.state.passed[0].state.label)
 
@@ -264,9 +227,8 @@ _NUMBERS = count(600)
 
 
 def sleeping(prompt: Mapping[str, str]) -> str | None:
-    attempt = proposal(dict.fromkeys("xyz", 0), run={"commands": [f"sleep {next(_NUMBERS)}"]})
     is_attempt = "Kind of attempt" in prompt
-    return remembering(prompt, json.dumps(attempt)) if is_attempt else None
+    return trying(prompt, run={"commands": [f"sleep {next(_NUMBERS)}"]}) if is_attempt else None
 
 
 @pytest.mark.parametrize("make", [lambda: Climber(fault=sleeping), Waiting])
@@ -274,19 +236,11 @@ def test_what_goes_on_when_the_time_is_over_is_ended(
     tmp_path: Path, make: Callable[[], Climber]
 ) -> None:
     project = lab(tmp_path)
-    states: list[RunState] = []
-    thread = threading.Thread(
-        target=lambda: states.append(search(project, make(), time_limit_s=1.0, workers=2).state)
-    )
-    thread.start()
-    thread.join(WAIT_S)
-    assert not thread.is_alive()
-    assert states[0].reason == "its time of 1 s is over"
-    assert states[0].is_spent
-    assert len(states[0].journal) == 0
+    ended = search(project, make(), time_limit_s=1.0, workers=2).state
+    assert (ended.reason, ended.is_spent) == ("its time of 1 s is over", True)
+    assert len(ended.journal) == 0
     # One at a time: of two first attempts with the same program only one is made.
     again = search(project, Climber(), resume=True, time_limit_s=0.0, steps=2, workers=1)
-    assert again.state.is_over
     assert again.state.journal["n0001"].is_good
     assert again.state.journal["n0001"].attempt == 1
 
@@ -319,6 +273,5 @@ def test_a_run_with_all_its_nodes_still_repeats_a_best_that_may_be_lucky(tmp_pat
     journal, best = made.state.journal, made.state.journal.best()
     assert journal.attempts == 5
     assert made.state.is_spent
-    assert best is not None
     assert journal.repetitions(best.id)
     assert not journal.is_candidate(best.id)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
-import psutil
 import pytest
-from patience import PATIENCE_S
-from search_lab import FAST, Climber, hill, lab, proposal, remembering, search, story
+from search_driver import drive
+from search_lab import (
+    FAST,
+    ONE,
+    Climber,
+    hill,
+    is_draft,
+    lab,
+    opened,
+    search,
+    stopped_after,
+    story,
+    trying,
+)
 from sizes import some
+from worker_signs import appears
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
@@ -25,36 +33,13 @@ from taskweaver.treesearch.model.node import NodeStatus
 from taskweaver.treesearch.record.runlog import RunState, fold, read_log
 from taskweaver.treesearch.service import find_run, report_run, resume_search, start_search
 
-DRIVER = Path(__file__).parents[1] / "search_driver.py"
-SMALL = {"stage1_nodes": 2, "num_drafts": 1, "stage2_nodes": 2, "stage3_nodes": 0,
-         "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
+SMALL = ONE | {"stage1_nodes": 2, "stage2_nodes": 2}
 LESS = {"stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 1, "stage4_nodes": 1}
 KILLS = len(some(range(6), 2))
 
 
-def drive(project: Path, settings: Mapping[str, int], kills: list[tuple[int, float]]) -> list[int]:
-    """Work on the run of a project in one process after the other; kill each.
-
-    Args:
-        project: The project.
-        settings: Settings of the run, named without ``search.``.
-        kills: How often the run goes on before a process is killed, and how many seconds later.
-    """
-    ran = subprocess.run(
-        [sys.executable, str(DRIVER), str(project), json.dumps(settings)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        input="".join(f"{steps} {delay}\n" for steps, delay in kills),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [int(line) for line in ran.stdout.split()]
-
-
 def on_disk(project: Path) -> RunState:
-    state = fold(read_log(project / "experiments/run/journal.jsonl"))
-    assert state is not None
-    return state
+    return fold(read_log(project / "experiments/run/journal.jsonl"))
 
 
 @pytest.fixture(scope="module")
@@ -78,12 +63,7 @@ def test_a_run_that_is_killed_again_and_again_comes_to_the_same(
     assert codes == [-9] * KILLS + [0]
     killed = on_disk(project)
     assert killed.is_over
-    assert len(killed.journal) == len(whole.state.journal)
-    rows = [
-        (n.id, n.kind, n.stage, n.parent, n.name, n.seed, n.value, n.status)
-        for n in killed.journal.nodes
-    ]
-    assert rows == story(whole)
+    assert story(killed) == story(whole.state)
     assert [(p.state.label, p.best, p.reason) for p in killed.passed] == [
         (p.state.label, p.best, p.reason) for p in whole.state.passed
     ]
@@ -91,7 +71,7 @@ def test_a_run_that_is_killed_again_and_again_comes_to_the_same(
         assert report_run(app, find_run(app, "run")).is_file()
 
 
-def test_two_cannot_work_on_one_run(tmp_path: Path) -> None:
+def test_two_cannot_work_on_one_run_nor_with_settings_that_cannot_be_used(tmp_path: Path) -> None:
     project = lab(tmp_path)
     with TaskWeaverApp(project, model=Climber()) as app:
         with start_search(app, project / "idea.md", FAST, name="run") as first:
@@ -102,14 +82,7 @@ def test_two_cannot_work_on_one_run(tmp_path: Path) -> None:
             with pytest.raises(SearchError, match="There is a run called run already"):
                 start_search(app, project / "idea.md", FAST, name="run")
             assert first.places.idea.is_file()
-        with resume_search(app, "run"):
-            pass
-
-
-def test_settings_that_cannot_be_used_are_not_kept(tmp_path: Path) -> None:
-    project = lab(tmp_path)
-    with TaskWeaverApp(project, model=Climber()) as app:
-        start_search(app, project / "idea.md", FAST, name="run").close()
+        # What cannot be used is not kept.
         with pytest.raises(ConfigError):
             resume_search(app, "run", {"search.workers": 0})
         with resume_search(app, "run", {"search.steps": 1}) as again:
@@ -125,8 +98,13 @@ def test_a_line_that_was_cut_off_is_as_if_it_had_never_been(small: tuple[Path, S
     log.write_bytes(b"".join(lines[:cut]) + lines[cut][: len(lines[cut]) // 2])
     seconds = on_disk(project).seconds
     assert 0 < seconds <= made.budget.elapsed_s
+    assert on_disk(project).counted_at
+    with TaskWeaverApp(project, model=Climber()) as app, resume_search(app, "run"):
+        # The time since it was killed is not counted while it opens.
+        opened = on_disk(project)
+        assert (opened.seconds, opened.counted_at) == (seconds, 0.0)
     again = search(project, Climber(), resume=True)
-    assert story(again) == story(made)
+    assert story(again.state) == story(made.state)
     assert seconds < on_disk(project).seconds
     log.write_bytes(b"".join(lines[:cut]) + b"nonsense\n" + b"".join(lines[cut:]))
     with pytest.raises(SearchError, match=f"line {cut + 1}, is not of a log"):
@@ -138,73 +116,33 @@ def test_a_run_is_stopped_and_gone_on_with(
     tmp_path: Path, small: tuple[Path, Search], workers: int
 ) -> None:
     project = lab(tmp_path)
-    with TaskWeaverApp(project, model=Climber()) as app:
-        less = {f"search.{name}": value for name, value in LESS.items()}
-        settings = FAST | less | {"search.workers": workers, "search.seed": 3}
-        with start_search(app, project / "idea.md", settings, name="run") as stopped:
+    with opened(project, Climber(), **LESS, workers=workers, seed=3) as stopped:
 
-            def changed(state: RunState) -> None:
-                if len(state.journal.finished) >= 4:
-                    stopped.stop()
+        def changed(state: RunState) -> None:
+            if len(state.journal.finished) >= 4:
+                stopped.stop()
 
-            stopped.run(changed)
-            assert not stopped.state.is_over
-            finished = story(stopped)
+        stopped.run(changed)
+        assert not stopped.state.is_over
+        finished = story(stopped.state)
     assert 4 <= len(finished) <= 4 + workers
     assert not on_disk(project).is_over
     again = search(project, Climber(), resume=True)
     assert again.state.is_over
-    assert story(again)[: len(finished)] == finished
+    assert story(again.state)[: len(finished)] == finished
     if workers == 1:
-        assert story(again) == story(small[1])
+        assert story(again.state) == story(small[1].state)
 
 
 def test_what_runs_is_given_up_when_it_is_stopped(tmp_path: Path) -> None:
     project = lab(tmp_path)
-    sign = tmp_path / "sign"
-    small = {f"search.{name}": value for name, value in SMALL.items()}
-
-    def fault(prompt: Mapping[str, str]) -> str | None:
-        if prompt.get("Kind of attempt") != "draft":
-            return None
-        attempt = proposal(dict.fromkeys("xyz", 0), run={"commands": [f"touch {sign}; sleep 600"]})
-        return remembering(prompt, json.dumps(attempt))
-
-    with (
-        TaskWeaverApp(project, model=Climber(fault=fault)) as app,
-        start_search(app, project / "idea.md", FAST | small, name="run") as stopped,
-    ):
-        thread = threading.Thread(target=stopped.run, args=[lambda _: None])
-        thread.start()
-        wait_for(sign)
-        stopped.stop()
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive()
+    run = {"commands": [f"touch {tmp_path / 'sign'}; sleep 600"]}
+    model = Climber(fault=lambda prompt: trying(prompt, run=run) if is_draft(prompt) else None)
+    with opened(project, model, **SMALL) as stopped:
+        with stopped_after(stopped):
+            appears(tmp_path / "sign")
         assert len(stopped.state.journal) == 0
     assert search(project, Climber(), resume=True).state.is_over
-
-
-def wait_for(sign: Path) -> None:
-    waiting = threading.Event()
-    for _ in range(2000):
-        if sign.exists():
-            return
-        waiting.wait(0.01)
-    raise AssertionError(f"{sign} never came")
-
-
-@pytest.mark.parametrize("asks", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_a_run_keeps_to_its_steps_and_tokens(tmp_path: Path, *, asks: bool) -> None:
-    project = lab(tmp_path)
-    few = search(project, Climber(), name="steps", steps=4, report=True, summaries=asks)
-    assert few.state.is_over
-    assert few.state.reason == "limit of the run reached: 4 nodes"
-    assert len([row for row in story(few) if row[1] != "seed"]) == 4
-    poor = search(project, Climber(), name="tokens", token_limit=3000, summaries=asks)
-    assert poor.state.is_over
-    assert "of 3,000 tokens" in poor.state.reason
-    assert len(poor.state.journal) < 5
-    assert poor.budget.tokens_used >= 3000
 
 
 def test_a_run_keeps_to_its_time(tmp_path: Path) -> None:
@@ -225,10 +163,9 @@ def killing(counter: Path, times: int) -> Climber:
     script = f"{kill}{counter}; kill -9 $PPID; sleep 60; fi; sh try.sh"
 
     def fault(prompt: Mapping[str, str]) -> str | None:
-        if prompt.get("Kind of attempt") != "draft" or "Other attempts" in prompt:
+        if not is_draft(prompt) or "Other attempts" in prompt:
             return None
-        attempt = proposal(dict.fromkeys("xyz", 0), height=1.0, run={"commands": [script]})
-        return remembering(prompt, json.dumps(attempt))
+        return trying(prompt, height=1.0, run={"commands": [script]})
 
     return Climber(fault=fault)
 
@@ -240,21 +177,9 @@ def test_a_worker_that_is_killed_costs_an_attempt(tmp_path: Path, times: int) ->
     assert first.attempt == 2
     assert made.state.is_over
     assert [remark.partition(":")[0] for remark in made.state.remarks] == ["n0001"] * times
-    again = fold(read_log(made.places.log))
-    assert again is not None
-    assert again.remarks == made.state.remarks
+    assert fold(read_log(made.places.log)).remarks == made.state.remarks
     if times == 1:
-        assert first.status is NodeStatus.OK
-        assert first.value == 1.0
+        assert (first.status, first.value) == (NodeStatus.OK, 1.0)
     else:
-        assert first.status is NodeStatus.LOST
-        assert first.error is not None
-        assert first.error.kind == "WorkerLost"
+        assert (first.status, first.error.kind) == (NodeStatus.LOST, "WorkerLost")
         assert made.state.journal.best() is not None
-
-
-@pytest.mark.long
-def test_nothing_is_left_running(tmp_path: Path) -> None:
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
-    search(lab(tmp_path), Climber(), workers=2, **SMALL)
-    assert {child.pid for child in psutil.Process().children(recursive=True)} <= before

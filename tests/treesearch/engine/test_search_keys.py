@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -10,34 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_lab import Climber, lab, proposal, search
+from search_lab import ONE, Climber, is_draft, lab, search, trying
 from sizes import some
 
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.model.node import NodeKind
 
-SMALL = {
-    "stage1_nodes": 1,
-    "num_drafts": 1,
-    "stage2_nodes": 0,
-    "stage3_nodes": 0,
-    "stage4_nodes": 0,
-    "num_seeds": 0,
-    "memory": False,
-}
+SMALL = ONE | {"memory": False}
 
 
 def nodes_of(made: Search) -> Counter[int]:
     nodes = [node for node in made.state.journal.nodes if node.kind is not NodeKind.SEED]
     return Counter(node.stage for node in nodes)
-
-
-WRONG = json.dumps(
-    proposal(
-        {"x": 0, "y": 0, "z": 0},
-        coding={"workspace": {"files": [{"path": "try.sh", "content": "exit 3\n"}]}},
-    )
-)
 
 
 class Failing(Climber):
@@ -52,16 +35,7 @@ class Failing(Climber):
         if kind not in self._kinds:
             return None
         self._kinds.remove(kind)
-        return WRONG
-
-
-class Seeded(Climber):
-    """A model whose attempts measure their seed."""
-
-    def attempt(self, prompt: Mapping[str, str]) -> dict[str, Any]:
-        """Return an attempt whose height is its seed."""
-        text = '{"metric": $TASKWEAVER_SEED}'
-        return proposal({"x": len(prompt)}, text=text)
+        return trying(prompt, run={"commands": ["exit 3"]})
 
 
 def test_each_stage_has_as_many_nodes_as_configured(tmp_path: Path) -> None:
@@ -77,24 +51,18 @@ def test_each_stage_has_as_many_nodes_as_configured(tmp_path: Path) -> None:
 
 
 def test_the_best_node_is_repeated_as_often_as_configured(tmp_path: Path) -> None:
-    made = search(lab(tmp_path), Seeded(), **SMALL | {"num_seeds": 2, "seed": 7})
-    repeated = [node for node in made.state.journal.nodes if node.kind is NodeKind.SEED]
-    assert [node.seed for node in repeated] == [8, 9]
-    assert made.state.journal.nodes[0].seed == 7
-
-
-def test_a_program_that_gives_the_same_value_again_is_repeated_once(tmp_path: Path) -> None:
-    made = search(lab(tmp_path), Climber(), **SMALL | {"num_seeds": 3})
-    repeated = [node for node in made.state.journal.nodes if node.kind is NodeKind.SEED]
-    assert [node.seed for node in repeated] == [1]
+    """One that gives the same value again is repeated once."""
+    seeded = Climber(lambda _: "$TASKWEAVER_SEED")
+    made = search(lab(tmp_path / "a"), seeded, **SMALL | {"num_seeds": 2, "seed": 7})
+    assert [node.seed for node in made.state.journal.nodes] == [7, 8, 9]
+    made = search(lab(tmp_path / "b"), Climber(), **SMALL | {"num_seeds": 3})
+    assert [node.seed for node in made.state.journal.nodes] == [0, 1]
     assert made.state.journal.samples("n0001").is_deterministic
 
 
 def test_a_run_ends_after_its_steps_in_its_folder(tmp_path: Path) -> None:
-    made = search(
-        lab(tmp_path), Climber(), **SMALL | {"stage1_nodes": 9, "steps": 2, "num_drafts": 9},
-        folder=str(tmp_path / "runs"),
-    )  # fmt: skip
+    many = SMALL | {"stage1_nodes": 9, "num_drafts": 9}
+    made = search(lab(tmp_path), Climber(), **many, steps=2, folder=str(tmp_path / "runs"))
     assert len(made.state.journal.nodes) == 2
     assert made.places.folder.parent == tmp_path / "runs"
 
@@ -113,14 +81,40 @@ def test_a_failed_attempt_is_repaired_as_configured(
     assert (kinds[2] is NodeKind.DEBUG) is is_repaired
 
 
+def test_the_same_seed_makes_the_same_choices(tmp_path: Path) -> None:
+    """Each attempt fails: it is repaired, or another one is made in its place."""
+    few = SMALL | {"stage2_nodes": 8, "debug_prob": 0.5}
+    kinds = []
+    for name in ("one", "two"):
+        made = search(lab(tmp_path / name), Failing(*["hyperparam", "debug"] * 16), **few)
+        kinds.append([node.kind for node in made.state.journal.nodes])
+    assert kinds[0] == kinds[1]
+    assert {NodeKind.HYPERPARAM, NodeKind.DEBUG} < set(kinds[0])
+
+
 def test_words_are_those_of_the_configured_folder(tmp_path: Path) -> None:
-    folder = tmp_path / "words" / "agent/parallel/tasks/draft"
+    """Those that a project has are read without a key; some are for searches with a memory."""
+
+    def introduction(name: str, **settings: Any) -> str:
+        model = Climber()
+        search(project, model, name=name, **ONE, **settings)
+        return model.prompts[0]["Introduction"]
+
+    project = lab(tmp_path)
+    folder = project / "prompts/agent/parallel/tasks/draft"
+    folder.mkdir(parents=True)
+    (folder / "introduction.txt").write_text("Draft in the manner of this house.")
+    own = introduction("one")
+    assert own.startswith("Draft in the manner of this house.")
+    assert "<memory_update>" in own
+    (folder / "introduction_with_memory.txt").write_text("Draft, and use <memory_update>.")
+    assert introduction("two") == "Draft, and use <memory_update>."
+    assert introduction("three", memory=False) == "Draft in the manner of this house."
+    folder = tmp_path / "words/agent/parallel/tasks/draft"
     folder.mkdir(parents=True)
     (folder / "introduction.txt").write_text("Draft like this.")
-    model = Climber()
-    settings: dict[str, Any] = SMALL | {"prompt_dir": str(tmp_path / "words")}
-    search(lab(tmp_path), model, **settings)
-    assert model.prompts[0]["Introduction"] == "Draft like this."
+    words = str(tmp_path / "words")
+    assert introduction("four", memory=False, prompt_dir=words) == "Draft like this."
 
 
 def test_the_policy_is_the_configured_one(tmp_path: Path) -> None:
@@ -144,8 +138,8 @@ def test_as_many_attempts_at_a_time_as_configured(tmp_path: Path, workers: int) 
     meetings: list[bool] = []
 
     def meet(prompt: Mapping[str, str]) -> None:
-        is_first = "Parsing Feedback" not in prompt  # the second proposes the program of the first
-        if prompt.get("Kind of attempt", "").startswith("draft") and is_first:
+        # The second proposes the program of the first, and is asked again.
+        if is_draft(prompt) and "Parsing Feedback" not in prompt:
             try:
                 met.wait(0.3 if workers == 1 else 60.0)
                 meetings.append(True)
@@ -159,9 +153,7 @@ def test_as_many_attempts_at_a_time_as_configured(tmp_path: Path, workers: int) 
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_a_run_has_a_memory_where_it_is_enabled(tmp_path: Path, is_on: bool) -> None:
-    project = lab(tmp_path, **{"memory.enabled": is_on})
-    settings = {name: value for name, value in SMALL.items() if name != "memory"}
-    made = search(project, Climber(), **settings)
+    made = search(lab(tmp_path, **{"memory.enabled": is_on}), Climber(), **ONE)
     assert made.places.memory.exists() is is_on
 
 

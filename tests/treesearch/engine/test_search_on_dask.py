@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from dask_cluster import Cluster
-from patience import PATIENCE_S
+from search_driver import drive
 from search_lab import FAST, Climber, lab, search, story
 from worker_signs import appears
 
@@ -39,7 +36,7 @@ def cluster(program: subprocess.Popen[str]) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Any, ...]]:
     """The tree of a search on this machine."""
-    return story(search(lab(tmp_path_factory.mktemp("local")), Climber(), **SMALL))
+    return story(search(lab(tmp_path_factory.mktemp("local")), Climber(), **SMALL).state)
 
 
 def on(cluster: Cluster) -> dict[str, Any]:
@@ -60,70 +57,24 @@ def test_the_tree_is_the_one_of_one_machine(
     cluster: Cluster, undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     made = search(lab(tmp_path), Climber(), **SMALL, **on(cluster))
-    assert story(made) == undisturbed
+    assert story(made.state) == undisturbed
     assert "2 Dask workers with 4 threads" in made.notes[-1]
     assert is_true(made)
 
 
 class Waiting(Climber):
-    """A model; the program of its attempt number `number` gives a sign, and does not end.
+    """A model the program of whose third attempt gives a sign, and does not end."""
 
-    The first time only: the attempt that takes its place ends.
-    """
-
-    def __init__(self, sign: Path, number: int) -> None:
+    def __init__(self, sign: Path) -> None:
         super().__init__()
-        self._sign, self._number, self._count = sign, number, 0
-        self._counting = threading.Lock()
+        self._sign = sign
 
     def __call__(self, messages: Sequence[ChatMessage], request: ModelRequest) -> str:
-        with self._counting:
-            self._count += 1
-            number = self._count
         reply = super().__call__(messages, request)
-        if number == self._number and not self._sign.exists():
-            wait = f"touch {self._sign}; sleep 600.71; sh try.sh"
+        if len(self.prompts) == 3:
+            wait = f"touch {self._sign}; sleep 600.71"
             reply = reply.replace('["sh", "try.sh"]', f'"{wait}"')
         return reply
-
-
-def in_background(work: Any) -> tuple[threading.Thread, list[BaseException]]:
-    """Run a function in a thread; return it, and the list of what it raises."""
-    raised: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            work()
-        except BaseException as error:  # noqa: BLE001 - it is looked at later
-            raised.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread, raised
-
-
-@pytest.mark.long
-def test_a_dask_worker_that_is_killed_costs_one_attempt(
-    program: subprocess.Popen[str], undisturbed: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
-    sign = tmp_path / "sign"
-    project = lab(tmp_path, **{"execution.sandbox": "none"})
-    with Cluster(program) as small:
-        for name in ("one", "two"):
-            small.add(name, host=name)
-        made: list[Search] = []
-        settings = SMALL | on(small)
-        model = Waiting(sign, 2)
-        thread, raised = in_background(lambda: made.append(search(project, model, **settings)))
-        appears(sign)
-        (marker,) = project.glob("experiments/run/.jobs-*/n0002-run-1")
-        small.kill(marker.read_text().partition(" ")[0])
-        thread.join(PATIENCE_S)
-    assert raised == []
-    nodes = made[0].state.journal.nodes
-    assert is_true(made[0])
-    assert story(made[0]) == undisturbed
-    assert [node.attempt for node in nodes] == [1, 2, *[1] * (len(nodes) - 2)]
 
 
 def test_a_scheduler_that_is_killed_stops_the_run_which_goes_on_elsewhere(
@@ -133,15 +84,12 @@ def test_a_scheduler_that_is_killed_stops_the_run_which_goes_on_elsewhere(
     project = lab(tmp_path, **{"execution.sandbox": "none"})
     with Cluster(program) as small:
         small.add("one")
-        settings = SMALL | on(small)
-        model = Waiting(sign, 3)
-        thread, raised = in_background(lambda: search(project, model, **settings))
-        appears(sign)
-        small.kill("scheduler")
-        thread.join(PATIENCE_S)
-        (error,) = raised
-        assert isinstance(error, ExecutorLost)
-        assert "--resume" in str(error)
+        with ThreadPoolExecutor() as beside:
+            searching = beside.submit(search, project, Waiting(sign), **SMALL, **on(small))
+            appears(sign)
+            small.kill("scheduler")
+        with pytest.raises(ExecutorLost, match="--resume"):
+            searching.result()
         small.start_scheduler()
         small.add("two")
         again = {"scheduler": small.address, "stage2_nodes": 0}
@@ -149,44 +97,17 @@ def test_a_scheduler_that_is_killed_stops_the_run_which_goes_on_elsewhere(
         assert is_true(half)
     made = search(project, Climber(), resume=True, executor="local", stage2_nodes=2)
     assert made.state.is_over
-    assert (
-        story(half) == undisturbed[: len(half.state.journal)] or story(half)[:3] == undisturbed[:3]
-    )
-
-
-DRIVER = """
-import sys
-from pathlib import Path
-from search_lab import FAST, Climber
-from taskweaver.app.app import TaskWeaverApp
-from taskweaver.treesearch.service import start_search
-project, address = Path(sys.argv[1]), sys.argv[2]
-own = {"search.executor": "dask", "search.scheduler": address}
-own |= {"search.stage1_nodes": 3, "search.stage2_nodes": 2}
-own |= {"search.stage3_nodes": 0, "search.stage4_nodes": 0}
-with TaskWeaverApp(project, model=Climber()) as app:
-    with start_search(app, project / "idea.md", FAST | own, name="run") as search:
-        search.run(lambda _: print("on", flush=True))
-"""
+    assert story(half.state)[:3] == undisturbed[:3]
 
 
 @pytest.mark.long
 def test_a_coordinator_that_is_killed_goes_on_with_the_same_tree(
     cluster: Cluster, undisturbed: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
-    project, tests = lab(tmp_path), Path(__file__).parents[1]
-    paths = [str(tests), str(tests.parent), str(tests.parents[1])]
-    with subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(project), cluster.address],
-        env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(paths)},
-        stdout=subprocess.PIPE,
-    ) as coordinator:
-        assert coordinator.stdout
-        for _ in range(4):
-            coordinator.stdout.readline()
-        coordinator.send_signal(signal.SIGKILL)
+    project = lab(tmp_path)
+    assert drive(project, SMALL | on(cluster), [(4, 0.0)]) == [-9]
     made = search(project, Climber(), resume=True)
-    assert story(made) == undisturbed
+    assert story(made.state) == undisturbed
     assert is_true(made)
 
 

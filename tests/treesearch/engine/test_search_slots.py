@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from patience import PATIENCE_S
-from search_lab import FULL, Climber, lab, proposal, search
+from search_lab import FULL, Climber, is_draft, lab, proposal, search
 
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.execution.timing import MeasuringSlots
@@ -20,63 +20,47 @@ from taskweaver.treesearch.model.node import Node, NodeKind, NodeStatus, Objecti
 
 LESS = {"stage1_nodes": 3, "stage2_nodes": 3, "stage3_nodes": 1, "stage4_nodes": 1, "workers": 2}
 FEW = LESS | {"stage2_nodes": 1, "stage3_nodes": 0, "stage4_nodes": 0}
-WITH_SUMMARIES = {key.removeprefix("search."): value for key, value in FULL.items()}
 
 
-class Waiting:
-    """A fault of a `Climber` that holds one reply back until an attempt of a kind is asked for."""
+Test = Callable[[Mapping[str, str]], bool]
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-        self.has_begun = threading.Event()
+
+class Held:
+    """A fault of a `Climber` that holds one reply back until something else is asked."""
+
+    def __init__(self, is_held: Test, goes_on: Test) -> None:
+        self._is_held, self._goes_on = is_held, goes_on
+        self._has_begun = threading.Event()
         self.outcomes: list[bool] = []
 
-    def is_held(self, prompt: Mapping[str, str]) -> bool:
-        """Return whether a reply is held back."""
-        raise NotImplementedError
-
     def __call__(self, prompt: Mapping[str, str]) -> str | None:
-        if prompt.get("Kind of attempt", "").startswith(self.kind):
-            self.has_begun.set()
-        if self.is_held(prompt) and not self.outcomes:
-            self.outcomes.append(self.has_begun.wait(PATIENCE_S))
+        if self._goes_on(prompt):
+            self._has_begun.set()
+        if not self.outcomes and self._is_held(prompt):
+            self.outcomes.append(self._has_begun.wait(PATIENCE_S))
         return None
 
 
-class HeldDraft(Waiting):
-    """A model that holds the third draft back."""
-
-    def is_held(self, prompt: Mapping[str, str]) -> bool:
-        is_draft = prompt.get("Kind of attempt") == "draft"
-        return is_draft and "n0002" in prompt.get("Other attempts", "")
-
-
-class HeldSummary(Waiting):
-    """A model that holds the summary of the first stage back."""
-
-    def is_held(self, prompt: Mapping[str, str]) -> bool:
-        return "Figures" in prompt
+def is_tuning(prompt: Mapping[str, str]) -> bool:
+    return prompt.get("Kind of attempt", "").startswith("hyperparam")
 
 
 def test_an_attempt_of_the_next_stage_begins_beside_the_last_of_one(tmp_path: Path) -> None:
-    held = HeldDraft("hyperparam")
+    held = Held(lambda p: is_draft(p) and "n0002" in p.get("Other attempts", ""), is_tuning)
     made = search(lab(tmp_path), Climber(fault=held), num_drafts=3, **LESS)
     assert held.outcomes == [True]
     nodes = made.state.journal.nodes
     assert [node.kind for node in nodes[:4]] == [NodeKind.DRAFT] * 3 + [NodeKind.HYPERPARAM]
     assert [passed.state.stage.number for passed in made.state.passed] == [1, 2, 3, 4]
     for passed in made.state.passed:
-        assert passed.best is not None
         assert made.state.journal[passed.best].stage <= passed.state.stage.number
         assert made.state.journal.repetitions(passed.best)
 
 
 def test_an_attempt_of_the_next_stage_begins_beside_a_summary(tmp_path: Path) -> None:
-    held = HeldSummary("hyperparam")
-    settings = {**WITH_SUMMARIES, **FEW, "num_drafts": 1}
-    made = search(lab(tmp_path), Climber(fault=held), **settings)
+    held = Held(lambda prompt: "Figures" in prompt, is_tuning)
+    made = search(lab(tmp_path), Climber(fault=held), **FULL, **FEW, num_drafts=1)
     assert held.outcomes == [True]
-    assert made.state.is_over
     assert all(passed.summary for passed in made.state.passed)
 
 
@@ -94,31 +78,17 @@ def test_two_running_attempts_are_never_the_same_program_nor_change() -> None:
     assert changed == "n0001 makes the change x=1 already; make another change than x=1"
     twin = take(two, "x=one", program)
     assert twin == "n0001 tries exactly this program now; make another change than x=1, x=one"
+    assert claims.take(two, "x=one", program, insists=True) == ""
+    assert claims.is_skipped(two)
     journal.put(replace(one, status=NodeStatus.OK, finished_at=1.0))
     measured = take(two, "x=uno", program)
     assert measured.startswith("n0001 was exactly this program; make another change than x=1,")
     assert claims.owner(two) == ""
     assert claims.take(two, "x=uno", program, insists=True) == ""
-    assert claims.owner(two) == "n0001"
+    assert (claims.owner(two), claims.is_skipped(two)) == ("n0001", False)
     assert take(three, "x=1", other).startswith("n0001 makes the change x=1 already")
     again = ChangeClaims(journal)  # none had a name in the journal
     assert again.take(three, "x=1", other, insists=False) == ""
-
-
-class HeldReview(Waiting):
-    """A model that holds one review back until a prompt shows the figure of a running attempt."""
-
-    is_first = True
-
-    def is_held(self, prompt: Mapping[str, str]) -> bool:
-        is_review = "Result" in prompt and "Kind of attempt" not in prompt
-        is_held, self.is_first = is_review and self.is_first, self.is_first and not is_review
-        return is_held
-
-    def __call__(self, prompt: Mapping[str, str]) -> str | None:
-        if "running, measured " in prompt.get("Other attempts", ""):
-            self.has_begun.set()
-        return super().__call__(prompt)
 
 
 class OtherDrafts(Climber):
@@ -132,11 +102,15 @@ class OtherDrafts(Climber):
 
 
 def test_a_figure_is_known_before_its_review(tmp_path: Path) -> None:
-    held = HeldReview("no kind")
-    settings = {**FEW, **WITH_SUMMARIES}
-    made = search(lab(tmp_path), OtherDrafts(fault=held), num_drafts=3, **settings)
+    reviews = threading.Semaphore(1)
+
+    def is_first_review(prompt: Mapping[str, str]) -> bool:
+        is_review = "Result" in prompt and "Kind of attempt" not in prompt
+        return is_review and reviews.acquire(blocking=False)
+
+    held = Held(is_first_review, lambda p: "running, measured " in p.get("Other attempts", ""))
+    made = search(lab(tmp_path), OtherDrafts(fault=held), num_drafts=3, **FEW, **FULL)
     assert held.outcomes == [True]
-    assert made.state.is_over
     assert all(made.state.journal.figure(node.id) is None for node in made.state.journal.nodes)
 
 

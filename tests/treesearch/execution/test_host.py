@@ -8,24 +8,21 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from patience import PATIENCE_S
 from phase_plans import artifacts, in_c, with_code
-from search_lab import Climber, lab, proposal, search
+from search_lab import ONE, PLACE, Climber, lab, proposal, search
 from search_story import node
 
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.bwrap import bwrap_command
-from taskweaver.treesearch.engine.node_executor import check_room
+from taskweaver.treesearch.engine.bench import check_room
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
 from taskweaver.treesearch.execution import machine, timing
 from taskweaver.treesearch.execution.job import Job
-from taskweaver.treesearch.execution.machine import devices_of, gpus
+from taskweaver.treesearch.execution.machine import collect_environment, devices_of, gpus
 from taskweaver.treesearch.execution.phases import host_variables, named_files, run_job
 from taskweaver.treesearch.execution.timing import host_turn
 from taskweaver.treesearch.model.journal import Journal
@@ -34,20 +31,6 @@ from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.record.run_statistics import certainty
 
 FEW_S = 0.3
-FOREVER = "print(flush=True)\nwhile True: pass"
-
-
-@contextmanager
-def burning() -> Iterator[None]:
-    """Have another program use a processor until the end."""
-    command = [sys.executable, "-c", FOREVER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        try:
-            yield
-        finally:
-            other.kill()
 
 
 @pytest.fixture
@@ -58,34 +41,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def lock_file(place: Path) -> Path:
-    with host_turn():
-        (file,) = place.glob("*.lock")
-    return file
-
-
-def test_one_has_the_turn_at_a_time(place: Path) -> None:
-    has_it, ended = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        with host_turn(threading.Event()):
-            has_it.set()
-        ended.set()
-
-    with host_turn():
-        waiting = threading.Thread(target=wait)
-        waiting.start()
-        assert not has_it.wait(0.5)
-    assert ended.wait(PATIENCE_S)
-    waiting.join()
+def test_a_wait_for_the_turn_ends_where_it_is_cut_off(place: Path) -> None:
     cut_off = threading.Event()
     cut_off.set()
-    with host_turn(), host_turn(cut_off):  # a wait that is cut off ends
+    with host_turn(), host_turn(cut_off):
         pass
 
 
 def test_a_turn_that_cannot_be_had_ends_a_timed_search_at_its_start(place: Path) -> None:
-    file = lock_file(place)
+    with host_turn():
+        (file,) = place.glob("*.lock")
     file.unlink()
     file.symlink_to("elsewhere")
     project = lab(place, goal="seconds (minimize)")
@@ -106,11 +71,12 @@ def test_a_timed_result_tells_what_other_processes_used(
         with_code(f"{burn}open('working/result.json', 'w').write({result!r})")
     )
     job = Job(tmp_path, "n", tmp_path / "w", tmp_path / "logs", plan, is_timed=True)
-    with burning():
+    forever = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
+    with subprocess.Popen(forever, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
         timed = run_job(job)
+        other.kill()
     untimed = run_job(replace(job, is_timed=False))
-    assert timed.result is not None
-    assert untimed.result is not None
     told = timed.result["details"]
     assert told.pop(USED_BY_OTHERS) > 0
     assert told == untimed.result["details"] == {"n": 3}
@@ -126,9 +92,9 @@ def test_a_report_tells_how_busy_the_host_was() -> None:
     assert "used up to 1.7 CPUs" in told
 
 
-@pytest.fixture
-def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of programs that say their version, alone on the path with the system's shell."""
+def test_compilers_and_mpi_are_those_on_the_path_with_their_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("mpicc", "ifx", "icpx", "nvc++", "nvfortran", "hipcc", "gcc-13", "julia", "ftn",
@@ -140,11 +106,6 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "cc").symlink_to("gcc-13")
     (folder / "notes").write_text("no program")
     monkeypatch.setenv("PATH", str(folder))
-    return folder
-
-
-@pytest.mark.usefixtures("tools")
-def test_compilers_and_mpi_are_those_on_the_path_with_their_versions() -> None:
     there = machine.programs()
     found = machine.compilers(there, has_gpus=False)
     assert "notes" not in there
@@ -159,18 +120,13 @@ def test_compilers_and_mpi_are_those_on_the_path_with_their_versions() -> None:
         PhasePlan.from_dict(in_c("", compiler_selected="icx"), found, there)
 
 
-@pytest.mark.parametrize(
-    "brings",
-    [{"download": {"commands": ["pip install ziglang"]}}, {"compile": "module load intel"}],
-)
-def test_compiler_that_an_attempt_brings_is_not_refused(brings: dict[str, object]) -> None:
-    data = in_c("", compiler_selected="icx")
-    sections = data.get("phase_artifacts", data)
-    if "compile" in brings:
-        sections["compile"]["commands"].insert(0, brings["compile"])
-    else:
-        sections |= brings
-    PhasePlan.from_dict(data, ("gcc",), {"gcc"})
+def test_compiler_that_an_attempt_brings_is_not_refused() -> None:
+    installed = in_c("", compiler_selected="icx")
+    installed["download"]["commands"] = ["pip install ziglang"]
+    loaded = in_c("", compiler_selected="icx")
+    loaded["compile"]["commands"].insert(0, "module load intel")
+    for data in (installed, loaded):
+        PhasePlan.from_dict(data, ("gcc",), {"gcc"})
 
 
 def test_downloads_have_the_host_s_index_proxy_and_certificates(
@@ -200,30 +156,25 @@ def test_downloads_have_the_host_s_index_proxy_and_certificates(
     assert not {"CC", "SECRET", "PIP_TARGET"} & fetching.keys()
     assert set(named_files(fetching)) >= {cert, conf}
     assert named_files({"HOME": str(tmp_path)}) == ()
-    assert "https_proxy" not in given(
-        is_fetching=True, has_network=False
-    )  # the sandbox has its own
+    sandboxed = given(is_fetching=True, has_network=False)
+    assert "https_proxy" not in sandboxed  # the sandbox has its own
     assert given("C*", is_fetching=False).get("CC") == "gcc-13"
     assert given(is_fetching=False) == {}
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB, where one may be mounted."""
-    place = tmp_path / "small"
-    place.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+def test_full_disk_is_no_fault_of_the_attempt(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)]
     if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode:
         pytest.skip("nothing can be mounted here")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True)
-
-
-def test_full_disk_is_no_fault_of_the_attempt(tmp_path: Path, small_disk: Path) -> None:
-    plan = artifacts(run={"commands": ["dd if=/dev/zero of=big bs=1k count=4096"]})
-    job = Job(tmp_path, "n", small_disk / "w", tmp_path / "logs", PhasePlan.from_dict(plan))
-    with pytest.raises(OSError, match="No space left on device"):
-        check_room(run_job(job), job.workspace)
+    try:
+        plan = artifacts(run={"commands": ["dd if=/dev/zero of=big bs=1k count=4096"]})
+        job = Job(tmp_path, "n", small / "w", tmp_path / "logs", PhasePlan.from_dict(plan))
+        with pytest.raises(OSError, match="No space left on device"):
+            check_room(run_job(job), job.workspace)
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def test_a_search_passes_the_variables_of_its_configuration(
@@ -232,9 +183,8 @@ def test_a_search_passes_the_variables_of_its_configuration(
     monkeypatch.setenv("MODULEPATH", "/opt/modules")
     project = lab(tmp_path, **{"execution.pass_environment": ["MODULE*"]})
     command = """[ "$MODULEPATH" = /opt/modules ] && echo '{"metric": 1}' > working/result.json"""
-    attempt = json.dumps(proposal({"x": 0, "y": 0, "z": 0}, run={"commands": [command]}))
-    one = {"stage1_nodes": 1, "num_drafts": 1, "stage2_nodes": 0, "num_seeds": 0, "memory": False}
-    made = search(project, lambda *_: attempt, **one)
+    attempt = json.dumps(proposal(PLACE, run={"commands": [command]}))
+    made = search(project, lambda _: attempt, **ONE, memory=False)
     assert made.state.journal.nodes[0].value == 1.0
 
 
@@ -258,42 +208,22 @@ def cards(tmp_path: Path) -> tuple[Path, Path]:
     return dev, driver
 
 
-@pytest.mark.parametrize(
-    ("named", "found"),
-    [
-        (None, NAMES),
-        ("-1", ()),
-        ("1,-1,0", ("GPU-bb22",)),
-        ("GPU-bb, 9", ("GPU-bb", "9")),
-    ],
-)
-def test_gpus_are_known_by_name(
-    cards: tuple[Path, Path],
-    monkeypatch: pytest.MonkeyPatch,
-    named: str | None,
-    found: tuple[str, ...],
-) -> None:
+def test_gpus_are_known_by_name(cards: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if named is not None:
+    assert gpus(*cards) == NAMES
+    numbered = {"-1": (), "1,-1,0": ("GPU-bb22",), "GPU-bb, 9": ("GPU-bb", "9")}
+    for named, found in numbered.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
-    assert gpus(*cards) == found
+        assert gpus(*cards) == found
 
 
-@pytest.mark.parametrize(
-    ("named", "own"),
-    [
-        ("-1", None),
-        ("GPU-bb,GPU-cc33", ["nvidia0", "nvidia2"]),
-        ("0", EVERY),
-        ("GPU-aa11,MIG-1", EVERY),
-    ],
-)
-def test_a_job_is_given_the_devices_of_its_gpus(
-    cards: tuple[Path, Path], named: str, own: list[str] | None
-) -> None:
+def test_a_job_is_given_the_devices_of_its_gpus(cards: tuple[Path, Path]) -> None:
     dev, driver = cards
-    given = devices_of(named, dev, driver)
-    assert [str(path.relative_to(dev)) for path in given] == (own + SHARED if own else [])
+    assert not devices_of("-1", dev, driver)
+    own = {"GPU-bb,GPU-cc33": ["nvidia0", "nvidia2"], "0": EVERY, "GPU-aa11,MIG-1": EVERY}
+    for named, devices in own.items():
+        given = [str(path.relative_to(dev)) for path in devices_of(named, dev, driver)]
+        assert given == devices + SHARED
 
 
 def test_the_command_line_names_them(tmp_path: Path) -> None:
@@ -305,3 +235,48 @@ def test_the_command_line_names_them(tmp_path: Path) -> None:
     without = " ".join(bwrap_command(SandboxPolicy(), [tmp_path], 3))
     assert "--dev-bind" not in without
     assert "/sys" not in without.replace("/proc/sys", "")
+
+
+def test_the_compiler_of_a_gpu_is_named_where_a_gpu_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It prints its version on a line below its name."""
+    lines = {"nvcc": "nvcc: compiler driver\\nCuda tools, release 12.4, V12.4.131"}
+    for name, text in (lines | {"nvidia-smi": "A100"}).items():
+        (tmp_path / name).write_text(f"#!/bin/sh\nprintf '{text}\\n'\n")
+    (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert "nvcc" not in str(collect_environment().get("compilers"))
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    facts = collect_environment()
+    assert facts["gpus"] == ["A100"]
+    assert "nvcc: Cuda tools, release 12.4, V12.4.131" in facts["compilers"]  # type: ignore[operator]
+
+
+def test_the_machine_is_described_by_what_it_says() -> None:
+    facts = collect_environment()
+    assert isinstance(facts["python"], str)
+    assert facts["cpus"] >= 1
+    words = set(Path("/proc/cpuinfo").read_text().split())
+    assert set(facts.get("simd", [])) <= words  # type: ignore[arg-type]
+    assert ("avx2" in words) == ("avx2" in facts.get("simd", []))  # type: ignore[operator]
+    has_caches = Path("/sys/devices/system/cpu/cpu0/cache/index0/size").exists()
+    assert has_caches == any(one.startswith("L1") for one in facts.get("caches", []))  # type: ignore[union-attr]
+    assert all(":" in tool or tool.isalnum() for tool in facts.get("tools", []))  # type: ignore[union-attr]
+    has_huge_pages = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists()
+    assert not has_huge_pages or "transparent: " in str(facts["huge_pages"])
+
+
+def test_odd_files_of_a_cache_hide_no_other_facts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, sharing in (("index0", "0-1"), ("index1", "none"), ("index2", None)):
+        place = tmp_path / "cpu/cpu0/cache" / name
+        place.mkdir(parents=True)
+        files = {"level": name[-1], "type": "Data", "size": "32K", "shared_cpu_list": sharing}
+        for file, text in files.items():
+            if text is not None:
+                (place / file).write_text(f"{text}\n")
+    monkeypatch.setattr(machine, "_SYSTEM", tmp_path)
+    caches = ["L0 Data 32K (shared by 2 CPUs)", "L1 Data 32K", "L2 Data 32K"]
+    assert collect_environment()["caches"] == caches

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sizes import examples
 
 from taskweaver.treesearch.errors import PhasePlanError, SearchError
+from taskweaver.treesearch.execution import workspace
 from taskweaver.treesearch.execution.workspace import (
     apply_workspace_plan,
     empty_working,
@@ -50,15 +51,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_files_and_folders_are_made(root: Path) -> None:
-    wanted = WorkspacePlan(
-        "/workspace/",
-        ("bin", "data/raw"),
-        (
-            PlannedFile("src/a/b.c", "int x;\n"),
-            PlannedFile("run.sh", "echo é\n", 0o755, "iso8859-1"),
-            PlannedFile("secret", "x", 0),
-        ),
-    )
+    code, secret = PlannedFile("src/a/b.c", "int x;\n"), PlannedFile("secret", "x", 0)
+    script = PlannedFile("run.sh", "echo é\n", 0o755, "iso8859-1")
+    wanted = WorkspacePlan("/workspace/", ("bin", "data/raw"), (code, script, secret))
     written = apply_workspace_plan(root, wanted)
     assert written == [root / "src/a/b.c", root / "run.sh", root / "secret"]
     assert (root / "bin").is_dir()
@@ -67,18 +62,6 @@ def test_files_and_folders_are_made(root: Path) -> None:
     modes = [stat.S_IMODE(path.stat().st_mode) for path in written]
     assert modes == [0o644, 0o755, 0o600]
     assert list_files(root) == ["run.sh", "secret", "src/a/b.c"]
-
-
-def links(root: Path, outside: Path) -> None:
-    (root / "out").symlink_to(outside)
-    (root / "out-file").symlink_to(outside / "new")
-    (root / "in").symlink_to(".")
-    (root / "dangling").symlink_to("nowhere")
-    os.mkfifo(root / "fifo")
-    (root / "folder").mkdir()
-    (root / "file").write_text("there")
-    (root / "deep").mkdir()
-    (root / "deep" / "out").symlink_to("../../outside")
 
 
 REFUSED = [
@@ -94,7 +77,15 @@ def test_links_special_files_and_other_places_are_refused_and_nothing_is_written
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    links(root, outside)
+    (root / "out").symlink_to(outside)
+    (root / "out-file").symlink_to(outside / "new")
+    (root / "in").symlink_to(".")
+    (root / "dangling").symlink_to("nowhere")
+    os.mkfifo(root / "fifo")
+    (root / "folder").mkdir()
+    (root / "file").write_text("there")
+    (root / "deep").mkdir()
+    (root / "deep" / "out").symlink_to("../../outside")
     before = snapshot(tmp_path)
     for wanted in REFUSED:
         with pytest.raises(PhasePlanError, match=r"coding\.workspace"):
@@ -152,13 +143,11 @@ def test_any_plan_is_written_or_changes_nothing(
 @pytest.fixture
 def parent(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "parent"
-    (folder / "src").mkdir(parents=True)
-    (folder / "src" / "m.c").write_text("int x;")
-    (folder / "working").mkdir()
-    (folder / "working" / "result.json").write_text("{}")
-    (folder / "src" / "working").mkdir()
-    (folder / "src" / "working" / "kept").write_text("")
-    (folder / "tool").write_text("#!/bin/sh")
+    files = {"src/m.c": "int x;", "working/result.json": "{}", "src/working/kept": "",
+             "tool": "#!/bin/sh"}  # fmt: skip
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
     (folder / "tool").chmod(0o4755)
     (folder / "out").symlink_to("/etc")
     os.mkfifo(folder / "fifo")
@@ -181,10 +170,12 @@ def test_a_child_begins_with_its_parents_files(parent: Path, tmp_path: Path) -> 
     assert (parent / "src" / "m.c").read_text() == "int x;"
 
 
-def test_too_much_to_take_over(parent: Path, tmp_path: Path) -> None:
+def test_too_much_to_take_over(
+    parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     child = tmp_path / "child"
-    with (parent / "sparse").open("wb") as file:
-        file.truncate(1 << 40)
+    (parent / "large").write_bytes(bytes(range(256)) * 64)
+    monkeypatch.setattr(workspace, "TAKE_OVER_BYTES", 10_000)
     with pytest.raises(SearchError, match="more than"):
         take_over(parent, child)
     assert [path.name for path in tmp_path.iterdir()] == ["parent"]

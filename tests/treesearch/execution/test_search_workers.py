@@ -1,11 +1,10 @@
-"""WorkerPool that die, hang and are cancelled, and do no harm to the others."""
+"""A pool of workers: turns at a host, sandboxes, ends of its processes and of its owner."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import wait
 from contextlib import closing
 from pathlib import Path
 
@@ -18,75 +17,12 @@ from worker_signs import appears, sleeping, vanishes
 
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
-from taskweaver.treesearch.errors import NotTransferable, PhasePlanError, WorkerLost
+from taskweaver.treesearch.errors import WorkerLost
 from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
 
 pytestmark = [pytest.mark.measured]
-
-
-@pytest.fixture
-def workers() -> Iterator[WorkerPool]:
-    with WorkerPool(2) as made:
-        yield made
-        made.shutdown(cancel_futures=True)
-
-
-def test_they_do_what_they_are_told(workers: WorkerPool) -> None:
-    assert list(workers.map(jobs.double, range(5))) == [0, 2, 4, 6, 8]
-    assert workers.submit(jobs.large, 5_000_000).result() == bytes(5_000_000)
-    pids = {workers.submit(jobs.pid).result() for _ in range(6)}
-    assert len(pids) <= 2
-
-
-@pytest.mark.parametrize(
-    ("job", "args", "how"),
-    [
-        (jobs.end_with, (3,), "exit status 3"),
-        (jobs.be_killed, (), "killed by SIGKILL"),
-    ],
-)
-def test_one_that_dies_fails_its_own_future_alone(
-    workers: WorkerPool, job: object, args: tuple[object, ...], how: str
-) -> None:
-    futures = [workers.submit(jobs.double, 1), workers.submit(job, *args)]  # type: ignore[arg-type]
-    futures += [workers.submit(jobs.double, n) for n in range(4)]
-    with pytest.raises(WorkerLost, match=how) as caught:
-        futures.pop(1).result()
-    if job is jobs.end_with:
-        assert "these are my last words" in str(caught.value)
-    assert [future.result() for future in futures] == [2, 0, 2, 4, 6]
-
-
-def test_errors_are_raised_and_what_cannot_travel_is_told(workers: WorkerPool) -> None:
-    with pytest.raises(KeyError) as caught:
-        workers.submit(jobs.fail_with, "plain").result()
-    assert "in fail_with" in "".join(caught.value.__notes__)
-    with pytest.raises(PhasePlanError) as refused:
-        workers.submit(jobs.fail_with, "plan").result()
-    assert refused.value.place == "a.b"
-    futures = [
-        workers.submit(jobs.fail_with, "unreadable"),
-        workers.submit(jobs.fail_with, "unwritable"),
-        workers.submit(jobs.unwritable),
-        workers.submit(jobs.Poison),
-        workers.submit(lambda: 1),
-        workers.submit(jobs.leave),
-    ]
-    for future in futures:
-        assert isinstance(future.exception(), NotTransferable)
-    assert workers.submit(jobs.double, 4).result() == 8
-
-
-def test_one_that_hangs_is_lost_with_all_it_started(workers: WorkerPool, tmp_path: Path) -> None:
-    sign = tmp_path / "sign"
-    future = workers.submit(jobs.hang, str(sign), "600.51", deadline_s=2.0)
-    with pytest.raises(WorkerLost, match="within 2 s"):
-        future.result()
-    assert sign.exists()
-    assert sleeping("600.51") == []
-    assert workers.submit(jobs.double, 4).result() == 8
 
 
 def test_one_program_at_a_time_has_a_host_alone(tmp_path: Path) -> None:
@@ -106,25 +42,6 @@ def test_one_program_at_a_time_has_a_host_alone(tmp_path: Path) -> None:
         second.with_suffix(".end").touch()
         assert waiting.result()
         assert given_up.cancelled()
-
-
-def test_what_runs_can_be_cancelled(tmp_path: Path) -> None:
-    with WorkerPool(1) as workers:
-        sign = tmp_path / "sign"
-        future = workers.submit(jobs.hang, str(sign), "600.52")
-        behind = workers.submit(jobs.double, 3)
-        never = workers.submit(jobs.double, 5)
-        appears(sign)
-        assert future.running()
-        assert never.cancel()
-        assert future.cancel()
-        assert future.cancelled()
-        with pytest.raises(CancelledError):
-            future.result()
-        done, _ = wait([future])
-        assert done == {future}
-        assert sleeping("600.52") == []
-        assert behind.result() == 6
 
 
 @pytest.mark.skipif(not has_bwrap(), reason="bubblewrap does not run here")

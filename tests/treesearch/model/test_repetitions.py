@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from operator import methodcaller
 from random import Random
 
 from hypothesis import given, settings
@@ -19,6 +20,8 @@ from taskweaver.treesearch.record.run_statistics import certainty, standing
 
 MOST = 3
 PLAIN = Objective("score")
+Due = Callable[[Repetitions], NodeChoice | None]
+DURING = methodcaller("during", 2)
 
 
 def journal_of(
@@ -34,6 +37,10 @@ def journal_of(
     return journal
 
 
+def at_the_end(repetitions: Repetitions) -> NodeChoice | None:
+    return next(iter(repetitions.closing(2, 1, is_last=True)), None)
+
+
 def improved(journal: Journal, value: float, parent: str = "n0001") -> Node:
     """Add an improvement in the second stage."""
     new = node(len(journal) + 1, NodeKind.IMPROVE, value, parent=parent, stage=2)
@@ -41,24 +48,15 @@ def improved(journal: Journal, value: float, parent: str = "n0001") -> Node:
     return new
 
 
-def measure(journal: Journal, choice: NodeChoice, value: float) -> None:
-    """Add a repetition that was chosen."""
-    seeds = {"parent": choice.parent, "seed": choice.seed, "stage": 2}
-    journal.put(node(len(journal) + 1, NodeKind.SEED, value, **seeds))
-
-
-def race(journal: Journal, values: Callable[[str], float], *, is_last: bool = False) -> list[str]:
+def race(journal: Journal, values: Callable[[str], float], due: Due = DURING) -> list[str]:
     """Make all repetitions of the second stage that are due; return the programs, in order."""
     repetitions, found = Repetitions(journal, 0, MOST), list[str]()
-    while True:
-        choice = repetitions.during(2)
-        if is_last:
-            choice = next(iter(repetitions.closing(2, 1, is_last=True)), None)
-        if choice is None:
-            return found
+    while choice := due(repetitions):
         assert choice.kind is NodeKind.SEED
-        found.append(str(choice.parent))
-        measure(journal, choice, values(found[-1]))
+        found.append(choice.parent)
+        seeds = {"parent": choice.parent, "seed": choice.seed, "stage": 2}
+        journal.put(node(len(journal) + 1, NodeKind.SEED, values(choice.parent), **seeds))
+    return found
 
 
 def test_nothing_is_repeated_while_no_noise_is_known() -> None:
@@ -66,9 +64,7 @@ def test_nothing_is_repeated_while_no_noise_is_known() -> None:
     for journal in (unknown, without):
         improved(journal, 9.0)
         assert Repetitions(journal, 0, MOST).during(2) is None
-        best = journal.best()
-        assert best is not None
-        assert standing(journal, best) == "best"
+        assert standing(journal, journal.best()) == "best"
 
 
 def test_a_new_best_is_repeated_at_once_and_called_a_candidate_until_then() -> None:
@@ -94,11 +90,7 @@ def test_programs_within_the_noise_take_turns() -> None:
 def test_a_run_that_ends_does_not_leave_its_best_a_candidate() -> None:
     journal = journal_of(5.0, again=[5.2])
     new = improved(journal, 9.0)
-    repetitions, repeated = Repetitions(journal, 0, MOST), []
-    while (choice := repetitions.at_limit()) is not None:
-        repeated.append(choice.parent)
-        measure(journal, choice, 9.1)
-    assert repeated == [new.id]
+    assert race(journal, lambda _: 9.1, Repetitions.at_limit) == [new.id]
     assert standing(journal, new) == "best"
     assert Repetitions(journal_of(5.0, 9.0), 0, MOST).at_limit() is None  # no noise is known
 
@@ -129,7 +121,7 @@ def test_repetitions_come_to_an_end(
     for value in values:
         improved(journal, value + 0.1)
     during = race(journal, lambda _: scale * random.uniform(-10, 10))
-    closing = race(journal, lambda _: scale * random.uniform(-10, 10), is_last=True)
+    closing = race(journal, lambda _: scale * random.uniform(-10, 10), at_the_end)
     assert len(during) <= MOST
     assert len(during) + len(closing) <= 3 * MOST
     for program in {*during, *closing}:

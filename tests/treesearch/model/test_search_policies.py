@@ -35,7 +35,7 @@ def journals(draw: st.DrawFn, number: int = 1, maximize: bool | None = None) -> 
     up = draw(st.booleans()) if maximize is None else maximize
     journal = Journal(Objective("value", up))
     if number > 1:
-        journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 0.0))
+        journal.put(made(1, NodeKind.DRAFT, value=0.0))
     for step in range(len(journal) + 1, len(journal) + draw(st.integers(0, 14)) + 1):
         parents: list[str | None] = [node.id for node in journal.finished]
         parent = draw(st.sampled_from(parents if number > 1 else [None, *parents]))
@@ -51,20 +51,18 @@ def journals(draw: st.DrawFn, number: int = 1, maximize: bool | None = None) -> 
 
 
 def made(
-    step: int, kind: NodeKind, stage: int, parent: str | None, status: NodeStatus,
-    value: float | None,
-) -> Node:  # fmt: skip
-    return Node(
-        f"n{step:04d}",
-        step,
-        kind,
-        stage,
-        parent=parent,
-        status=status,
-        artifacts=ScriptArtifact(f"step = {step}"),
-        metric=None if value is None else Measurement({"": value}),
-        finished_at=None if status is NodeStatus.RUNNING else 1.0,
-    )
+    step: int,
+    kind: NodeKind,
+    stage: int = 1,
+    parent: str | None = None,
+    status: NodeStatus = NodeStatus.OK,
+    value: float | None = None,
+) -> Node:
+    metric = None if value is None else Measurement({"": value})
+    finished_at = None if status is NodeStatus.RUNNING else 1.0
+    program = ScriptArtifact(f"step = {step}")
+    own = {"parent": parent, "status": status, "artifacts": program, "metric": metric}
+    return Node(f"n{step:04d}", step, kind, stage, **own, finished_at=finished_at)
 
 
 def view_of(journal: Journal, number: int, rules: SearchRules) -> StageView:
@@ -140,8 +138,7 @@ def test_a_stage_ends_when_its_nodes_are_used_up(
 
 
 def test_a_stage_ends_when_nothing_is_better_for_a_while() -> None:
-    journal = Journal(Objective("value"))
-    journal.put(made(1, NodeKind.DRAFT, 1, None, NodeStatus.OK, 1.0))
+    journal = drafted(1.0)
     state = StageState(STAGES[1], "n0001", first=1)
     reasons = []
     for step, value in enumerate([0.5, 2.0, 1.5, 2.0, 0.0, 1.0], start=2):
@@ -175,28 +172,24 @@ def test_more_slots_than_drafts_make_no_more_drafts(name: str) -> None:
 def test_a_node_that_proposed_nothing_is_not_repaired(name: str) -> None:
     rules = SearchRules(num_drafts=2, debug_prob=1.0)
     journal = drafted(1.0)
-    failed = made(2, NodeKind.DRAFT, 1, None, NodeStatus.BUGGY, None)
+    failed = made(2, NodeKind.DRAFT, status=NodeStatus.BUGGY)
     journal.put(replace(failed, artifacts=None))
     policy = policy_named(name, rules)
-    choice = policy(view_of(journal, 1, rules), Random(0))
-    assert choice == NodeChoice(NodeKind.IMPROVE, "n0001")
+    view = view_of(journal, 1, rules)
+    assert policy(view, Random(0)) == NodeChoice(NodeKind.IMPROVE, "n0001")
     journal.put(failed)
-    assert best_first(rules, view_of(journal, 1, rules), Random(0)) == NodeChoice(
-        NodeKind.DEBUG, "n0002"
-    )
+    again = best_first(rules, view_of(journal, 1, rules), Random(0))
+    assert again == NodeChoice(NodeKind.DEBUG, "n0002")
 
 
 def test_the_exploration_of_uct_is_a_rule() -> None:
     journal = drafted(1.0, 2.0)
     for step in range(3, 7):
-        journal.put(made(step, NodeKind.IMPROVE, 1, "n0002", NodeStatus.OK, 1.5))
-    chosen = []
-    for exploration in (0.0, 100.0):
+        journal.put(made(step, NodeKind.IMPROVE, parent="n0002", value=1.5))
+    for exploration, is_greedy in ((0.0, True), (100.0, False)):
         rules = SearchRules(num_drafts=2, exploration=exploration)
         choice = policy_named("uct", rules)(view_of(journal, 1, rules), Random(0))
-        chosen.append(choice and choice.parent)
-    assert chosen[0] == "n0002"
-    assert chosen[1] != "n0002"
+        assert (choice.parent == "n0002") == is_greedy
 
 
 def repeated(journal: Journal, parent: str, *values: float) -> None:
@@ -207,18 +200,16 @@ def repeated(journal: Journal, parent: str, *values: float) -> None:
 
 def test_a_lucky_child_of_a_bad_family_is_not_grown_where_noise_was_measured() -> None:
     journal = drafted(1.0, 0.0)
-    for step, value in ((3, 1.1), (4, 0.9), (5, 1.0)):
-        journal.put(made(step, NodeKind.IMPROVE, 1, "n0001", NodeStatus.OK, value))
-    for step, value in ((6, 0.1), (7, -0.1), (8, 1.15)):
-        journal.put(made(step, NodeKind.IMPROVE, 1, "n0002", NodeStatus.OK, value))
+    children = {"n0001": (1.1, 0.9, 1.0), "n0002": (0.1, -0.1, 1.15)}
+    for parent, values in children.items():
+        for value in values:
+            journal.put(made(len(journal) + 1, NodeKind.IMPROVE, parent=parent, value=value))
     rules = SearchRules(num_drafts=2, debug_prob=0.0)
     view = view_of(journal, 1, rules)
     assert best_first(rules, view, Random(0)) == NodeChoice(NodeKind.IMPROVE, "n0008")
     repeated(journal, "n0001", 0.4, 1.6, 1.0)
     assert journal.best().id == "n0008"
     chosen = best_first(rules, view, Random(0))
-    assert chosen is not None
-    assert chosen.parent is not None
     assert journal.path(chosen.parent)[0].id == "n0001"
 
 
@@ -238,9 +229,7 @@ def test_estimates_lie_between_the_measurements_and_follow_their_scale(
         scaled.put(replace(node, metric=metric))
     nodes = [node for node in journal.nodes if node.is_good and node.kind is not NodeKind.SEED]
     found, other = estimates(journal, nodes), estimates(scaled, nodes)
-    values = [
-        journal.objective.rank(node.metric) for node in journal.good if node.value is not None
-    ]
+    values = [journal.objective.rank(node.metric) for node in journal.good]
     for node_id, value in found.items():
         if not math.isinf(value):
             assert min(values) - 1e-9 <= value <= max(values) + 1e-9

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 import pytest
 from search_story import node, small_run
@@ -26,20 +25,14 @@ from taskweaver.treesearch.reports.run_data import paper_index
 
 
 def begun(made: Node) -> Node:
-    return replace(
-        made, status=NodeStatus.RUNNING, finished_at=None, metric=None, error=None, phases=()
-    )
+    left_out = {"finished_at": None, "metric": None, "error": None, "phases": ()}
+    return replace(made, status=NodeStatus.RUNNING, **left_out)
 
 
 def told(*nodes: Node) -> RunState:
     objective = {"name": "accuracy", "maximize": True, "unit": ""}
-    entries: list[dict[str, Any]] = [
-        {"t": "run", "objective": objective, "title": "An idea", "at": 1.0}
-    ]
-    entries += [{"t": "node", "node": one.to_dict()} for one in nodes]
-    state = fold(entries)
-    assert state is not None
-    return state
+    begin = {"t": "run", "objective": objective, "title": "An idea", "at": 1.0}
+    return fold([begin, *({"t": "node", "node": one.to_dict()} for one in nodes)])
 
 
 def test_a_node_that_had_not_finished_is_left_out_and_begins_anew() -> None:
@@ -92,9 +85,8 @@ def test_a_judgement_holds_until_the_chosen_one_falls() -> None:
 
 
 def test_further_data_sets_of_an_attempt_at_the_same_time_do_not_count() -> None:
-    both = Measurement({"hard": 0.5, "easy": 0.99})
     journal = Journal(Objective(), [replace(good(1, 0.5), metric=Measurement({"hard": 0.5}))])
-    metric, problem = journal.comparable(both)
+    metric, problem = journal.comparable(Measurement({"hard": 0.5, "easy": 0.99}))
     assert (problem, metric.values) == ("", {"hard": 0.5})
 
 
@@ -139,9 +131,7 @@ def test_report_and_paper_say_how_sure_the_best_is_and_its_cost() -> None:
     assert "10.50 ± 0.87 points (n = 3)" in first
     assert "One measurement scatters by 1.5" in first
     assert "It cost 4 nodes" in first
-    assert "| n0002 | improve |" in report.partition("## Tried without gain")[2] or (
-        "within the noise" in report
-    )
+    assert "within the noise" in report
     metric = paper_index(journal, facts)["best_node_data"]["metric"]
     assert (metric["mean"], metric["n"]) == (10.5, 3)
     assert metric["standard_error"] == pytest.approx(0.866, abs=0.001)

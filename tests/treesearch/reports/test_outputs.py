@@ -29,33 +29,25 @@ def run(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_journal_can_be_read_again(run: Path) -> None:
+def test_the_journal_and_the_summary_of_a_stage_can_be_read(run: Path) -> None:
     journal, _ = small_run()
     again = Journal.from_dict(read(run / "journal.json"))
     assert again.to_dict() == journal.to_dict()
-
-
-def test_a_stage_is_summed_up(run: Path) -> None:
     summary = read(run / "stage_summaries/stage_2_baseline_tuning.json")
     assert summary["nodes"] == {"total": 2, "ok": 2}
     assert (summary["base"]["node"], summary["best"]["node"]) == ("n0003", "n0004")
     assert summary["key_numbers"]["gain_over_base"] == pytest.approx(0.03)
     effects = {entry["name"]: entry["gain"] for entry in summary["tried"]}
-    assert effects == {
-        "learning rate": pytest.approx(0.03),
-        "batch size": pytest.approx(-0.03),
-    }
+    assert effects == {"learning rate": pytest.approx(0.03), "batch size": pytest.approx(-0.03)}
     assert [entry["best"] for entry in summary["metric_history"]] == [0.85, 0.85]
 
 
 def test_costs_add_up_over_stages_and_kinds(run: Path) -> None:
     found = read(run / "costs.json")
     for key in ("nodes", "calls", "prompt_tokens", "money", "seconds"):
-        whole = found["total"][key]
-        assert sum(stage["total"][key] for stage in found["by_stage"].values()) == pytest.approx(
-            whole
-        )
-        assert sum(kind[key] for kind in found["by_kind"].values()) == pytest.approx(whole)
+        whole = pytest.approx(found["total"][key])
+        assert sum(stage["total"][key] for stage in found["by_stage"].values()) == whole
+        assert sum(kind[key] for kind in found["by_kind"].values()) == whole
     assert found["by_stage"]["4"]["by_kind"]["seed"]["nodes"] == 3
 
 
@@ -78,7 +70,6 @@ def test_links_out_of_the_workspace_and_special_files_are_left_out(tmp_path: Pat
     (workspace / "gone").symlink_to("nowhere")
     os.mkfifo(workspace / "pipe")
     target = write_best(journal, tmp_path)
-    assert target is not None
     kept = sorted(str(p.relative_to(target / "workspace")) for p in target.rglob("workspace/*"))
     assert kept == ["inside", "src"]
     assert read(target / "node.json")["left_out"] == ["gone", "pipe", "secret", "up"]
@@ -87,14 +78,9 @@ def test_links_out_of_the_workspace_and_special_files_are_left_out(tmp_path: Pat
 def test_proposed_paths_do_not_leave_the_folder(tmp_path: Path) -> None:
     files = {"../../out.txt": "x", "/tmp/never.txt": "x", "..": "x", "good.txt": "y"}
     listed = [{"path": path, "content": text} for path, text in files.items()]
-    one = node(
-        1,
-        NodeKind.DRAFT,
-        0.5,
-        artifacts=read_artifacts({"coding": {"workspace": {"files": listed}}}),
-    )
+    artifacts = read_artifacts({"coding": {"workspace": {"files": listed}}})
+    one = node(1, NodeKind.DRAFT, 0.5, artifacts=artifacts)
     target = write_best(Journal(OBJECTIVE, [one]), tmp_path)
-    assert target is not None
     assert [path.name for path in target.rglob("*.txt")] == ["good.txt"]
     assert not (tmp_path.parent / "out.txt").exists()
 

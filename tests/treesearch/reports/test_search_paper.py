@@ -5,40 +5,25 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from search_figures import bare_figures
-from search_lab import Climber, lab, proposal, remembering, search
+from search_lab import CHECKED, FULL, ONE, Climber, is_draft, lab, search, trying
 
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 
-SETTINGS = {
+SETTINGS = FULL | {
     "num_drafts": 3, "stage1_nodes": 3, "stage2_nodes": 2, "stage3_nodes": 2, "stage4_nodes": 1,
-    "num_seeds": 1, "phase0": True, "review": True, "summaries": True,
 }  # fmt: skip
 _SOURCES = re.compile(r" \[((?:node|event|record|core|branch|idea\.md|journal\.json).*)\]\Z")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _figures() -> Iterator[None]:
-    """Draw nothing in the figures: the memory has none."""
-    with bare_figures():
-        yield
-
-
 @dataclass(frozen=True)
 class Paper:
-    """A search with its final memory.
-
-    Attributes:
-        made: The search.
-        text: The memory as text.
-        sections: Lines by section, from its data.
-    """
+    """A search with its final memory, as text and as lines by section."""
 
     made: Search
     text: str
@@ -50,13 +35,9 @@ def failing(*drafts: int) -> Climber:
     numbers = iter(range(1, 100))
 
     def fault(prompt: Mapping[str, str]) -> str | None:
-        is_attempt = prompt.get("Kind of attempt") == "draft"
-        if not is_attempt or "first of two questions" in prompt.get("Reply", ""):
+        if not is_draft(prompt) or next(numbers) not in drafts:
             return None
-        if next(numbers) not in drafts:
-            return None
-        build = {"build_plan": {"language": "other"}, "commands": ["echo no such unit >&2; exit 3"]}
-        return remembering(prompt, json.dumps(proposal({"x": 0, "y": 0, "z": 0}, compile=build)))
+        return trying(prompt, compile=CHECKED | {"commands": ["echo no such unit >&2; exit 3"]})
 
     return Climber(fault=fault)
 
@@ -84,7 +65,6 @@ def test_its_summary_has_metric_baseline_and_counts(paper: Paper) -> None:
     journal = paper.made.state.journal
     best = journal.best()
     assert (len(journal), len(journal.good), len(journal.buggy)) == (10, 9, 1)
-    assert best is not None
     first, baseline, gain, counts, sure, *_ = below(paper.text, "Executive Summary")
     assert first.startswith("- Best: height (higher is better): 31 (n = 2, all equal)")
     assert f"by node {best.id} ({best.kind} {best.name}) [node {best.id}; event " in first
@@ -95,7 +75,7 @@ def test_its_summary_has_metric_baseline_and_counts(paper: Paper) -> None:
     assert counts.startswith("- 10 nodes: 9 good, 1 failed [journal.json; event ")
 
 
-def test_it_has_the_best_node_and_the_top_nodes(paper: Paper) -> None:
+def test_it_has_the_best_node_the_top_nodes_and_what_failed(paper: Paper) -> None:
     journal = paper.made.state.journal
     best, *others = journal.leaders(5)
     details = below(paper.text, "Best Node Details")
@@ -117,9 +97,6 @@ def test_it_has_the_best_node_and_the_top_nodes(paper: Paper) -> None:
     feedback = below(paper.text, "Execution Feedback")
     assert any(line.startswith("- Phase run: ok, ") for line in feedback)
     assert any(line.startswith("- Exec time feedback: ") for line in feedback)
-
-
-def test_a_sibling_that_failed_is_a_negative_result(paper: Paper) -> None:
     (failed,) = paper.made.state.journal.buggy
     (line,) = paper.sections["failure_modes_timeline"]
     assert line.startswith(f"- {failed.id}: draft failed: CompilationError: compile: ")
@@ -138,8 +115,6 @@ def test_every_line_has_a_source_and_stands_once(paper: Paper) -> None:
     seen = [source for line in lines if (found := _SOURCES.search(line)) for source in
             found[1].split("; ") if source.startswith(("event", "record"))]  # fmt: skip
     with MemoryManager(paper.made.places.memory) as store:
-        best = paper.made.state.journal.best()
-        assert best is not None
         own = {
             f"{name}, {branch.id}"
             for branch in store.branches()
@@ -153,9 +128,7 @@ def test_every_line_has_a_source_and_stands_once(paper: Paper) -> None:
 
 
 def test_a_run_without_result_leaves_its_failures(tmp_path: Path) -> None:
-    few = {"stage1_nodes": 2, "num_drafts": 2, "stage2_nodes": 0, "stage3_nodes": 0,
-           "stage4_nodes": 0, "num_seeds": 0}  # fmt: skip
-    made = searched(tmp_path, failing(1, 2, 3), **few)
+    made = searched(tmp_path, failing(1, 2, 3), **ONE | {"stage1_nodes": 2, "num_drafts": 2})
     assert made.made.state.journal.best() is None
     failures = made.sections["failure_modes_timeline"]
     assert [line[2:7] for line in failures] == ["n0001", "n0002"]

@@ -1,1 +1,1 @@
-"""Live forks: `safety` decides, `libraries` has the table, `threads` and others find obstacles."""
+"""Live forks: `safety` decides by a table of libraries, `threads` and others find obstacles."""

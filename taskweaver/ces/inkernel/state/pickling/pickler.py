@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import functools
 import io
 import logging
@@ -51,7 +50,6 @@ _BASES: tuple[tuple[type, Handler], ...] = (
     (type, reducers.reduce_class),
     (LostObject, refuse("")),
     (types.ModuleType, reducers.reduce_module),
-    (enum.Enum, reducers.reduce_neutral),
     (logging.Logger, reducers.reduce_neutral),
     (threading.Thread, refuse("a thread cannot be stored")),
     (socket.socket, refuse("a network connection cannot be stored")),
