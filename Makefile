@@ -121,15 +121,15 @@ $(BIN)/python:
 	  "$(NAMES). Install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; fi
 
 $(VENV)/.ready-chat: pyproject.toml | $(BIN)/python
-	@$(INSTALL) parquet excel
+	@$(INSTALL) parquet serve
 	@touch $@
 
 $(VENV)/.ready-dev: pyproject.toml | $(BIN)/python
-	@$(INSTALL) parquet excel dev
+	@$(INSTALL) parquet dev
 	@touch $@
 
 $(VENV)/.ready-long: $(VENV)/.ready-dev
-	@$(INSTALL) parquet excel dev long
+	@$(INSTALL) parquet dev long
 	@touch $@
 
 # Servers and a type checker of others, for tests of `make long`: they pin versions of what we use too.
@@ -141,5 +141,5 @@ $(VENV)/services/.ready: | $(BIN)/python
 	@touch $@
 
 $(VENV)/.ready-mutants: $(VENV)/.ready-dev
-	@$(INSTALL) parquet excel dev mutants
+	@$(INSTALL) parquet dev mutants
 	@touch $@

@@ -29,7 +29,7 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.round import Round
 from taskweaver.tables.errors import TableError
 from taskweaver.tables.files.profile import FileInfo, PartInfo, TableProfile, World
-from taskweaver.tables.files.profile_report import read_profiles
+from taskweaver.tables.files.profile_report import merged
 from taskweaver.tables.session import profiles
 
 FILE = "shipments.csv"
@@ -96,7 +96,7 @@ def world_of(files: Sequence[str], request: str) -> World:
 
 def _profiles(file: str, request: str) -> tuple[TableProfile, ...]:
     try:
-        return read_profiles(repr(profiles(file, request, matches_only=False)))
+        return tuple(merged({}, repr(profiles(file, request, matches_only=False))).values())
     except TableError:  # files that are empty or no tables
         return ()
 

@@ -16,6 +16,7 @@ from time import perf_counter
 import httpx2
 
 from bench.common import served, sized
+from taskweaver.ces.common import Client
 from taskweaver.ces.manager import code_execution_service_factory
 from taskweaver.ces.remote_kernels import RemoteManager
 from taskweaver.doors.kernel_api.door import KernelApi
@@ -45,7 +46,7 @@ def run() -> dict[str, float]:
             httpx2.Client(base_url=url, headers={"X-API-Key": token}, timeout=100)
         )
         http.post("/api/v1/sessions", json={"session_id": "bench"}).raise_for_status()
-        clients = [local.get_session_client("a"), remote.get_session_client("b")]
+        clients: list[Client] = [local.get_session_client("a"), remote.get_session_client("b")]
 
         def ask(number: int) -> None:
             body = {"exec_id": f"e{number}", "code": "1"}

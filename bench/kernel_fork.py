@@ -14,13 +14,13 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 from bench.common import sized
-from taskweaver.ces.common import Client, Manager
-from taskweaver.ces.manager import code_execution_service_factory
+from taskweaver.ces.common import Client
+from taskweaver.ces.kernel.kernel import Kernel
+from taskweaver.ces.manager import KernelManager, code_execution_service_factory
 
 ROUNDS, MANY = sized((5, 100), (1, 2))
 SIZES_MIB = {"1gib": sized(1024, 2), "1mib": 1}
@@ -70,7 +70,7 @@ def _measure(mib: int) -> tuple[list[float], list[float]]:
     forks, reloads = [], []
     with _loaded(mib) as (manager, parent, load):
         for n in range(ROUNDS):
-            forks.append(_fork(manager, parent, f"child{n}"))
+            forks.append(_fork(parent, f"child{n}"))
             since = perf_counter()
             fresh = manager.get_session_client(f"fresh{n}")
             _must(fresh, load)
@@ -81,28 +81,28 @@ def _measure(mib: int) -> tuple[list[float], list[float]]:
 
 def _measure_libraries() -> list[float]:
     forks = []
-    with _loaded(SIZES_MIB["1gib"]) as (manager, parent, _):
+    with _loaded(SIZES_MIB["1gib"]) as (_, parent, _):
         for n in range(ROUNDS):
             _must(parent, EVERYDAY)
-            forks.append(_fork(manager, parent, f"child{n}"))
+            forks.append(_fork(parent, f"child{n}"))
     return forks
 
 
 def _measure_many() -> float:
     """Return the seconds in which a hundred kernels are forked off one snapshot."""
-    with _loaded(SIZES_MIB["1gib"]) as (manager, parent, _):
+    with _loaded(SIZES_MIB["1gib"]) as (_, parent, _):
         since = perf_counter()
         snapshot = parent.snapshot()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             names = [f"many{n}" for n in range(MANY)]
-            list(pool.map(partial(manager.fork_session_client, snapshot), names))
+            list(pool.map(snapshot.fork, names))
         seconds = perf_counter() - since
         snapshot.close()
     return seconds
 
 
 @contextmanager
-def _loaded(mib: int) -> Iterator[tuple[Manager, Client, str]]:
+def _loaded(mib: int) -> Iterator[tuple[KernelManager, Kernel, str]]:
     """Give a kernel with its data, and the code that loads them."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "data.npy")
@@ -117,10 +117,10 @@ def _loaded(mib: int) -> Iterator[tuple[Manager, Client, str]]:
             manager.clean_up()
 
 
-def _fork(manager: Manager, parent: Client, name: str) -> float:
+def _fork(parent: Kernel, name: str) -> float:
     since = perf_counter()
     snapshot = parent.snapshot()
-    child = manager.fork_session_client(snapshot, name)
+    child = snapshot.fork(name)
     _must(child, "int(data[-1])")
     seconds = perf_counter() - since
     snapshot.close()

@@ -15,8 +15,8 @@ from time import perf_counter
 from bench.common import sized
 from bench.memory_view import post
 from taskweaver.memory.branched import MemoryConfig
+from taskweaver.session.storage.layout import CHAT
 from taskweaver.session.storage.store import SessionFiles
-from taskweaver.session.storage.stored_sessions import MAIN_BRANCH
 
 ROUNDS, POSTS_PER_ROUND, REPEATS = sized((200, 6, 15), (3, 2, 2))
 COMMITS = sized(300, 3)
@@ -32,7 +32,7 @@ def run() -> dict[str, float]:
         for _ in range(REPEATS):
             since = perf_counter()
             files = SessionFiles("s", place / "s", QUIET)
-            memory = files.memory(MAIN_BRANCH)
+            memory = files.memory(CHAT.root)
             resumes.append(perf_counter() - since)
             assert len(memory.conversation.rounds) == ROUNDS
             files.close()
@@ -47,7 +47,7 @@ def run() -> dict[str, float]:
 
 def _write(place: Path) -> list[float]:
     files = SessionFiles("s", place / "s", QUIET)
-    memory = files.memory(MAIN_BRANCH)
+    memory = files.memory(CHAT.root)
     times = []
     for number in range(ROUNDS):
         round_ = memory.create_round(f"question {number}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from taskweaver.ext_role.web_explorer.browser import DevTools, DevToolsEvent, Pr
 
 WITHIN_S = 60.0
 MOST_PAGES = 10
+COMPLAINTS = {"Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"}
+COMPLAINTS |= {"Page.javascriptDialogOpening"}
 
 
 class Tab:
@@ -35,17 +37,11 @@ class Tab:
         self._tools, self._session = tools, session
 
     def heard(self, event: DevToolsEvent) -> None:
-        """Note an event of the page."""
         if event.session != self._session:
             return
         if event.method == "Network.requestWillBeSent":
             self.requests.append(event.params["request"]["url"])
-        if event.method in {
-            "Runtime.exceptionThrown",
-            "Runtime.consoleAPICalled",
-            "Log.entryAdded",
-            "Page.javascriptDialogOpening",
-        }:
+        if event.method in COMPLAINTS:
             self.complaints.append(str(event.params))
         if event.method == "Page.frameNavigated" and "parentId" not in event.params["frame"]:
             self.noted = (len(self.requests), len(self.complaints))
@@ -86,7 +82,6 @@ class Tab:
         self.call("Page.navigate", url=f"{page.as_uri()}{place}")
 
     def open(self, page: Path) -> None:
-        """Open a page, and wait until it is ready."""
         self._begin(page)
         assert self.value(
             "new Promise((done) => { const look = () =>"
@@ -94,17 +89,16 @@ class Tab:
         )
 
     def text(self, selector: str = "main") -> str:
-        """Return what is to be read in an element."""
         return str(self.value(f"document.querySelector('{selector}').innerText"))
 
-    def view(self, width: int, mode: str = "light") -> None:
-        """Set the width of the window, and `light` or `dark` colours, for pages opened next.
+    def view(self, width: int, mode: str = "light", height: int = 900) -> None:
+        """Set the size of the window, and `light` or `dark` colours, for pages opened next.
 
         Nothing turns while it works: each frame of that would be drawn without a graphics card.
         """
         self.call(
             "Emulation.setDeviceMetricsOverride",
-            width=width, height=900, deviceScaleFactor=1, mobile=False,
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
         wanted = {"prefers-color-scheme": mode, "prefers-reduced-motion": "reduce"}
         features = [{"name": name, "value": value} for name, value in wanted.items()]
@@ -123,11 +117,9 @@ class Tab:
             f"[getComputedStyle(document.querySelector('{selector}')).color,"
             " getComputedStyle(document.body).backgroundColor]"
         )
-        dark, light = sorted(map(_luminance, colours))
-        return (light + 0.05) / (dark + 0.05)
+        return contrast(*([int(part) for part in re.findall(r"\d+", one)[:3]] for one in colours))
 
     def press(self, key: str) -> None:
-        """Press a key."""
         code = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}[key]
         for kind in ("keyDown", "keyUp"):
             self.call(
@@ -135,7 +127,6 @@ class Tab:
             )
 
     def click(self, node_id: str) -> None:
-        """Click a node of the tree, where it is."""
         x, y = self.value(
             "(() => { const box = [...document.querySelectorAll('svg .node')]"
             f".find((mark) => mark.ariaLabel.startsWith('{node_id} '))"
@@ -170,13 +161,18 @@ def chromium_tab() -> Iterator[Tab]:
         yield tabs[0]
 
 
-def _luminance(colour: str) -> float:
-    """Return the relative luminance of ``rgb(r, g, b)``."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [
+def contrast(one: Iterable[int], other: Iterable[int]) -> float:
+    """Return the contrast of two colours, each red, green and blue up to 255, by WCAG."""
+    dark, light = sorted(map(_luminance, (one, other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour: Iterable[int]) -> float:
+    parts = [part / 255 for part in colour]
+    red, green, blue = (
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    ]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def find_quick_browser() -> Path:

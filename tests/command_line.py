@@ -1,4 +1,4 @@
-"""Commands of the program, each a process of its own."""
+"""Commands of the program: each a process of its own, or run in this one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from click.testing import CliRunner, Result
+
+from taskweaver.cli.main import commands
 
 _RUN_WITHIN_S = 300.0
 
@@ -38,3 +42,8 @@ class CommandLine:
             timeout=_RUN_WITHIN_S,
             **given,
         )
+
+
+def run_in(project: Path, *arguments: str, typed: str = "") -> Result:
+    """Run a command on a project that its user trusts, in this process."""
+    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments], input=typed)

@@ -17,7 +17,6 @@ from patience import PATIENCE_S
 
 
 async def value(client: Any, tool: str, **arguments: Any) -> Any:
-    """Call a tool; return its structured result."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content
     found = result.structured_content
@@ -25,7 +24,6 @@ async def value(client: Any, tool: str, **arguments: Any) -> Any:
 
 
 async def failure(client: Any, tool: str, **arguments: Any) -> str:
-    """Call a tool that fails; return the reason."""
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     return str(result.content[0].text)
@@ -49,7 +47,6 @@ async def over_stdio(program: Sequence[str], project: Path) -> AsyncIterator[Any
 
 @asynccontextmanager
 async def over_http(url: str, token: str, mode: str = "auto") -> AsyncIterator[Any]:
-    """Give a client of a server."""
     sent = {"Authorization": f"Bearer {token}"}
     async with (
         httpx2.AsyncClient(headers=sent, timeout=PATIENCE_S) as http,

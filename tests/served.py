@@ -29,15 +29,7 @@ from taskweaver.server.serving import Server, address_of, listen, make_applicati
 
 @dataclass
 class Served:
-    """A server that runs.
-
-    Attributes:
-        url: Its address.
-        token: The token of the person who started it.
-        accounts: Its accounts.
-        server: The server.
-        log: Its log file.
-    """
+    """A server that runs, with the token of the person who started it."""
 
     url: str
     token: AccessToken
@@ -57,7 +49,6 @@ class Served:
         return client
 
     def close(self) -> None:
-        """Close the clients."""
         for client in self._clients:
             client.close()
 

@@ -62,8 +62,7 @@ def limited(address: PostgresAddress, count: int) -> Iterator[PostgresAddress]:
     made = SQL("CREATE ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {}")
     grant = SQL("GRANT CREATE ON DATABASE {} TO {}")
     run(
-        made.format(role, address.password, count),
-        grant.format(Identifier(name_of(address)), role),
+        made.format(role, address.password, count), grant.format(Identifier(name_of(address)), role)
     )
     try:
         url = urlsplit(address.url)
@@ -89,7 +88,6 @@ def outage(boss: str, address: PostgresAddress) -> Iterator[None]:
 
 
 def name_of(address: PostgresAddress) -> str:
-    """Return the name of a database."""
     return address.url.rpartition("/")[2]
 
 
@@ -128,14 +126,20 @@ def locked_user(address: PostgresAddress, user: str) -> Iterator[Callable[[], in
 @contextmanager
 def relayed(database: PostgresAddress, ask: Change, answer: Change) -> Iterator[PostgresAddress]:
     """Give the address of a relay that changes what it passes on, to a database and back."""
-    parts = urlsplit(database.url)
-    assert parts.hostname
-    assert parts.port
-    target = (parts.hostname, parts.port)
+    port = urlsplit(database.url).port
+    assert port
+    with relay(port, ask, answer) as own:
+        url = database.url.replace(f":{port}/", f":{own}/")
+        yield PostgresAddress(url, database.password)
+
+
+@contextmanager
+def relay(port: int, ask: Change, answer: Change) -> Iterator[int]:
+    """Give the port of a relay to a port; what a change makes shorter ends its connection."""
 
     class Relay(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            with create_connection(target) as behind:
+            with create_connection(("127.0.0.1", port)) as behind:
                 answers = threading.Thread(target=_pass_on, args=[behind, self.request, answer])
                 answers.start()
                 _pass_on(self.request, behind, ask)
@@ -148,9 +152,7 @@ def relayed(database: PostgresAddress, ask: Change, answer: Change) -> Iterator[
         running = threading.Thread(target=server.serve_forever, args=[0.01])
         running.start()
         try:
-            port = server.server_address[1]
-            url = database.url.replace(f":{parts.port}/", f":{port}/")
-            yield PostgresAddress(url, database.password)
+            yield server.server_address[1]
         finally:
             server.shutdown()
             running.join()
@@ -160,7 +162,10 @@ def _pass_on(source: socket, target: socket, change: Change) -> None:
     """Pass on what comes, changed, until the end."""
     with suppress(ConnectionError):
         while received := source.recv(1 << 16):
-            target.sendall(change(received))
+            changed = change(received)
+            target.sendall(changed)
+            if len(changed) < len(received):
+                break
     with suppress(OSError):
         target.shutdown(SHUT_WR)
 
@@ -168,8 +173,7 @@ def _pass_on(source: socket, target: socket, change: Change) -> None:
 class DatabaseLink:
     """A way to a database that can be cut: no answer comes through until the cut is over.
 
-    Attributes:
-        is_asked: Set as soon as something is asked while it is cut.
+    `is_asked` is set as soon as something is asked meanwhile.
     """
 
     def __init__(self) -> None:
@@ -185,7 +189,6 @@ class DatabaseLink:
 
     @contextmanager
     def cut(self) -> Iterator[None]:
-        """Cut it for a while."""
         self.is_asked.clear()
         self._is_whole.clear()
         try:

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from opentelemetry import trace
 from opentelemetry.metrics import _internal as metrics_api
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -69,16 +67,7 @@ class Recorded:
 
 
 class Collector:
-    """What was received.
-
-    Attributes:
-        url: Its base address.
-        spans: The spans, as OTLP has them.
-        services: Names of the services that sent them.
-        metrics: Names of the metrics, with the number of points.
-        requests: Paths of all requests.
-        status: What it answers.
-    """
+    """What was received: spans as OTLP has them, and names of metrics with the number of points."""
 
     def __init__(self) -> None:
         self.url = ""

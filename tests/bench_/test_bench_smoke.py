@@ -17,7 +17,7 @@ from bench.common import SMALL
 LONG = {
     "agent_api", "branched_versus", "chat_kills", "fork_files", "http_turn", "kernel_fork", "page",
     "round_end", "sandbox_sessions", "sandbox_start", "search", "search_executors", "search_page",
-    "session_churn", "several_servers", "startup", "stdout", "turn", "warm_start",
+    "session_churn", "several_servers", "shares", "startup", "stdout", "turn", "warm_start",
 }  # fmt: skip
 """Benchmarks of whole programs and many kernels; the gate checks their types."""
 

@@ -57,7 +57,7 @@ def test_a_third_is_held_out_by_the_hash_of_its_id() -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_an_expectation_has_a_value(group: str) -> None:
+def test_an_expectation_has_a_value_which_is_right_alone(group: str) -> None:
     for question in members(group):
         with named(question):
             assert question.files
@@ -66,6 +66,7 @@ def test_an_expectation_has_a_value(group: str) -> None:
                 assert turn.ask.strip()
                 assert turn.kind in ("", *KINDS)
                 _check_value(turn, question.value(turn), question.choices(turn))
+                _check_judging(question, turn, question.value(turn))
 
 
 def _check_value(turn: Turn, value: Any, choices: list[str]) -> None:
@@ -86,30 +87,20 @@ def _check_value(turn: Turn, value: Any, choices: list[str]) -> None:
         assert {str(item) for item in wanted} <= set(choices)
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_the_right_answer_is_right_and_another_is_wrong(group: str) -> None:
-    for question in members(group):
-        with named(question):
-            _check_judging(question)
-
-
-def _check_judging(question: Question) -> None:
-    for turn in question.turns:
-        value = question.value(turn)
-        if turn.kind in ("refuse", "asks"):
-            right = Answer("I do not understand `x`. Which column do you mean?")
-        elif turn.kind == "plot":
-            right = _picture(value["kind"], value.get("columns", []))
-        elif turn.kind:
-            right = Answer(_written(turn.kind, value))
-        else:
-            continue
-        assert judge(question, turn, right) == "right", right
-        assert judge(question, turn, Answer("The mean is:\n\n```\n-98765.4321\n```")) == "wrong"
-        refusal = Answer("I did not understand `x`.")
-        assert judge(question, turn, refusal) == (
-            "right" if turn.kind in ("refuse", "asks") else "refused"
-        )
+def _check_judging(question: Question, turn: Turn, value: Any) -> None:
+    """Check that the right answer is right, and another is wrong."""
+    if not turn.kind:
+        return
+    if turn.kind in ("refuse", "asks"):
+        right = Answer("I do not understand `x`. Which column do you mean?")
+    elif turn.kind == "plot":
+        right = _picture(value["kind"], value.get("columns", []))
+    else:
+        right = Answer(_written(turn.kind, value))
+    assert judge(question, turn, right) == "right", right
+    assert judge(question, turn, Answer("The mean is:\n\n```\n-98765.4321\n```")) == "wrong"
+    expected = "right" if turn.kind in ("refuse", "asks") else "refused"
+    assert judge(question, turn, Answer("I did not understand `x`.")) == expected
 
 
 def _picture(kind: str, columns: list[str]) -> Answer:
@@ -147,11 +138,8 @@ def _written(kind: str, value: Any) -> str:
 )  # fmt: skip
 def test_an_answer_is_judged_by_its_result(text: str, verdict: str) -> None:
     question = Question("x", "filter", ("penguins.csv",), (), False)
-    turn = Turn(
-        "mean body_mass_g of Gentoo",
-        "number",
-        "penguins[penguins.species == 'Gentoo'].body_mass_g.mean()",
-    )
+    expected = "penguins[penguins.species == 'Gentoo'].body_mass_g.mean()"
+    turn = Turn("mean body_mass_g of Gentoo", "number", expected)
 
     assert judge(question, turn, Answer(text)) == verdict
 
@@ -168,9 +156,8 @@ def test_an_answer_is_judged_by_its_result(text: str, verdict: str) -> None:
 )  # fmt: skip
 def test_a_table_may_be_written_in_several_forms(rows: str, verdict: str) -> None:
     question = Question("x", "aggregate", ("penguins.csv",), (), False)
-    turn = Turn(
-        "mean body_mass_g per species", "table", "penguins.groupby('species').body_mass_g.mean()"
-    )
+    expected = "penguins.groupby('species').body_mass_g.mean()"
+    turn = Turn("mean body_mass_g per species", "table", expected)
 
     assert judge(question, turn, Answer(f"Mean per species (344 rows):\n\n{rows}")) == verdict
 

@@ -3,61 +3,34 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import runpy
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from fake_endpoint import Call, serving
 from patience import PATIENCE_S
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "audit.py"
 AUDIT = runpy.run_path(str(SCRIPT))
 TODAY = datetime.date(2026, 11, 22)
-VULNERABILITY = {
-    "id": "GHSA-test-0000-0001",
-    "aliases": ["CVE-2099-1"],
-    "summary": "it does what it should not",
-    "affected": [
-        {
-            "package": {"name": "leaky", "ecosystem": "PyPI"},
-            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "2.0"}]}],
-        }
-    ],
+AFFECTED = {
+    "package": {"name": "leaky", "ecosystem": "PyPI"},
+    "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "2.0"}]}],
 }
-
-
+VULNERABILITY = {
+    "id": "GHSA-test-0000-0001", "aliases": ["CVE-2099-1"], "summary": "it does what it should not",
+    "affected": [AFFECTED],
+}  # fmt: skip
 SOUND = '{"dependencies": [{"name": "sound", "version": "3.1", "vulns": []}]}'
 
 
-class Service(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        is_known = asked["package"]["name"] == "leaky" and asked["version"] == "1.0"
-        body = json.dumps({"vulns": [VULNERABILITY]} if is_known else {}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1/query"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def advise(call: Call) -> None:
+    """Answer as a service of advisories that knows one vulnerability."""
+    is_known = call.body["package"]["name"] == "leaky" and call.body["version"] == "1.0"
+    call.answer(200, {"vulns": [VULNERABILITY]} if is_known else {})
 
 
 def audit(folder: Path, url: str, **packages: str) -> tuple[int, str]:
@@ -71,16 +44,15 @@ def audit(folder: Path, url: str, **packages: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *arguments],
         env=environment | {"AUDIT_LIMIT_S": str(PATIENCE_S)},  # a busy machine is slow
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.stderr == ""
     return done.returncode, done.stdout
 
 
-def test_a_known_vulnerability_fails(tmp_path: Path, service: str) -> None:
-    status, output = audit(tmp_path, service, leaky="1.0", sound="3.1")
+def test_a_known_vulnerability_fails(tmp_path: Path) -> None:
+    with serving(advise) as endpoint:
+        status, output = audit(tmp_path, f"{endpoint.url}/query", leaky="1.0", sound="3.1")
     assert status == 1
     assert output == ("audit: 2 packages, 1 vulnerable\n  leaky 1.0: CVE-2099-1, fixed in 2.0\n")
 
@@ -107,10 +79,8 @@ def test_an_end_of_pip_audit_decides(
 
 
 def test_packages_unknown_to_the_service_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    packages = [
-        {"name": "a", "skip_reason": "not found"},
-        {"name": "b", "version": "1", "vulns": []},
-    ]
+    sound = {"name": "b", "version": "1", "vulns": []}
+    packages = [{"name": "a", "skip_reason": "not found"}, sound]
     assert AUDIT["_report"](packages) == 0
     assert "NOT DONE for 1 packages, unknown to the service:\n  a" in capsys.readouterr().out
 

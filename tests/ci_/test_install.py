@@ -52,11 +52,8 @@ def environment(
         program = programs / "uv"
         program.write_text(f'#!/bin/sh\necho "uv: $@"\nexit {uv}\n')
         program.chmod(0o755)
-    return {
-        "PATH": f"{programs}:/usr/bin:/bin",
-        "PYTHONPATH": str(folder / "lib"),
-        "TERM": "xterm",
-    }
+    path = f"{programs}:/usr/bin:/bin"
+    return {"PATH": path, "PYTHONPATH": str(folder / "lib"), "TERM": "xterm"}
 
 
 def install(keys: dict[str, str], *extras: str) -> subprocess.CompletedProcess[str]:
@@ -101,17 +98,11 @@ def test_a_terminal_shows_one_line_that_changes(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_ends_it_in_a_line(tmp_path: Path) -> None:
+    wait = f"print('Installing collected packages: two', flush=True)\n{FOREVER}"
     process = subprocess.Popen(
-        [sys.executable, INSTALL],
-        env=environment(
-            tmp_path, wait="print('Installing collected packages: two', flush=True)\n" + FOREVER
-        ),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+        [sys.executable, INSTALL], env=environment(tmp_path, wait=wait), stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
     with process:
         assert process.stdout is not None
         assert "with pip" in process.stdout.readline()

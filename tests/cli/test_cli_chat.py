@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from command_line import CommandLine
+from click.testing import CliRunner
+from command_line import CommandLine, run_in
 from patience import PATIENCE_S
 from screen import Screen
 from support import trust_project
@@ -49,10 +47,6 @@ def without_table(project: Path) -> Path:
     return project
 
 
-def ask(project: Path, *arguments: str, text: str | None = None) -> Result:
-    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments], input=text)
-
-
 @pytest.mark.measured
 def test_a_new_project_answers_its_first_question(new_project: Path) -> None:
     question = "how many rows are in orders.csv?"
@@ -64,13 +58,12 @@ def test_a_new_project_answers_its_first_question(new_project: Path) -> None:
 
 @pytest.mark.measured
 def test_json_is_all_there_is_on_standard_output(project: Path) -> None:
-    result = ask(project, "--json", "-m", "plot the sum of amount per region in orders.csv")
+    question = "plot the sum of amount per region in orders.csv"
+    result = run_in(project, "--json", "-m", question)
     facts = json.loads(result.stdout)
     assert result.exit_code == 0, result.output
-    assert facts["state"] == "finished"
-    assert facts["is_answered"]
-    assert facts["post_list"][0]["send_from"] == "User"
-    assert facts["user_query"] == "plot the sum of amount per region in orders.csv"
+    assert (facts["state"], facts["is_answered"]) == ("finished", True)
+    assert (facts["post_list"][0]["send_from"], facts["user_query"]) == ("User", question)
     assert facts["notes"] == ["files added: orders.csv."]
     assert facts["usage"]["calls"] > 0
     assert facts["usage"]["prompt_tokens"] == facts["usage"]["completion_tokens"] == 0
@@ -80,7 +73,7 @@ def test_json_is_all_there_is_on_standard_output(project: Path) -> None:
 
 
 def test_a_refusal_can_be_told_from_an_answer(project: Path) -> None:
-    result = ask(project, "--json", "-m", "tell me a joke")
+    result = run_in(project, "--json", "-m", "tell me a joke")
     facts = json.loads(result.stdout)
     assert result.exit_code == 1
     assert (facts["state"], facts["is_answered"]) == ("finished", False)
@@ -90,15 +83,15 @@ def test_a_refusal_can_be_told_from_an_answer(project: Path) -> None:
 def test_files_are_added_by_option_and_by_name(project: Path, tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("x\n1\n2\n3\n")
     (tmp_path / "two.csv").write_text("y\n" + "1\n" * 17)
-    given = ask(project, "-f", "one.csv", "-m", "how many rows are in one.csv?")
-    named = ask(project, "-m", "how many rows are in two.csv?")
+    given = run_in(project, "-f", "one.csv", "-m", "how many rows are in one.csv?")
+    named = run_in(project, "-m", "how many rows are in two.csv?")
     assert "3" in given.stdout
     assert "17" in named.stdout
 
 
 def test_commands_divide_a_script(without_table: Path) -> None:
     script = "run this code: 20 * 20\n/reset\n/info\n/exit\nnever asked"
-    result = ask(without_table, text=script)
+    result = run_in(without_table, typed=script)
     assert result.exit_code == 0
     assert "new session" in result.stdout
     assert "rounds   0" in result.stdout
@@ -106,16 +99,11 @@ def test_commands_divide_a_script(without_table: Path) -> None:
 
 
 def test_what_cannot_be_done_ends_with_status_1(project: Path) -> None:
-    file = project / "taskweaver_config.json"
-    base = {"llm.api_base": "http://127.0.0.1:9/v1"}
-    file.write_text(json.dumps(json.loads(file.read_text()) | base))
-    trust_project(project)
-    environment = {"LLM_API_TYPE": "openai", "LLM_MODEL": "m", "LLM_MAX_RETRIES": "0"}
-    result = CliRunner().invoke(
-        commands,
-        ["-p", str(project), "--json", "-m", "hello"],
-        env={**environment, "LLM_API_KEY": "k"},
-    )
+    keys = {"API_TYPE": "openai", "API_BASE": "http://127.0.0.1:9/v1", "MODEL": "m"}
+    keys |= {"MAX_RETRIES": "0", "API_KEY": "k"}
+    environment = {f"LLM_{name}": value for name, value in keys.items()}
+    command = ["-p", str(project), "--json", "-m", "hello"]
+    result = CliRunner().invoke(commands, command, env=environment)
     assert result.exit_code == 1, result.output
     assert "failed:" in result.stderr
     assert "llm.api_base" in json.loads(result.stdout)["error"]
@@ -127,7 +115,7 @@ def test_a_configuration_that_cannot_be_read_is_told_in_a_line(
     project: Path, arguments: list[str]
 ) -> None:
     (project / "taskweaver_config.json").write_text('{"llm.max_retries": ')
-    result = ask(project, *arguments)
+    result = run_in(project, *arguments)
     assert result.exit_code == (1 if arguments == ["doctor"] else 2)
     assert "taskweaver_config.json" in result.output
     assert ("Traceback" in result.output) == ("--debug" in arguments)
@@ -139,20 +127,9 @@ def test_init_refuses_a_folder_that_holds_something(project: Path) -> None:
     assert "not empty" in result.output
 
 
-@contextmanager
-def at_terminal(project: Path) -> Iterator[Screen]:
-    """Give a chat at a terminal, which ends with the block."""
+def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(project: Path) -> None:
     screen = Screen("-p", str(project))
     try:
-        yield screen
-    finally:
-        if screen.process.poll() is None:
-            screen.process.terminate()
-            screen.process.wait(PATIENCE_S)
-
-
-def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(project: Path) -> None:
-    with at_terminal(project) as screen:
         screen.wait_for(PROMPT)
         screen.wait_for("offline")
         screen.type("how many rows are in orders.csv?\r")
@@ -169,6 +146,9 @@ def test_a_chat_at_a_terminal_answers_and_goes_on_after_ctrl_c(project: Path) ->
         screen.wait_for(PROMPT)
         screen.type("\x04")
         assert screen.wait_for_end() == 0
+    finally:
+        screen.process.kill()
+        screen.process.wait(PATIENCE_S)
     assert "Traceback" not in screen.drawn
 
 
@@ -179,10 +159,8 @@ def test_a_signal_ends_a_script_and_its_kernel(
     code = "run this code: import time; print('beg' + 'un', flush=True); time.sleep(50)"
     with subprocess.Popen(
         [*command_line.program, "-p", str(without_table), "--json", "-m", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
         assert process.stderr is not None
         assert any("begun" in line for line in process.stderr)
         process.send_signal(number)

@@ -61,18 +61,15 @@ def test_nothing_is_overwritten(project: Path) -> None:
 
 def test_each_test_has_a_line_and_a_failure_is_the_status(project: Path) -> None:
     said_by(project, "new", "shout")
-    body = (
-        '@register_plugin\ndef add(a, b):\n    """Add."""\n    return a + b\n\n'
-        "@test_plugin()\ndef adds(plugin):\n    assert plugin(1, 2) == 3\n\n"
-        "@test_plugin()\ndef fails(plugin):\n    assert plugin(1, 2) == 4\n\n"
-        "@test_plugin()\ndef hangs(plugin):\n    import threading\n"
-        "    threading.Event().wait()\n\n"
-        "@test_plugin()\ndef leaves(plugin):\n    raise SystemExit(2)\n"
-    )
-    put(project, "add", body)
-    body = '@register_plugin\ndef a():\n    """A."""\n\n'
-    body += "@test_plugin()\ndef ends(plugin):\n    import os\n    os._exit(3)\n"
-    put(project, "a", body)
+    bodies = {
+        "adds": "assert plugin(1, 2) == 3", "fails": "assert plugin(1, 2) == 4",
+        "hangs": "__import__('threading').Event().wait()", "leaves": "raise SystemExit(2)",
+    }  # fmt: skip
+    tests = [f"@test_plugin()\ndef {name}(plugin):\n    {body}\n" for name, body in bodies.items()]
+    add = '@register_plugin\ndef add(a, b):\n    """Add."""\n    return a + b\n\n'
+    put(project, "add", add + "\n".join(tests))
+    ends = "@test_plugin()\ndef ends(plugin):\n    import os\n    os._exit(3)\n"
+    put(project, "a", f'@register_plugin\ndef a():\n    """A."""\n\n{ends}')
     put(project, "untested", '@register_plugin\ndef untested():\n    """A."""\n')
     path = put(project, "ends", '@register_plugin\ndef ends():\n    """A."""\n1 / 0\n')
     status, said = said_by(project, "test")

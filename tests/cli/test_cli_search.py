@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import subprocess
-import termios
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,9 +13,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from command_line import CommandLine
+from command_line import CommandLine, run_in
 from fake_endpoint import Call, good, serving
 from patience import PATIENCE_S
+from screen import Screen
 from search_figures import bare_figures
 from search_lab import FAST, Climber
 from search_lab import IDEA as CLIMB
@@ -29,14 +28,9 @@ from taskweaver.llm.types import ModelRequest
 pytestmark = pytest.mark.usefixtures("no_states")
 IDEA = Path(__file__).parents[2] / "project" / "ideas" / "tabular.md"
 SMALL = {
-    "search.workers": 1,
-    "search.num_seeds": 0,
-    "search.num_drafts": 1,
-    "search.stage1_nodes": 1,
-    "search.stage2_nodes": 1,
-    "search.stage3_nodes": 0,
-    "search.stage4_nodes": 0,
-}
+    "search.workers": 1, "search.num_seeds": 0, "search.num_drafts": 1, "search.stage1_nodes": 1,
+    "search.stage2_nodes": 1, "search.stage3_nodes": 0, "search.stage4_nodes": 0,
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -46,27 +40,17 @@ def _figures() -> Iterator[None]:
         yield
 
 
-def make(folder: Path) -> Path:
-    os.environ.pop("LLM_API_TYPE", None)
-    return make_project(folder / "lab", SMALL | {"llm.api_type": "offline"})
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return make(tmp_path)
+    return make_project(tmp_path / "lab", SMALL | {"llm.api_type": "offline"})
 
 
 class LastingClimber(Climber):
-    """A model by rules, whose experiments are one-line shell scripts.
-
-    Attributes:
-        lasts: Whether each attempt after the first goes on until it is stopped.
-    """
+    """A model by rules, whose later attempts may go on until they are stopped."""
 
     lasts = False
 
     def attempt(self, prompt: Mapping[str, str]) -> dict[str, Any]:
-        """Return the next attempt of the parent's children."""
         made = super().attempt(prompt)
         if self.lasts and "n0001" in prompt.get("Other attempts", ""):
             made["phase_artifacts"]["run"]["commands"] = ["sleep 600"]
@@ -104,11 +88,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, R
     with climbing(tmp_path_factory.mktemp("searched"), LastingClimber()) as project:
         configure(project, {"search.stage2_nodes": 0})
         idea = str(project / "climb.md")
-        yield project, ask(project, "search", idea, "--plain", "--name", "first")
-
-
-def ask(project: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(commands, ["-p", str(project), *arguments])
+        yield project, run_in(project, "search", idea, "--plain", "--name", "first")
 
 
 def configure(project: Path, keys: dict[str, Any]) -> None:
@@ -127,10 +107,8 @@ def test_an_idea_goes_in_and_the_best_comes_out(searched: tuple[Path, Result]) -
     project, result = searched
     assert result.exit_code == 0, result.output
     said = result.output
-    assert "optimises height, higher is better" in said
-    assert "n0001 draft: 0\n" in said
-    assert "over: " in said
-    assert "best: n0" in said
+    for part in ("optimises height, higher is better", "n0001 draft: 0\n", "over: ", "best: n0"):
+        assert part in said
     (last,) = [line for line in said.splitlines() if line.startswith("best: ")]
     assert last.count("best") == 1
     run = project / "experiments/first"
@@ -142,15 +120,13 @@ def test_an_idea_goes_in_and_the_best_comes_out(searched: tuple[Path, Result]) -
 
 def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
     project, _ = searched
-    listed = ask(project, "search", "list")
-    assert listed.exit_code == 0
-    assert "first" in listed.output
-    assert "over" in listed.output
-    shown = ask(project, "search", "show")
+    listed = run_in(project, "search", "list")
+    assert (listed.exit_code, "first" in listed.output, "over" in listed.output) == (0, True, True)
+    shown = run_in(project, "search", "show")
     assert "n0001 draft: 0  best\n" in shown.output
     assert "stage 1, initial implementation: limit of the stage reached: 1 node" in shown.output
-    assert ask(project, "search", "show", "fir").output == shown.output
-    wrong = ask(project, "search", "show", "second")
+    assert run_in(project, "search", "show", "fir").output == shown.output
+    wrong = run_in(project, "search", "show", "second")
     assert wrong.exit_code != 0
     assert "'second' is no run. There are: first." in wrong.output
 
@@ -158,7 +134,7 @@ def test_runs_are_listed_and_shown(searched: tuple[Path, Result]) -> None:
 def test_a_run_that_is_over_is_not_gone_on_with(searched: tuple[Path, Result]) -> None:
     project, _ = searched
     before = ids(project, "first")
-    result = ask(project, "search", "--resume", "latest", "--plain")
+    result = run_in(project, "search", "--resume", "latest", "--plain")
     assert result.exit_code == 0, result.output
     assert "it is over already" in result.output
     assert "continues after" not in result.output
@@ -170,11 +146,11 @@ def test_a_node_can_be_talked_to(
 ) -> None:
     project, _ = searched
     monkeypatch.setenv("LLM_API_TYPE", "offline")
-    told = ask(project, "chat", "--node", "first/best", "-m", "What did you try?")
+    told = run_in(project, "chat", "--node", "first/best", "-m", "What did you try?")
     assert told.exit_code == 0, told.output
     assert ": height 0" in told.output
     assert "Files: try.sh" in told.output
-    wrong = ask(project, "chat", "--node", "first/n9999", "-m", "hello")
+    wrong = run_in(project, "chat", "--node", "first/n9999", "-m", "hello")
     assert wrong.exit_code != 0
     assert "has no node 'n9999'; it has n0001" in wrong.output
 
@@ -182,20 +158,20 @@ def test_a_node_can_be_talked_to(
 def test_a_memory_elsewhere_is_found_again(climbed: Path, tmp_path: Path) -> None:
     project, idea = climbed, str(climbed / "climb.md")
     file, again = tmp_path / "far" / "away" / "m.sqlite", ["--plain", "--steps", "1"]
-    began = ask(project, "search", idea, "--name", "a", "--memory_db", str(file), *again)
+    began = run_in(project, "search", idea, "--name", "a", "--memory_db", str(file), *again)
     assert began.exit_code == 0, began.output
     link = project / "experiments/a/memory/memory.sqlite"
     assert link.is_symlink()
     for path in (file, link):
-        assert "n0001" in ask(project, "memory", "tree", str(path)).output
-    more = ask(project, "search", "--resume", "a", "--plain", "--steps", "2")
+        assert "n0001" in run_in(project, "memory", "tree", str(path)).output
+    more = run_in(project, "search", "--resume", "a", "--plain", "--steps", "2")
     assert more.exit_code == 0, more.output
-    assert "n0002" in ask(project, "memory", "tree", str(file)).output
-    assert ask(project, "search", "report", "a").exit_code == 0
-    moved = ask(project, "search", "--resume", "a", "--memory_db", str(tmp_path / "b"))
+    assert "n0002" in run_in(project, "memory", "tree", str(file)).output
+    assert run_in(project, "search", "report", "a").exit_code == 0
+    moved = run_in(project, "search", "--resume", "a", "--memory_db", str(tmp_path / "b"))
     assert "--memory_db: only for a new run" in moved.output
     file.unlink()
-    gone = ask(project, "chat", "--node", "a/best", "-m", "hello")
+    gone = run_in(project, "chat", "--node", "a/best", "-m", "hello")
     assert gone.exit_code != 0
     assert "m.sqlite" in gone.output
     assert not file.exists()
@@ -206,7 +182,7 @@ def test_an_idea_of_a_list_is_chosen_by_its_number(climbed: Path) -> None:
     second = {"Title": "Second", "Evaluation": "Metric: error, lower is better"}
     ideas.write_text(json.dumps([{"Title": "A"}, second]))
     arguments = ["--idea_idx", "1", "--name", "two", "--time", "0.001s", "--no-memory", "--plain"]
-    result = ask(project, "search", str(ideas), *arguments)
+    result = run_in(project, "search", str(ideas), *arguments)
     assert "over: its time of 0.001 s is over" in result.output
     assert "optimises error, lower is better" in result.output
     assert (project / "experiments/two/idea.md").read_text().startswith("# Second")
@@ -225,7 +201,7 @@ def test_settings_of_the_original_are_understood(climbed: Path) -> None:
     )
     configure(project, {"ext_llms.llm_configs": {"gpt-5.2": {"llm.model": "m"}}})
     arguments = ["--config", str(file), "--name", "b", "--plain", "--seed", "7"]
-    result = ask(project, "search", idea, *arguments, "--time", "0.001s")
+    result = run_in(project, "search", idea, *arguments, "--time", "0.001s")
     assert "over: its time of 0.001 s is over" in result.output
     (told,) = [line for line in result.output.splitlines() if "not used of" in line]
     named = "exec.format_tb_ipython, exec.singularity_image, agent.unknown, agent.code;"
@@ -251,17 +227,14 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
     more["memory.enabled"] = False
     configure(project, more)
     with subprocess.Popen(
-        [*command_line.program, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    ) as process:
+        [*command_line.program, *arguments], env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
         assert process.stdout is not None
         before = [next(process.stdout)]
         while not before[-1].startswith("n0001"):
             before.append(next(process.stdout))
-        assert "  running now" in ask(project, "search", "list").output
+        assert "  running now" in run_in(project, "search", "list").output
         process.send_signal(signal.SIGINT)
         said, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, errors
@@ -271,11 +244,11 @@ def test_ctrl_c_stops_it_and_it_can_be_gone_on_with(
     assert (project / "experiments/stopped/report.md").is_file()
     done = ids(project, "stopped")
     assert done == ["n0001"]
-    listed = ask(project, "search", "list").output
+    listed = run_in(project, "search", "list").output
     assert "  stopped\n" in listed
     assert f"taskweaver -p {project} search --resume RUN" in listed
     climber.lasts = False
-    again = ask(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
+    again = run_in(project, "search", "--resume", "stopped", "--plain", "--steps", "2")
     assert again.exit_code == 0, again.output
     assert "continues after 1 node" in again.output
     assert "over: limit of the run reached: 2 nodes" in again.output
@@ -292,17 +265,15 @@ def test_a_resource_file_counts_from_the_current_folder(
         "exec: {resources: mine.yaml}\nmemory: {db_path: m.sqlite}\n"
     )
     steps = ["--steps", "1", "--plain"]
-    for name, option in (
-        ("a", ["--resources", "mine.yaml"]),
-        ("b", ["--config", "bfts_config.yaml"]),
-    ):
-        result = ask(project, "search", idea, "--name", name, *steps, *option)
+    options = {"a": ["--resources", "mine.yaml"], "b": ["--config", "bfts_config.yaml"]}
+    for name, option in options.items():
+        result = run_in(project, "search", idea, "--name", name, *steps, *option)
         assert result.exit_code == 0, result.output
         kept = json.loads((project / f"experiments/{name}/config.json").read_text())
         assert kept["search.resources"] == str(tmp_path / "mine.yaml")
-    assert "n0001" in ask(project, "memory", "tree", str(tmp_path / "m.sqlite")).output
+    assert "n0001" in run_in(project, "memory", "tree", str(tmp_path / "m.sqlite")).output
     more = ["--resume", "b", "--config", "bfts_config.yaml", "--plain", "--steps", "1"]
-    assert "not used of bfts_config.yaml: memory.db_path" in ask(project, "search", *more).output
+    assert "not used of bfts_config.yaml: memory.db_path" in run_in(project, "search", *more).output
 
 
 WRONG_USAGE = [
@@ -330,11 +301,11 @@ WRONG_USAGE = [
 
 
 def test_a_project_that_is_not_there_is_told_and_not_made(tmp_path: Path) -> None:
-    result = ask(tmp_path / "nope", "search", str(IDEA))
+    result = run_in(tmp_path / "nope", "search", str(IDEA))
     assert result.exit_code == 2
     assert "There is no folder" in result.output
     assert not list(tmp_path.iterdir())
-    result = ask(tmp_path, "search", "list")
+    result = run_in(tmp_path, "search", "list")
     assert "is a plain folder" in result.output
     assert "There are no runs yet" in result.output
 
@@ -358,12 +329,12 @@ def test_what_cannot_be_done_is_told_and_leaves_nothing(
     Path("broken.json").write_text("[{")
     Path("untitled.json").write_text('{"Name": "x"}')
     for arguments, reason in WRONG_USAGE:
-        result = ask(project, "search", *arguments)
+        result = run_in(project, "search", *arguments)
         assert result.exit_code in {1, 2}, (arguments, result.output)
         assert reason in " ".join(result.output.split()), (arguments, result.output)
         assert "Traceback" not in result.output
     assert not list(project.glob("experiments/*"))
-    assert "no runs yet" in ask(project, "search", "list").output
+    assert "no runs yet" in run_in(project, "search", "list").output
 
 
 def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
@@ -375,7 +346,7 @@ def test_a_memory_belongs_to_one_run(project: Path, tmp_path: Path) -> None:
         ([str(IDEA), "--memory_db", str(tmp_path / "m"), "--no-memory"], "has none to keep"),
     ]
     for arguments, reason in wrong:
-        result = ask(project, "search", *arguments)
+        result = run_in(project, "search", *arguments)
         assert result.exit_code == 2, (arguments, result.output)
         assert reason in " ".join(result.output.split()), (arguments, result.output)
     assert taken.read_bytes() == b"somebody's"
@@ -388,45 +359,20 @@ FORTY = {f"search.stage{number}_nodes": 10 for number in range(1, 5)} | {
 }  # fmt: skip
 
 
-def drawn_until(handle: int, text: str, drawn: str = "") -> str:
-    """Read what a terminal is sent until a text is in it, or all of it; return it."""
-    while not text or text not in drawn:
-        try:
-            read = os.read(handle, 65536).decode(errors="replace")
-        except OSError:  # the other end is closed
-            break
-        if not read:
-            break
-        drawn += read
-    return drawn
-
-
 @pytest.mark.measured
-def test_what_is_said_stands_above_the_live_tree(
-    climbed: Path, climber: LastingClimber, command_line: CommandLine
-) -> None:
+def test_what_is_said_stands_above_the_live_tree(climbed: Path, climber: LastingClimber) -> None:
     project = climbed
     climber.lasts = True
     configure(project, FORTY)
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
     arguments = ["-p", str(project), "search", str(project / "climb.md"), "--name", "a"]
-    with subprocess.Popen(
-        [*command_line.program, *arguments],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
-        start_new_session=True,
-    ) as process:
-        os.close(theirs)
-        drawn = drawn_until(ours, "n0002")
-        assert "stage 1, initial implementation" in drawn
-        assert "Ctrl-C stops" in drawn
-        process.send_signal(signal.SIGINT)
-        rest = drawn_until(ours, "", "")
-    os.close(ours)
-    assert process.returncode == 0, drawn + rest
+    screen = Screen(*arguments, NO_COLOR="")
+    screen.wait_for("n0002")
+    drawn = screen.drawn
+    assert "stage 1, initial implementation" in drawn
+    assert "Ctrl-C stops" in drawn
+    screen.process.send_signal(signal.SIGINT)
+    assert screen.wait_for_end() == 0, screen.drawn
+    rest = screen.drawn[len(drawn) :]
     # It is written where the tree was taken away, and the tree again below it.
     assert "\x1b[2Kstopping: what is being tried is given up, the rest is kept ..." in rest
     last = rest.rpartition("initial implementation")[2]

@@ -11,7 +11,6 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -31,12 +30,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another u
 
 
 class Strangers:
-    """A project that another person wrote, and the traces of what it does.
-
-    Attributes:
-        folder: The project.
-        marks: Where its programs and code leave a file each.
-    """
+    """A project that another person wrote, whose programs and code leave a file each."""
 
     def __init__(self, place: Path) -> None:
         self.folder, self.marks = place / "theirs", place / "marks"
@@ -49,23 +43,16 @@ class Strangers:
         (self.folder / "data" / "leak.csv").symlink_to(secret)
         self.write_role("x = 1")
         program = ["-c", self._leave("program")]
-        self.configure(
-            {
-                "llm.api_type": "offline",
-                "session.roles": ["planner", "code_interpreter", "theirs"],
-                "mcp.servers": {"theirs": {"command": sys.executable, "args": program}},
-                "execution.sandbox": "none",
-                "execution.zygote": False,
-                "code_interpreter.code_prefix": self._leave("prefix"),
-            }
-        )
+        keys = {
+            "llm.api_type": "offline", "session.roles": ["planner", "code_interpreter", "theirs"],
+            "mcp.servers": {"theirs": {"command": sys.executable, "args": program}},
+            "execution.sandbox": "none", "execution.zygote": False,
+            "code_interpreter.code_prefix": self._leave("prefix"),
+        }  # fmt: skip
+        (self.folder / CONFIG_FILE).write_text(json.dumps(keys))
 
     def _leave(self, mark: str) -> str:
-        """Return code that leaves a mark."""
         return f"import pathlib; pathlib.Path({str(self.marks / mark)!r}).touch()"
-
-    def configure(self, keys: dict[str, Any]) -> None:
-        (self.folder / CONFIG_FILE).write_text(json.dumps(keys))
 
     def write_role(self, line: str) -> None:
         folder = self.folder / "roles" / "theirs"
@@ -115,14 +102,9 @@ def test_without_an_answer_a_script_is_refused_with_the_reasons(strangers: Stran
     said = strangers.run("-m", QUESTION)
     assert said.exit_code == 2
     for part in (
-        "mcp.servers.theirs: {",
-        'execution.sandbox: "none"',
-        "code_interpreter.code_prefix",
-        "code of roles, with your rights: theirs",
-        "data/leak.csv -> ",
-        "--trust",
-        "--no-trust",
-    ):
+        "mcp.servers.theirs: {", 'execution.sandbox: "none"', "code_interpreter.code_prefix",
+        "code of roles, with your rights: theirs", "data/leak.csv -> ", "--trust", "--no-trust",
+    ):  # fmt: skip
         assert part in said.output, part
     assert strangers.traces == set()
 
@@ -137,14 +119,11 @@ def test_without_trust_the_chat_works_and_none_of_it_acts(strangers: Strangers) 
     assert "leak.csv leads out of the project by a link" in said.stdout
     assert strangers.traces == set()
     with TaskWeaverApp(strangers.folder, trust=False) as app:
-        assert app.sandbox == _with_defaults(strangers.folder.parent).sandbox
+        plain = strangers.folder.parent / "plain"
+        plain.mkdir()
+        with TaskWeaverApp(plain) as with_defaults:
+            assert app.sandbox == with_defaults.sandbox
         assert len(app.withheld) == 5
-
-
-def _with_defaults(place: Path) -> TaskWeaverApp:
-    (place / "plain").mkdir(exist_ok=True)
-    with TaskWeaverApp(place / "plain") as app:
-        return app
 
 
 def test_the_doctor_lists_and_runs_nothing_unless_trusted(strangers: Strangers) -> None:
@@ -160,16 +139,11 @@ def test_the_doctor_lists_and_runs_nothing_unless_trusted(strangers: Strangers) 
 @pytest.mark.parametrize(
     "command",
     [
-        ["role", "new", "mine"],
-        ["plugin", "test"],
-        ["sessions"],
-        ["search", "list"],
-        ["mcp"],
-        ["chat"],
-        ["check", __file__],
+        ["role", "new", "mine"], ["plugin", "test"], ["sessions"], ["search", "list"], ["mcp"],
+        ["chat"], ["check", __file__],
     ],
     ids=lambda command: command[0],
-)
+)  # fmt: skip
 def test_no_command_acts_without_an_answer(strangers: Strangers, command: list[str]) -> None:
     said = strangers.run(*command)
     assert strangers.traces == set(), said.output
@@ -190,6 +164,7 @@ def test_a_person_is_asked_once_and_again_after_a_change(
     strangers: Strangers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "_can_ask", lambda: True)
+    assert "is not trusted" in strangers.run("-m", "/info", typed="").output  # is no answer
     said = strangers.run("-m", "/info", typed="y\n")
     assert said.exit_code == 0, said.output
     assert "mcp.servers.theirs" in said.stderr
@@ -233,9 +208,6 @@ def test_a_terminal_is_a_place_where_a_person_is_asked(
     assert b"mcp.servers.theirs" in drawn
 
 
-# A key of the environment
-
-
 def test_a_key_goes_to_no_address_of_a_project_without_trust(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,9 +226,6 @@ def test_a_key_goes_to_no_address_of_a_project_without_trust(
         assert endpoint.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-# Another user's files
-
-
 def test_names_and_long_lines_cannot_change_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,20 +239,12 @@ def test_names_and_long_lines_cannot_change_the_question(
     question, program, last = capsys.readouterr().err.splitlines()
     assert question.endswith("runs, sends or loosens the following:")
     assert len(program) < 1100
-    assert "characters more]" in program
+    assert "characters left out" in program
     assert "tail" in program
     assert last == "Trust this project? [y/N] It is opened without these."
     notice = read_project(folder, {}, frozenset(), lambda _: True).notice
     assert "\n" not in notice
     assert "taskweaver trust '" in notice
-
-
-def test_the_end_of_input_is_no_answer(
-    strangers: Strangers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(opening, "_can_ask", lambda: True)
-    assert "is not trusted" in strangers.run("-m", "/info", typed="").output
-    assert strangers.run("-m", "/info", typed="y\n").exit_code == 0
 
 
 @as_root

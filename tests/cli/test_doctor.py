@@ -6,19 +6,15 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import run_in
 from originals import make_original
 from support import make_project
 
+from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.kernel_server import KernelServer
-from taskweaver.cli.main import commands
 from taskweaver.llm import learnt
 from taskweaver.llm.learnt import LearntModel, stored_facts
 from taskweaver.llm.transport.endpoint import Endpoint
-
-
-def run(project: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments])
 
 
 @pytest.fixture
@@ -32,11 +28,23 @@ def original(tmp_path: Path) -> Path:
 
 
 def test_doctor_finds_a_project_well(project: Path) -> None:
-    result = run(project, "doctor")
+    result = run_in(project, "doctor")
     assert result.exit_code == 0, result.output
     assert "fail" not in result.output
     for part in ("python", "packages", "config", "model", "kernel", "sandbox", "plugins", "roles"):
         assert part in result.output
+
+
+def test_the_doctor_and_the_application_list_the_same_bounds(tmp_path: Path) -> None:
+    config = {"execution.memory_limit_mb": 700, "execution.open_file_limit": 0}
+    project = make_project(tmp_path / "project", config, has_table=False)
+    with TaskWeaverApp(project) as app:
+        listed = [str(bound) for bound in app.bounds]
+        assert listed == [str(bound) for bound in app.get_session().bounds]
+    assert listed[0].startswith("memory 700 MiB: ")
+    assert "open files no limit (execution.open_file_limit)" in listed
+    rows = json.loads(run_in(project, "doctor", "--json").output)
+    assert [row["detail"] for row in rows if row["name"] == "limit"] == listed
 
 
 def test_doctor_checks_the_server_that_runs_the_code(
@@ -44,7 +52,7 @@ def test_doctor_checks_the_server_that_runs_the_code(
 ) -> None:
     monkeypatch.setattr(KernelServer, "_tries", lambda _: iter([True]))
     keys = {"llm.api_type": "offline", "execution.server": "http://127.0.0.1:9"}
-    result = run(make_project(tmp_path / "p", keys), "doctor")
+    result = run_in(make_project(tmp_path / "p", keys), "doctor")
     (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
     assert line.startswith("fail  kernel")
     assert "127.0.0.1:9, does not answer" in line
@@ -53,7 +61,7 @@ def test_doctor_checks_the_server_that_runs_the_code(
 
 def test_doctor_names_a_server_of_another_protocol(tmp_path: Path) -> None:
     keys = {"llm.api_type": "offline", "execution.server": "ssh://ann@gpu-box"}
-    result = run(make_project(tmp_path / "project", keys), "doctor")
+    result = run_in(make_project(tmp_path / "project", keys), "doctor")
     assert result.exit_code == 1
     assert "fail  config    execution.server must begin with http://" in result.output
 
@@ -63,7 +71,7 @@ def test_doctor_loads_each_plugin_as_a_session_would(project: Path) -> None:
     text = "name: late\ndescription: d\nparameters: []\nreturns: []\n"
     (project / "plugins" / "late.yaml").write_text(text)
     (project / "plugins" / "late.py").write_text("raise SystemExit(3)\n")
-    result = run(project, "doctor")
+    result = run_in(project, "doctor")
     assert result.exit_code == 1
     (line,) = (line for line in result.output.splitlines() if line.startswith("fail"))
     assert "'late'" in line
@@ -86,7 +94,7 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     keys = json.loads(file.read_text())
     keys["session.roles"].append("web_explorr")
     file.write_text(json.dumps(keys))
-    said = run(original, "doctor", "--json")
+    said = run_in(original, "doctor", "--json")
     found = json.loads(said.output)
 
     def told(name: str) -> str:
@@ -101,7 +109,7 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     assert told("learnt") == "experiences: 3"
     assert "workspace.mode has no effect" in told("config")
     unread = told("not read")
-    for part in ("stray.py", "late.yml", "sales/a.yaml", "cache/mock.yaml", "plugins/.meta"):
+    for part in ("stray.py", "late.yml", "sales/a.yaml", "plugins/.meta"):
         assert part in unread
     assert "lengths.py" not in unread
     broken = {item["detail"]: item["status"] for item in found if item["name"] == "broken"}
@@ -115,40 +123,25 @@ def test_the_doctor_says_what_is_in_a_folder_of_the_original(original: Path) -> 
     assert said.exit_code == 1
 
 
-def test_the_file_of_the_mock_is_read_where_the_mock_answers(original: Path) -> None:
-    file = original / "taskweaver_config.json"
-    mocked = {"llm.use_mock": True, "llm.mock.mode": "fixed"}
-    file.write_text(json.dumps(json.loads(file.read_text("utf-8")) | mocked))
-    found = json.loads(run(original, "doctor", "--json").output)
-    details = {item["name"]: item["detail"] for item in found}
-    assert "mock.yaml" not in str([item for item in found if item["name"] == "not read"])
-    assert details["model"].startswith("mock/fixed (llm.use_mock)")
-
-
 def test_what_was_learnt_of_models_is_shown_and_forgotten(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(learnt, "state_folder", lambda: tmp_path / "state")
 
     def endpoints(*options: str) -> list[str]:
-        found = json.loads(run(project, "doctor", "--json", *options).output)
+        found = json.loads(run_in(project, "doctor", "--json", *options).output)
         return [item["detail"] for item in found if item["name"] == "endpoint"]
 
     for number in range(8):
         LearntModel(Endpoint("http://h:1/v1", f"m{number}")).note(form="json")
     LearntModel(Endpoint("http://h:2/v1", "newest")).note(
-        form="fences",
-        response_format="text",
-        dropped=("seed", "stop"),
-        renamed={"max_tokens": "max_completion_tokens"},
-        is_effort_refused=True,
-        window=8_192,
-    )
+        form="fences", response_format="text", dropped=("seed", "stop"), window=8_192,
+        renamed={"max_tokens": "max_completion_tokens"}, is_effort_refused=True,
+    )  # fmt: skip
     shown = endpoints()
     assert shown[0].partition(" (since 20")[0] == (
-        "newest at http://h:2/v1: answers in the form fences; asked for JSON as text;"
-        " takes no seed, stop; takes max_completion_tokens for max_tokens;"
-        " takes tools without reasoning alone; window of 8,192 tokens"
+        "newest at http://h:2/v1: form: fences; response format: text; dropped: ('seed', 'stop');"
+        " renamed: {'max_tokens': 'max_completion_tokens'}; is effort refused: True; window: 8192"
     )
     assert shown[-1] == "and 1 further model"
     assert len(shown) == 9

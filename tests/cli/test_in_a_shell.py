@@ -28,34 +28,18 @@ NO_PATHS = re.compile(r"/[a-z]+|builtin/\w+|docs/\w+\.md")
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """A login shell in a folder.
-
-    Attributes:
-        home: The user's home folder.
-        cwd: The folder it is in.
-        commands: What starts the program.
-    """
-
     home: Path
     cwd: Path
     commands: CommandLine
 
-    def run(self, *arguments: str, text: str | None = None) -> str:
+    def run(self, *arguments: str, text: str = "") -> str:
         """Run the program as the shell does; return its output, in which every path exists."""
         environment = {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.home),
-            "USER": "analyst",
-            "LOGNAME": "analyst",
-            "SHELL": "/bin/bash",
-            "TERM": "xterm-256color",
-            "LANG": "C.UTF-8",
-            "PWD": str(self.cwd),
-            "OLDPWD": str(self.home),
-        }
-        done = self.commands.run(
-            "--trust", *arguments, env=environment, cwd=self.cwd, text=text or ""
-        )
+            "PATH": os.environ["PATH"], "HOME": str(self.home), "USER": "analyst",
+            "LOGNAME": "analyst", "SHELL": "/bin/bash", "TERM": "xterm-256color",
+            "LANG": "C.UTF-8", "PWD": str(self.cwd), "OLDPWD": str(self.home),
+        }  # fmt: skip
+        done = self.commands.run("--trust", *arguments, env=environment, cwd=self.cwd, text=text)
         assert done.returncode == 0, done.stdout + done.stderr
         for printed in (done.stdout, done.stderr):
             assert MASK not in printed, printed
@@ -101,9 +85,9 @@ def test_what_is_printed_exists_and_what_is_stored_is_exact(
     (notebook,) = project.rglob("story.ipynb")
     exported = json.loads(notebook.read_text())["cells"]
     codes = [cell["source"] for cell in exported if cell["cell_type"] == "code"]
-    assert [code for code in codes if code in cells] == typed
-    assert "read_table" not in "".join(codes)
-    assert any("pd.read_csv('tiny.csv')" in code for code in codes)
+    assert [code for code in codes if code in cells][:3] == typed
+    assert "taskweaver" not in "".join(codes)
+    assert any("def read_table(" in code for code in codes)
     assert MASK not in "".join(codes)
 
 

@@ -6,9 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +16,7 @@ from mcp_calls import ask_for_mean, failure, over_stdio, value
 from patience import PATIENCE_S
 from support import NO_STATES, make_project
 
-from taskweaver.cli import joining
+from taskweaver.cli import run_server
 from taskweaver.cli.main import commands
 
 pytestmark = pytest.mark.measured
@@ -30,48 +28,36 @@ def offline_project(folder: Path) -> Path:
     return make_project(folder / "p", NO_STATES | {"llm.api_type": "offline"})
 
 
-def drive(folder: Path, command_line: CommandLine, steps: Callable[[Any], Awaitable[None]]) -> None:
-    """Take steps with a client; what the server writes is protocol, or the client would fail."""
-    project = offline_project(folder)
-    transport = over_stdio(command_line.program, project)
-
-    async def main() -> None:
-        problems: list[object] = []
-
-        async def take(message: object) -> None:
-            if isinstance(message, Exception):
-                problems.append(message)
-
-        async with asyncio.timeout(100), mcp.Client(transport, message_handler=take) as client:
-            await steps(client)
-        assert problems == []
-
-    before = psutil.Process().children(recursive=True)
-    asyncio.run(main())
-    left = [one for one in psutil.Process().children(recursive=True) if one not in before]
-    _, alive = psutil.wait_procs(left, timeout=PATIENCE_S)
-    assert not alive
-
-
 def test_questions_and_code_are_answered_and_what_code_writes_is_no_protocol(
     tmp_path: Path, command_line: CommandLine
 ) -> None:
     """The tools themselves are called over both transports in `doors/test_mcp_over_http.py`."""
+    transport = over_stdio(command_line.program, offline_project(tmp_path))
+    problems: list[object] = []
 
-    async def steps(client: Any) -> None:
-        said = (await ask_for_mean(client)).structured_content
-        assert "4" in said["answer"]
-        session = said["session"]
-        code = "open('made.txt', 'w').write('1')"
-        (file,) = (await value(client, "run_code", code=code, session=session))["files"]
-        assert Path(file).read_text() == "1"
-        noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x'); os.system('ls')"
-        assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
-        failed = await value(client, "run_code", code="1 / 0", session=session)
-        assert not failed["is_answered"]
-        assert "not found" in await failure(client, "ask", question="hi", session="../../etc")
+    async def take(message: object) -> None:
+        problems.extend([message] * isinstance(message, Exception))
 
-    drive(tmp_path, command_line, steps)
+    async def talk() -> None:
+        async with asyncio.timeout(100), mcp.Client(transport, message_handler=take) as client:
+            said = (await ask_for_mean(client)).structured_content
+            assert "4" in said["answer"]
+            session = said["session"]
+            code = "open('made.txt', 'w').write('1')"
+            (file,) = (await value(client, "run_code", code=code, session=session))["files"]
+            assert Path(file).read_text() == "1"
+            noisy = "import os, sys; os.write(1, b'raw'); sys.__stdout__.write('x')"
+            noisy += "; os.system('ls')"
+            assert (await value(client, "run_code", code=noisy, session=session))["is_answered"]
+            failed = await value(client, "run_code", code="1 / 0", session=session)
+            assert not failed["is_answered"]
+            assert "not found" in await failure(client, "ask", question="hi", session="../../etc")
+        assert problems == []
+
+    before = psutil.Process().children(recursive=True)
+    asyncio.run(talk())
+    left = [one for one in psutil.Process().children(recursive=True) if one not in before]
+    assert psutil.wait_procs(left, timeout=PATIENCE_S)[1] == []
 
 
 def test_the_program_ends_with_its_input_and_writes_nothing_else(tmp_path: Path) -> None:
@@ -96,7 +82,7 @@ def test_the_program_ends_with_its_input_and_writes_nothing_else(tmp_path: Path)
 def test_without_the_package_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "find_spec", lambda _name: None)
+    monkeypatch.setattr(run_server, "find_spec", lambda _name: None)
     result = CliRunner().invoke(commands, ["-p", str(offline_project(tmp_path)), "mcp"])
     assert result.exit_code == 2
     assert 'python -m pip install "mcp>=' in result.output

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import run_in
 from support import make_project
 
-from taskweaver.cli.main import commands
 from taskweaver.cli.script import messages_in, piped_messages
 
 pytestmark = pytest.mark.usefixtures("no_states")
@@ -19,10 +18,6 @@ FENCED = "look at this:\n\n```csv\na,b\n\n/reset\n1,2\n```"
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     return make_project(tmp_path / "project", {"llm.api_type": "offline"}, has_table=False)
-
-
-def ask(project: Path, *arguments: str, text: str = "") -> Result:
-    return CliRunner().invoke(commands, ["-p", str(project), *arguments], input=text)
 
 
 @pytest.mark.parametrize(
@@ -56,16 +51,16 @@ def test_the_text_of_an_option_is_one_message_except_for_commands() -> None:
 
 
 def test_two_lines_are_two_rounds_and_an_option_is_not_echoed(project: Path) -> None:
-    piped = ask(project, "--json", text="run this code: 1 + 1\nrun this code: 2 + 2\n")
+    piped = run_in(project, "--json", typed="run this code: 1 + 1\nrun this code: 2 + 2\n")
     rounds = [json.loads(line)["user_query"] for line in piped.stdout.splitlines()]
     assert rounds == ["run this code: 1 + 1", "run this code: 2 + 2"]
     assert "> run this code: 2 + 2" in piped.stderr
-    assert "> run" not in ask(project, "-m", "run this code: 1 + 1").stdout
+    assert "> run" not in run_in(project, "-m", "run this code: 1 + 1").stdout
 
 
 def test_the_echo_of_several_lines_is_indented_and_shows_no_control_characters(
     project: Path,
 ) -> None:
-    shown = ask(project, text="/unknown \x1b[31mred\nrun this code:\n    5 * 5\n").stdout
+    shown = run_in(project, typed="/unknown \x1b[31mred\nrun this code:\n    5 * 5\n").stdout
     assert "\x1b" not in shown
     assert "> run this code:\n      5 * 5\n" in shown

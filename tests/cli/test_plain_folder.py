@@ -23,20 +23,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place.mkdir()
     (place / "tiny.csv").write_text("Region,Count\nNorth,3\nSouth,5\n")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name, value in {
-        "LLM_API_TYPE": "offline",
-        "EXECUTION_ZYGOTE": "false",
-    }.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("LLM_API_TYPE", "offline")
+    monkeypatch.setenv("EXECUTION_ZYGOTE", "false")
     monkeypatch.chdir(place)
     return place
-
-
-@pytest.fixture
-def without_table(folder: Path) -> Path:
-    """The current folder without its file, at which a kernel would look before the first prompt."""
-    (folder / "tiny.csv").unlink()
-    return folder
 
 
 def run(*arguments: str, text: str | None = None) -> Result:
@@ -76,8 +66,7 @@ def test_sessions_are_found_again_and_the_folder_holds_nothing_new(
     assert [path.stat().st_mode & 0o777 for path in made] == [0o700] * 3
 
 
-def test_sessions_of_an_earlier_version_stay_in_the_folder(without_table: Path) -> None:
-    folder = without_table
+def test_sessions_of_an_earlier_version_stay_in_the_folder(folder: Path) -> None:
     (folder / "workspace" / "sessions").mkdir(parents=True)
     run("-m", "run this code: 1 + 1")
     assert [path for path in (folder / "workspace" / "sessions").iterdir() if path.is_dir()]
@@ -118,10 +107,10 @@ def test_a_state_folder_that_cannot_be_written_or_is_relative_is_not_used(
     assert state_place(folder) is None
 
 
-def test_a_project_keeps_its_sessions(without_table: Path) -> None:
-    (without_table / "taskweaver_config.json").write_text("{}")
+def test_a_project_keeps_its_sessions(folder: Path) -> None:
+    (folder / "taskweaver_config.json").write_text("{}")
     run("--trust", "-m", "run this code: 1 + 1")
-    assert {"logs", "workspace"} < set(names(without_table))
+    assert {"logs", "workspace"} < set(names(folder))
 
 
 @pytest.mark.parametrize("has_old", [False, True])
@@ -150,7 +139,7 @@ def test_data_files_of_the_folder_are_its_data(folder: Path) -> None:
     (folder / "leak.csv").symlink_to(outside)
     before = names(folder)
     output = run(text="which files do I have?\nmean Count in the South\n").output
-    assert "There is 1 file:\n- `tiny.csv` (2 rows): `Region`, `Count`" in output
+    assert "There is 1 file:\n\n1. `tiny.csv` (2 rows): `Region`, `Count`" in output
     assert "Mean of `Count` where `Region` is South (1 row)" in output
     assert names(folder) == before
     place = state_place(folder)

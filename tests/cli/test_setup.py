@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import run_in
 from fake_endpoint import Call, FakeEndpoint, good, serving
 from support import make_project
 from test_model_setup import play_ollama
 
 from taskweaver.cli import setup as command
-from taskweaver.cli.main import commands
 
 KEY = "sk-typed-at-the-terminal-0123456789"
 
@@ -36,10 +35,6 @@ def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEndpoint]:
         yield endpoint
 
 
-def run(project: Path, *arguments: str, typed: str = "") -> Result:
-    return CliRunner().invoke(commands, ["--trust", "-p", str(project), *arguments], input=typed)
-
-
 @pytest.fixture
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_is_terminal", lambda: True)
@@ -50,16 +45,14 @@ def settings(file: Path) -> Any:
 
 
 def test_nothing_here_is_said_with_the_command_that_changes_it(project: Path) -> None:
-    result = run(project, "setup")
+    result = run_in(project, "setup")
     assert result.exit_code == 0, result.output
     assert "No model  Built-in analyst: sums, groups, filters, charts, answers now" in result.output
     assert "`ollama pull qwen3:4b`, then run `taskweaver setup` again." in result.output
-    first = run(project, "setup", "--yes")
+    first = run_in(project, "setup", "--yes")
     assert first.exit_code == 1
     assert "ollama pull qwen3:4b" in first.output
     assert "llm.api_type" not in settings(project / "taskweaver_config.json")
-    unknown = run(project, "setup", "--model", "gpt-9")
-    assert "there are: No model (offline)." in unknown.output
 
 
 @pytest.mark.parametrize(
@@ -73,7 +66,7 @@ def test_nothing_here_is_said_with_the_command_that_changes_it(project: Path) ->
 def test_a_provider_that_is_none_is_said_plainly(
     project: Path, provider: str, sentence: str
 ) -> None:
-    result = run(project, "setup", "--provider", provider, "--model", "m")
+    result = run_in(project, "setup", "--provider", provider, "--model", "m")
     assert result.exit_code == 2
     assert sentence in " ".join(result.output.split())
     assert "Model call failed" not in result.output
@@ -83,7 +76,7 @@ def test_a_provider_that_is_none_is_said_plainly(
 def test_a_name_of_a_model_cannot_write_on_the_terminal(project: Path) -> None:
     with serving(lambda call: call.stream(good("42"))) as endpoint:
         name = "m\x1b[2J\nfake line" + "a" * 3000
-        result = run(project, "setup", "--provider", endpoint.url, "--model", name, typed="k")
+        result = run_in(project, "setup", "--provider", endpoint.url, "--model", name, typed="k")
     assert "\x1b" not in result.output
     assert "\nfake" not in result.output
     assert max(map(len, result.output.splitlines())) < 300
@@ -92,12 +85,12 @@ def test_a_name_of_a_model_cannot_write_on_the_terminal(project: Path) -> None:
 def test_a_model_is_chosen_by_number(
     project: Path, ollama: FakeEndpoint, at_a_terminal: None
 ) -> None:
-    result = run(project, "setup", typed="2\ny\n")
+    result = run_in(project, "setup", typed="2\ny\n")
     assert result.exit_code == 0, result.output
     assert "1  qwen3:8b   Ollama, 5.2 GB (local, free), answers now" in result.output
     assert "gemma3:4b answers. Right answer, but no tool calls" in result.output
     assert settings(project / "taskweaver_config.json")["llm.ollama.model"] == "gemma3:4b"
-    result = run(project, "-m", "hello")
+    result = run_in(project, "-m", "hello")
     assert "model: gemma3:4b" in result.output
 
 
@@ -112,11 +105,11 @@ def test_a_provider_and_its_key_are_typed(
 
     with serving(play) as endpoint:
         typed = ["2", endpoint.url, "m"]
-        wrong = run(project, "setup", typed="\n".join([*typed, "sk-wrong-0123456789", ""]))
+        wrong = run_in(project, "setup", typed="\n".join([*typed, "sk-wrong-0123456789", ""]))
         assert wrong.exit_code == 1
         assert "Incorrect API key" in wrong.output
         assert not (tmp_path / "config").exists()
-        right = run(project, "setup", "--all-projects", typed="\n".join([*typed, KEY, ""]))
+        right = run_in(project, "setup", "--all-projects", typed="\n".join([*typed, KEY, ""]))
     assert right.exit_code == 0, right.output
     assert KEY not in right.output
     folder = tmp_path / "config" / "taskweaver"
@@ -126,26 +119,19 @@ def test_a_provider_and_its_key_are_typed(
 
 
 def test_it_runs_without_a_terminal(project: Path, ollama: FakeEndpoint) -> None:
-    listed = json.loads(run(project, "setup", "--json").stdout)
+    listed = json.loads(run_in(project, "setup", "--json").stdout)
     assert [row["name"] for row in listed] == ["qwen3:8b", "gemma3:4b", "No model"]
-    chosen = json.loads(run(project, "setup", "--model", "gemma3:4b", "--json").stdout)
+    chosen = json.loads(run_in(project, "setup", "--model", "gemma3:4b", "--json").stdout)
     assert (chosen["state"], chosen["is_chosen"]) == ("no-tools", True)
-    unknown = run(project, "setup", "--model", "gpt-9")
+    unknown = run_in(project, "setup", "--model", "gpt-9")
     assert unknown.exit_code == 2
     assert "There is no model gpt-9" in unknown.output
-
-
-def test_a_model_that_answers_wrongly_is_not_chosen(project: Path) -> None:
-    with serving(lambda call: call.stream(good("41"))) as endpoint:
-        result = run(project, "setup", "--provider", endpoint.url, "--model", "m", typed="k")
-    assert result.exit_code == 1
-    assert "Wrong answer: 41 instead of 42" in result.output
-    assert "Nothing was changed" in result.output
+    assert "there are: " in unknown.output
 
 
 def test_the_environment_decides(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LLM_MODEL", "m")
-    result = run(project, "setup", "--yes")
+    result = run_in(project, "setup", "--yes")
     assert result.exit_code == 2
     assert "LLM_MODEL of the environment decides" in result.output
 
@@ -153,7 +139,7 @@ def test_the_environment_decides(project: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_doctor_asks_the_model_and_lists_the_others(
     project: Path, ollama: FakeEndpoint
 ) -> None:
-    result = run(project, "doctor", "--json")
+    result = run_in(project, "doctor", "--json")
     found = [row for row in json.loads(result.stdout) if row["name"] == "model"]
     assert found[0]["detail"].startswith("qwen3:8b (127.0.0.1:")
     assert "2 models are here, `taskweaver setup` chooses" in found[0]["detail"]

@@ -82,48 +82,30 @@ def test_a_needed_key_that_nobody_set_is_an_error_with_a_remedy() -> None:
     assert caught.value.key == "llm.model"
 
 
-@pytest.mark.parametrize(("text", "value"), [("true", True), ("Yes", True), ("0", False)])
-def test_truth_has_several_words(monkeypatch: pytest.MonkeyPatch, text: str, value: bool) -> None:
-    monkeypatch.setenv("TRACING_ENABLED", text)
-    assert AppConfigSource().get_bool("tracing.enabled") is value
-
-
-def test_numbers_and_lists_are_read_from_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_are_read_from_text_and_from_other_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, value in (("true", True), ("Yes", True), ("0", False)):
+        monkeypatch.setenv("TRACING_ENABLED", text)
+        assert AppConfigSource().get_bool("tracing.enabled") is value
     monkeypatch.setenv("LLM_SEED", " 12 ")
     monkeypatch.setenv("LLM_TEMPERATURE", "0.5")
     monkeypatch.setenv("SESSION_ROLES", "planner, echo,")
-    src = AppConfigSource()
-    assert src.get_int("llm.seed") == 12
-    assert src.get_float("llm.temperature") == 0.5
+    src = AppConfigSource(None, {"a": 3.0, "b": 3, "c": 7})
+    assert (src.get_int("llm.seed"), src.get_float("llm.temperature")) == (12, 0.5)
     assert src.get_list("session.roles") == ["planner", "echo"]
-
-
-def test_json_numbers_pass_between_whole_and_not() -> None:
-    src = AppConfigSource(None, {"a": 3.0, "b": 3, "c": 7}, None)
     assert (src.get_int("a"), src.get_float("b"), src.get_str("c")) == (3, 3.0, "7")
 
 
 @pytest.mark.parametrize(
     ("getter", "value"),
     [
-        ("get_bool", "maybe"),
-        ("get_bool", 2),
-        ("get_int", "3.5"),
-        ("get_int", 3.5),
-        ("get_int", True),
-        ("get_float", "much"),
-        ("get_float", "nan"),
-        ("get_float", 10**400),
-        ("get_str", True),
-        ("get_str", ["a"]),
-        ("get_list", ["a", 3]),
-        ("get_dict", "{}"),
-        ("get_dict", {1: 2}),
-        ("get_path", 3),
-        ("get_path", "a\0b"),
-        ("get_path", "~nobody-by-this-name/x"),
+        ("get_bool", "maybe"), ("get_bool", 2),
+        ("get_int", "3.5"), ("get_int", 3.5), ("get_int", True),
+        ("get_float", "much"), ("get_float", "nan"), ("get_float", 10**400),
+        ("get_str", True), ("get_str", ["a"]), ("get_list", ["a", 3]),
+        ("get_dict", "{}"), ("get_dict", {1: 2}),
+        ("get_path", 3), ("get_path", "a\0b"), ("get_path", "~nobody-by-this-name/x"),
     ],
-)
+)  # fmt: skip
 def test_a_value_of_the_wrong_type_is_an_error_that_names_the_key(getter: str, value: Any) -> None:
     src = AppConfigSource(None, {"some.key": value})
     with pytest.raises(ConfigError, match=r"some.key: \(set by the application\) must be"):

@@ -13,14 +13,7 @@ _FENCED = re.compile(r"^(?P<fence>`{3,})(?P<language>\w*)\n(?P<text>.*?)\n(?P=fe
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block.
-
-    Attributes:
-        page: Name of its file.
-        line: Line of its first fence.
-        language: Word after that fence.
-        text: The lines inside.
-    """
+    """A fenced block, with the line of its first fence."""
 
     page: str
     line: int

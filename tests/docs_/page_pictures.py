@@ -74,11 +74,8 @@ def serving(project: Path) -> Iterator[str]:
 
 def fill(client: httpx2.Client, project: Path) -> str:
     """Have sessions as a person leaves them; return the address of the one that is shown."""
-    for title, question in (
-        ("Stock check", "how many orders are there per product?"),
-        ("Returns", "total amount per region"),
-    ):
-        ask(client, new_session(client, title), question)
+    ask(client, new_session(client, "Stock check"), "how many orders are there per product?")
+    ask(client, new_session(client, "Returns"), "total amount per region")
     session = new_session(client, "Sales of the year")
     ask(client, session, "total amount per region in orders.csv")
     ask(client, session, CHART, kind="code")
@@ -87,22 +84,14 @@ def fill(client: httpx2.Client, project: Path) -> str:
         client.post(f"{session}/branches", json={"name": name, "at_round": at})
     ask(client, session, "mean amount per product", branch="by-product")
     ask(client, session, "and per month", branch="by-product")
-    ask(
-        client,
-        session,
-        "orders['price'] = orders['amount'] / orders['cost']",
-        kind="code",
-        branch="price-effect",
-    )
+    wrong = "orders['price'] = orders['amount'] / orders['cost']"
+    ask(client, session, wrong, kind="code", branch="price-effect")
     client.patch(f"{session}/branches/price-effect", json={"title": "price-per-unit"})
     client.post(f"{session}/memory", json={"text": "Amounts are in euros, without tax."})
     folder = project / "workspace" / "sessions" / session.rpartition("/")[2]
     with BranchedMemory(folder / "memory.sqlite") as memory:
-        for branch, goal in (
-            ("main", "compare the regions"),
-            ("by-product", "find the best product"),
-        ):
-            memory[branch].core.set("goal", goal)
+        memory["main"].core.set("goal", "compare the regions")
+        memory["by-product"].core.set("goal", "find the best product")
         memory["by-product"].core.set("currency", "EUR")
     return session
 

@@ -41,14 +41,7 @@ LANGUAGES = {"chat", "json", "python", "sh", "text", "yaml"}
 COMMAND = re.compile(r"(python -m|taskweaver|make|pip|git|docker|export) ?(?![\w/]*:)\S")
 
 NOT_RUN = (
-    *(
-        "git clone",
-        "make chat",
-        "python -m pip install",
-        "pip install",
-        "uvx ",
-        "docker run",
-    ),  # network
+    *("git clone", "make chat", "python -m pip install", "pip install", "uvx ", "docker run"),
     "taskweaver # chat",  # a terminal
     "python -m taskweaver -p project/ sessions repair",  # a damaged session
     *("taskweaver -p sales serve --", "taskweaver -p sales web"),  # serve until Ctrl-C
@@ -72,13 +65,8 @@ FRAGMENTS = {
     "security.md": "a handler of confirmations, for a program with two threads",
 }
 SEARCH = {
-    "SEARCH_WORKERS": "1",
-    "SEARCH_NUM_SEEDS": "0",
-    "SEARCH_NUM_DRAFTS": "1",
-    "SEARCH_STAGE1_NODES": "1",
-    "SEARCH_STAGE2_NODES": "0",
-    "SEARCH_STAGE3_NODES": "0",
-    "SEARCH_STAGE4_NODES": "0",
+    **dict.fromkeys(("WORKERS", "NUM_DRAFTS", "STAGE1_NODES"), "1"),
+    **dict.fromkeys(("NUM_SEEDS", "STAGE2_NODES", "STAGE3_NODES", "STAGE4_NODES"), "0"),
 }
 COLD = {"execution.zygote": False, "execution.sandbox": "none"}
 
@@ -140,7 +128,7 @@ def place(clone: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("LLM_API_TYPE", "offline")
     monkeypatch.setattr(click, "launch", lambda *_: 0)
     for name, value in SEARCH.items():
-        monkeypatch.setenv(name, value)
+        monkeypatch.setenv(f"SEARCH_{name}", value)
     with bare_figures():
         yield clone
 

@@ -132,7 +132,7 @@ def test_a_stopped_run_goes_on(stored: Path) -> None:
 
 def test_a_node_can_be_asked(stored: Path) -> None:
     with opened(stored) as app:
-        session = app.resume_session(session_on_node(app, "scripts/n0003"))
+        session, _ = session_on_node(app, "scripts/n0003")
         assert session.memory.conversation.rounds[-1].user_query
         answer = session.send_message("how did it go?")
         assert answer.post_list[-1].message == "welcome back"
@@ -151,4 +151,14 @@ def test_a_memory_opens_with_all_its_branches(stored: Path) -> None:
         with pytest.raises(BranchSealed):
             blocks.core["best_time"] = "1 s"
         threads.core["best_time"] = "1 s"
+        before = store.seq
+        (old,) = threads.search("cache")
+        threads.remember("Blocks of 64 rows fit the cache.", replaces=[old.id])
+        assert [record.text for record in threads.search("cache")] == [
+            "Blocks of 64 rows fit the cache."
+        ]
+        assert (
+            threads.search("cache", at=before)[0].text == blocks.search("cache")[0].text == old.text
+        )
+        assert [record.id for record in threads.closed()] == [old.id]
         assert store.verify().problems == ()
