@@ -196,9 +196,10 @@ def test_a_user_has_one_share_at_all_doors(server: Served) -> None:
     assert "tokens" in asyncio.run(call(spent, "ask", question="x"))
     made = [greedy.post(f"{API}/sessions", json={}) for _ in range(5)]
     assert "(sessions)" in problem(made[-1], 429, "quota")["detail"], "nothing was asked in four"
+    other = f"{API}/sessions/{made[0].json()['session_id']}"  # a session that is read stays open
     with ExitStack() as streams:
         for _ in range(3):
-            streams.enter_context(greedy.stream("GET", f"{session}/events"))
+            streams.enter_context(greedy.stream("GET", f"{other}/events"))
         refused = greedy.get(f"{API}/sessions")
         assert "greedy uses 3 of 3 (requests)" in problem(refused, 429, "quota")["detail"]
         assert server.client("").get("/api/v1/health").status_code == 200
