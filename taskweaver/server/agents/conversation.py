@@ -290,7 +290,6 @@ class UserConversation:
             self._stopped.discard(message.id)
             self._silent.discard(message.id)
             self.confirmations.silent.discard(message.branch)
-            self.used_at = time.monotonic()
 
     async def change(
         self, branch: str, work: Callable[[SessionBranch], T], *, waits: bool = False
@@ -352,7 +351,9 @@ class UserConversation:
             self.workers.log.exception(f"message {message.id} failed")
             answer = "The server failed; its log has the details under the id of this message."
             outcome = {"state": "failed", "answer": answer}
-        self._running.pop(message.branch, None)  # first: who sees the outcome sees an idle branch
+        # First: who sees the outcome sees an idle branch, and a release that follows closes it.
+        self._running.pop(message.branch, None)
+        self.used_at = time.monotonic()
         try:
             retry_while_lost(partial(self.index.update, message.id, **outcome), self._end_of_waits)
         except ServerError:
