@@ -145,7 +145,8 @@ def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], li
     texts = frame.select_dtypes(exclude="number")
     plain = texts.map(str)
     plain = plain.mask(texts.isna() | plain.isin(set(labels.values())))
-    codes = np.array([pd.factorize(column)[0] for column in plain.T.to_numpy()])
+    columns = [plain.iloc[:, at] for at in range(plain.shape[1])]  # quick, unlike transposed texts
+    codes = np.array([pd.factorize(column)[0] for column in columns])
     is_record = ~frame.index.isin(labels)
     values = np.c_[np.nan_to_num(numbers), np.ones(len(frame))]
     until = np.vstack([values[:1] * 0, (values * is_record[:, None]).cumsum(axis=0)])
@@ -162,7 +163,7 @@ def totals_of(frame: Any, labels: Mapping[int, str]) -> tuple[dict[int, str], li
         is_total = is_most & (is_sum & is_given).any(axis=1)
         counts[row] = sums[is_total, -1].max(initial=0)
     is_any = max(counts.values()) > 1
-    names = {"", *map(str.casefold, plain[is_record].to_numpy(str).ravel())}
+    names = {"", *(text.casefold() for one in columns for text in one[is_record].dropna().unique())}
     found = {
         row: label
         for row, label in labels.items()
