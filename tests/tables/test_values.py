@@ -30,9 +30,9 @@ from taskweaver.tables.reading import existing
 Columns = dict[str, list[Any]]
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)
 FLOATS = (
-    st.floats(-1e300, 1e300)
+    st.floats(-1e9, 1e9)
     .map(lambda value: float(f"{value:.15g}"))  # workbooks are written with 16 digits
-    .filter(lambda value: value % 1 != 0)
+    .map(lambda value: value if value % 1 else value + 0.5)
 )
 SKUS = ["1E5", "2E3", "100000", "2000", "1.10", "1.1", "2.0", "007", "7", "9" * 25]
 ZONES = ["APAC", "EUR", "NA", "K"]
