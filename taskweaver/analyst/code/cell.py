@@ -44,6 +44,8 @@ _ARITHMETIC = (
 )  # fmt: skip
 _MOST_NAMED = 8
 """Values whose spellings an answer names."""
+_COMPARED = ("] == ", "] != ", "].isin(")
+"""Code after the name of a column of which an answer has the compared values alone."""
 
 
 def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
@@ -188,13 +190,18 @@ def merged_note(code: str, tables: Mapping[TableId, TableProfile]) -> str:
     for column in (column for table in tables.values() for column in table.columns):
         if f"[{column.name!r}].replace({dict(column.spellings)!r})" in code:
             values = list(dict.fromkeys(column.spellings.values()))
-            used = [value for value in values if repr(value) in rest] or values
+            places = re.finditer(re.escape(repr(column.name)), rest)
+            is_grouped = any(not rest.startswith(_COMPARED, place.end()) for place in places)
+            used = [value for value in values if repr(value) in rest]
+            used = used or (values if is_grouped else [])
             groups = [
                 f"{value_text(value)} ({column_names(texts)})"
                 for value in used[:_MOST_NAMED]
                 for texts in [[f'"{t}"' for t, v in column.spellings.items() if v == value]]
             ]
-            notes.append(f"Spellings merged in {column_name(column.name)}: {listed(groups)}.")
+            if groups:
+                name = column_name(column.name)
+                notes.append(f"Spellings merged in {name}: {listed(groups)}.")
     return " ".join(dict.fromkeys(notes))
 
 
