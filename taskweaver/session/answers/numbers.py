@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from taskweaver.session.answers.units import PERCENT, SUFFIX, is_ambiguous, scales
 
 _GROUPS = "'’_\u00a0\u202f\u2009"  # noqa: RUF001 - the signs that group digits
-_TOKEN = re.compile(
-    rf"(?P<spaced>(?<![\d.,])\d{{1,3}}(?:[ ]\d{{3}})+(?:[.,]\d+)?(?![\d]))"
-    rf"|(?P<plain>\d+(?:[.,{_GROUPS}]\d+)*)"
-    r"|(?P<bare>(?<![\w.])\.\d+)"
-)
+_WITHOUT_SPACES = rf"\d+(?:[.,{_GROUPS}]\d+)*|(?<![\w.])\.\d+"
+_TOKENS = {
+    False: re.compile(_WITHOUT_SPACES),
+    True: re.compile(rf"(?<![\d.,])\d{{1,3}}(?: \d{{3}})+(?:[.,]\d+)?(?!\d)|{_WITHOUT_SPACES}"),
+}
+"""Digits of a number, without and with plain spaces that group them."""
 _EXPONENT = re.compile(
     r"[eE](?P<e>[+-]?\d{1,3})(?![A-Za-z0-9_])"
     r"|\s?[x×·*]\s?10(?:\^|\*\*)\(?(?P<ten>[-−+]?\d{1,3})\)?"  # noqa: RUF001
@@ -80,20 +81,11 @@ def numbers_in(text: str, *, with_spaces: bool = True) -> Iterator[Number]:
     Plain spaces may group digits `with_spaces`; in a printed table they separate columns.
     """
     at = 0
-    while (match := _TOKEN.search(text, at)) is not None:
-        if match["spaced"] is not None and not with_spaces:
-            match = _TOKEN_WITHOUT_SPACES.search(text, at)
-            if match is None:
-                return
+    while (match := _TOKENS[with_spaces].search(text, at)) is not None:
         number = _number(text, match)
         at = match.end() if number is None else max(number.end, match.end())
         if number is not None:
             yield number
-
-
-_TOKEN_WITHOUT_SPACES = re.compile(
-    rf"(?P<plain>\d+(?:[.,{_GROUPS}]\d+)*)|(?P<bare>(?<![\w.])\.\d+)|(?P<spaced>(?!))"
-)
 
 
 def _number(text: str, match: re.Match[str]) -> Number | None:

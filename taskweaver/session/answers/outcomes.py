@@ -47,12 +47,7 @@ class _Value:
     at: int
 
 
-class _Index:
-    """Values in the order of their size, with the sizes alone beside them."""
-
-    def __init__(self, values: list[_Value]) -> None:
-        self.values = values
-        self.sizes = [value.size for value in values]
+_SIZE = attrgetter("size")
 
 
 @dataclass(frozen=True)
@@ -68,10 +63,10 @@ class SupportingText:
     text: str
 
     @cached_property
-    def _index(self) -> dict[bool, _Index]:
-        values = sorted(_values(self.text[:MAX_CHARS]), key=attrgetter("size"))
-        signs = (True, False)
-        return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
+    def _values(self) -> dict[bool, list[_Value]]:
+        """The numbers of the text that are negative, and that are not, in the order of size."""
+        values = sorted(_values(self.text[:MAX_CHARS]), key=_SIZE)
+        return {sign: [v for v in values if v.is_negative is sign] for sign in (True, False)}
 
     @cached_property
     def _units(self) -> frozenset[str]:
@@ -79,7 +74,7 @@ class SupportingText:
 
     def sizes(self) -> list[float]:
         """Return the absolute values of all numbers of the text."""
-        return [size for index in self._index.values() for size in index.sizes]
+        return [value.size for values in self._values.values() for value in values]
 
     def find(self, claim: Claim) -> Evidence | None:
         """Return the place of the number nearest to a claim; None if no number is as shown."""
@@ -95,10 +90,9 @@ class SupportingText:
 
     def _near(self, claim: Claim, reading: Reading, sign: bool) -> list[_Value]:  # noqa: FBT001
         """Return the neighbours of a reading, of one sign, that are shown as it is."""
-        index = self._index[sign]
         low, high = _window(claim, reading)
-        at = bisect_left(index.sizes, reading.value)
-        near = index.values[max(at - 1, 0) : at + 1]
+        at = bisect_left(self._values[sign], reading.value, key=_SIZE)
+        near = self._values[sign][max(at - 1, 0) : at + 1]
         return [value for value in near if low <= value.size <= high]
 
     def _evidence(self, claim: Claim, value: _Value) -> Evidence:
