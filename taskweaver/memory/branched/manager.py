@@ -97,8 +97,7 @@ class MemoryManager(BranchedMemory):
         self, keys: Sequence[str] | None = None, *, branch_id: str | None = None
     ) -> dict[str, str]:
         """Return the values of all keys in view, or of some keys. Missing keys are left out."""
-        wanted = [keys] if isinstance(keys, str) else keys
-        return self._seen(branch_id).core.values_of(wanted)
+        return self._seen(branch_id).core.values_of(keys)
 
     def mem_core_set(
         self,

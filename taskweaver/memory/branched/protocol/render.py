@@ -26,7 +26,7 @@ from taskweaver.memory.branched.types import (
     Section,
 )
 from taskweaver.memory.branched.upkeep.consolidation import Pressures
-from taskweaver.memory.branched.values import tag_filter, whole
+from taskweaver.memory.branched.values import checked_tags, whole
 from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
@@ -100,7 +100,7 @@ class Renderer:
         for name, given in (("task", task), ("task_hint", task_hint or "")):
             if not isinstance(given, str):
                 raise InvalidUpdate(name, f"must be a text, not {values.shown(given)}")
-        leave_out = tag_filter(leave_out)
+        leave_out = checked_tags("leave_out", leave_out)
         budget = self._config.budget(task_hint)
         if budget_chars is not None:
             budget = whole("budget_chars", budget_chars, least=None)

@@ -33,7 +33,7 @@ from taskweaver.memory.branched.tiers.indexing import (
     tag_mark,
 )
 from taskweaver.memory.branched.types import Path, Record, Segment
-from taskweaver.memory.branched.values import tag_filter
+from taskweaver.memory.branched.values import checked_tags
 from taskweaver.utils.retrieval import (
     FUSED,
     LEAST_PARTS,
@@ -95,7 +95,7 @@ class ArchivalSearch:
         """
         if not isinstance(query, str):
             raise InvalidUpdate("query", "must be a text")
-        tags = tag_filter(tags)
+        tags = checked_tags("tags", tags)
         if k <= 0:
             return []
         wanted = query_terms(query)
