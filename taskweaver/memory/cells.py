@@ -64,8 +64,8 @@ def variables_after(newest_first: Iterable[Post]) -> dict[str, str]:
     A cell that failed without naming any, such as one whose kernel died, is passed over.
     """
     for post in newest_first:
-        if stored := post.last(AttachmentType.session_variables):
-            return {str(name): str(text) for name, text in json.loads(stored)}
+        if post.last(AttachmentType.session_variables):
+            return dict(_variables(post))
         cell = cell_of(post)
         if cell is not None and cell.is_success and not cell.is_script:
             return {}

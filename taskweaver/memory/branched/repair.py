@@ -28,7 +28,7 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.database import Database
-from taskweaver.memory.branched.storage.soundness import check_values, foreign_objects
+from taskweaver.memory.branched.storage.soundness import NUMBERED, check_values, foreign_objects
 from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, harden, insert_row
 
 Row = dict[str, object]
@@ -217,8 +217,7 @@ Fits = Callable[[str, Row], str]
 _ROOT = "main"
 """Name of the first branch of a session."""
 LOST_QUERY = "(this question could not be recovered)"
-_NUMBERED = (*schema.TIERS, "injections")
-_EVERY = ("branches", *_NUMBERED)
+_EVERY = ("branches", *NUMBERED)
 """The tables that are saved, branches before the rows that belong to them; no caches."""
 _HIGHEST_SEQ = 1 << 53
 _HIGHEST_BRANCH = 1 << 31
@@ -345,7 +344,7 @@ class _Copy:
                 self.result.damaged.append(table)
         self.result.damaged += [name for name in _EVERY if name not in tables]
         self._copy_branches(tables)
-        for table in _NUMBERED:
+        for table in NUMBERED:
             found = tables.get(table, TableRows()).rows
             for key in sorted(found):
                 self._copy_row(table, key, found[key])
@@ -371,7 +370,7 @@ class _Copy:
                 self._branches.add(number)
         named = {
             owner
-            for table in _NUMBERED
+            for table in NUMBERED
             for row in tables.get(table, TableRows()).rows.values()
             if _is_branch(owner := row["branch_id"])
         }

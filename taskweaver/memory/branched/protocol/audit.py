@@ -173,8 +173,6 @@ def log_node_write(
 
     The parts are ``core``, ``recall`` and ``archival``; the results are the ids given to it.
     """
-    if not log.is_kept:
-        return
     event = parts.get("recall") or {}
     marks = {
         "branch_id": node_id,

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.tiers.recall import text_in
 from taskweaver.memory.branched.values import fields_of
 
 Step = Literal["write", "read", "maintain"]
@@ -165,7 +166,7 @@ def _event(path: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         raise InvalidUpdate(path, 'must be an object like {"kind": "...", "content": "..."}')
     for n, item in enumerate(items):
-        text = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
+        text = text_in(item)
         if not isinstance(text, str) or not text.strip():
             raise InvalidUpdate(f"{path}[{n}].content", "must be a text that says something")
         if "kind" in item:

@@ -284,12 +284,25 @@ def write_page(
 ) -> None:
     """Write a memory file as a page, which is replaced only by a complete page.
 
+    No data can end the page's script.
     Each node's branch has a link to `run_page`, a relative address, if there is one.
 
     Raises:
         StoreUnwritable: If the page cannot be written.
     """
-    write_whole(target, build_page(database, title=title, run_page=run_page))
+    with database.snapshot() as connection:
+        data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
+        facts = {
+            "title": title,
+            "page": run_page,
+            "seq": database.now_seq(connection),
+            "now": database.clock(),
+            "reserved": RESERVED,
+        }
+    template = Path(__file__).with_name("page.html").read_text("utf-8")
+    with database.guarded():
+        page = fill_page(template, title, {**data, **facts})
+    write_whole(target, page)
 
 
 def write_whole(target: Path, text: str) -> None:
@@ -302,22 +315,6 @@ def write_whole(target: Path, text: str) -> None:
         write_text(target, text)
     except OSError as error:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-
-
-def build_page(database: Database, *, title: str = "Memory", run_page: str = "") -> str:
-    """Return a memory file as a page. No data can end the page's script."""
-    with database.snapshot() as connection:
-        data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
-        facts = {
-            "title": title,
-            "page": run_page,
-            "seq": database.now_seq(connection),
-            "now": database.clock(),
-            "reserved": RESERVED,
-        }
-    template = Path(__file__).with_name("page.html").read_text("utf-8")
-    with database.guarded():
-        return fill_page(template, title, {**data, **facts})
 
 
 def _page_rows(connection: sqlite3.Connection, name: str, query: str) -> list[list[Any]]:
