@@ -119,6 +119,11 @@ def ran_code(round_: Round) -> bool:
     return any(map(has_run, round_.post_list))
 
 
+def last_with_code(rounds: Sequence[Round]) -> Round | None:
+    """Return the last round in which code ran."""
+    return next(filter(ran_code, reversed(rounds)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutedCell:
     """A cell that ran, with success or without. The number in the conversation is from 1.
