@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ TABLES_KEY = "tables"
 
 ORDER_KEY = "order"
 """Key of the id of the post that carried the cell, in the same data."""
+
+_HEADING = re.compile(r"#{2,4} ([A-Z][A-Za-z ]{2,20})")
+_FENCE = re.compile(r"(`{3,})\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,22 @@ def _extra(report: Post) -> Mapping[str, Any]:
     status = report.get_attachment(AttachmentType.execution_status)
     extra = status[-1].extra if status else None
     return extra if isinstance(extra, Mapping) else {}
+
+
+def parts_of(report: str) -> dict[str, str]:
+    """Return the texts of a cell's report, without fences, by heading: ``Result``, ``Output``."""
+    found: dict[str, list[str]] = {}
+    title = fence = ""
+    for line in report.split("\n"):
+        if fence and line == fence:
+            fence = ""
+        elif not fence and (heading := _HEADING.fullmatch(line)):
+            title = heading[1]
+        elif not fence and (opening := _FENCE.fullmatch(line)):
+            fence = opening[1]
+        else:
+            found.setdefault(title, []).append(line)
+    return {title: "\n".join(lines).rstrip("\n") for title, lines in found.items() if title}
 
 
 def has_failed(report: Post) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from taskweaver.memory.cells import Ran, RecordedCell, executed_cells, successful_cells
+from taskweaver.memory.cells import Ran, RecordedCell, executed_cells, parts_of, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.parsing import parse, parse_expression
@@ -24,7 +24,6 @@ TOLERANCE = 1e-6
 
 _MOST_DIFFERENCES = 5
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
-_SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def differing_lines(recorded: str, now: str) -> Iterator[LineDifference]:
 
     White space does not count, so a table is compared by its content.
     """
-    before, after = (dict(_SECTION.findall(text)) for text in (recorded, now))
+    before, after = parts_of(recorded), parts_of(now)
     for title in ("Result", "Output"):
         old_lines, new_lines = (_lines(found.get(title, "")) for found in (before, after))
         if len(old_lines) != len(new_lines):
@@ -165,7 +164,7 @@ def differences(recorded: str, now: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("```")]
+    return list(filter(str.strip, text.splitlines()))
 
 
 def _is_same(old: str, new: str) -> bool:

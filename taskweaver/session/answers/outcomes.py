@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import ExecutedCell, executed_cell, has_run
+from taskweaver.memory.cells import ExecutedCell, executed_cell, has_run, parts_of
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Evidence, Round
 from taskweaver.session.answers.claims import Claim
@@ -21,9 +21,7 @@ USER = "User"
 MAX_CHARS = 64_000
 """Most characters of one text that are read; reports are shorter."""
 
-_SECTION = re.compile(r"^#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})$", re.MULTILINE)
 _COMMENT = re.compile(r"(?<!\S)#.*$", re.MULTILINE)
-_FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
 _PLAIN = re.compile(
     r"(?<!\S)(?P<minus>-?)(?P<digits>\d{1,30}(?:\.\d{1,30})?)(?=[ \t]*(?:\n|\Z)|[ \t]+-?\d)",
     re.ASCII,
@@ -259,17 +257,10 @@ def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[Support
 def cell_sources(cell: ExecutedCell) -> Iterator[SupportingText]:
     """Yield the texts of a cell that can support a number: its result first, its code last."""
     order = {"Result": 0, "Output": 1}
-    sections = sorted(_sections(cell.report), key=lambda part: order.get(part[0], 2))
-    for title, text in sections:
-        yield SupportingText(cell.post_id, cell.number, title, text)
+    parts = sorted(parts_of(cell.report).items(), key=lambda part: order.get(part[0], 2))
+    for title, text in parts:
+        yield SupportingText(cell.post_id, cell.number, title, text.strip("\n"))
     variables = "\n".join(f"{name}: {text}" for name, text in cell.variables)
     yield SupportingText(cell.post_id, cell.number, "Variables", variables)
     if cell.is_success:
         yield SupportingText(cell.post_id, cell.number, CODE, _COMMENT.sub("", cell.code))
-
-
-def _sections(report: str) -> Iterator[tuple[str, str]]:
-    heads = list(_SECTION.finditer(report))
-    for head, following in zip(heads, [*heads[1:], None], strict=False):
-        text = report[head.end() : following.start() if following is not None else None]
-        yield head["title"], _FENCE.sub("", text).strip("\n")
