@@ -163,7 +163,14 @@ class Transfer:
 
         try:
             return self._database.write(act)
-        except (sqlite3.Error, LookupError, TypeError, ValueError, OverflowError) as error:
+        except (
+            sqlite3.Error,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as error:
             raise InvalidUpdate(str(source), f"is malformed: {error}") from error
 
 
@@ -186,11 +193,13 @@ def _masked(item: dict[str, Any]) -> dict[str, Any]:
 def _without_records(row: dict[str, Any]) -> dict[str, Any]:
     """Return a post without the records of replies."""
     body = json.loads(row["body"])
-    parts = body.get("attachment_list")
-    if isinstance(parts, list):
-        kept = [p for p in parts if not isinstance(p, dict) or p.get("type") != _RECORD]
-        body = {**body, "attachment_list": kept}
-    return {**row, "body": json.dumps(body, ensure_ascii=False)}
+    kept = [part for part in _attachments(body) if part.get("type") != _RECORD]
+    return {**row, "body": json.dumps({**body, "attachment_list": kept}, ensure_ascii=False)}
+
+
+def _attachments(post: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = post.get("attachment_list")
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def _refuse_masked_cells(items: list[Any], source: Path) -> None:
@@ -200,14 +209,12 @@ def _refuse_masked_cells(items: list[Any], source: Path) -> None:
     """
     number = 0
     for item in items:
-        if not isinstance(item, dict) or item.get("table") != "posts":
-            continue
-        parts = json.loads(item["row"]["body"]).get("attachment_list")
-        parts = parts if isinstance(parts, list) else []
+        posts = [json.loads(item["row"]["body"])] if item.get("table") == "posts" else []
         codes = [
             str(part.get("content"))
-            for part in parts
-            if isinstance(part, dict) and part.get("type") == _CODE
+            for post in posts
+            for part in _attachments(post)
+            if part.get("type") == _CODE
         ]
         number += bool(codes)
         if any(map(has_mask, codes)):
