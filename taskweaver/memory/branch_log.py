@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import cast
 
 from taskweaver.memory.branched.conversation import Extent, RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, StoreCorrupt
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
-from taskweaver.memory.round import Round, RoundDict
+from taskweaver.memory.round import Round
 from taskweaver.memory.summaries import SUMMARY_CHARS, CompactedMessage
 from taskweaver.memory.summary_texts import LEDGER_CHARS
 from taskweaver.memory.type_vars import RoundState
@@ -139,7 +138,7 @@ def _round(stored: RoundRow, *, is_open: bool = False) -> Round:
             "state": stored.state or ("created" if is_open else _TORN),
             "post_list": [json.loads(body) for body in stored.posts],
         }
-        found = Round.from_dict(cast("RoundDict", data))
+        found = Round.from_dict(data)
         for post in found.post_list:
             require_texts(post)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
