@@ -31,7 +31,7 @@ from taskweaver.tables.files.file_list import ListedFile, TableOverview
 from taskweaver.utils.data_files import TEXTS, is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
 from taskweaver.utils.files import leaves
-from taskweaver.utils.images import IMAGE_SUFFIXES, image_header
+from taskweaver.utils.images import IMAGE_SUFFIXES, ImageHeader, image_header
 
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
 _MOST_FILES, _PROBLEM_CHARS = 200, 200
@@ -239,10 +239,10 @@ class CellPictures:
             return CellPicture(name, "", "not a picture")
         if header.width * header.height > _MOST_DECODED_PIXELS:
             return CellPicture(name, "", f"too large: {header.width} x {header.height} pixels")
-        if not _fits(content):
+        if not _fits(header, content):
             content = self._smaller(name, content)
-        header = image_header(content)
-        if header is None or not _fits(content):
+            header = image_header(content)
+        if header is None or not _fits(header, content):
             return CellPicture(name, "", "too large, and it cannot be made smaller")
         encoded = base64.b64encode(content).decode("ascii")
         return CellPicture(name, f"data:image/{header.kind};base64,{encoded}")
@@ -258,7 +258,5 @@ class CellPictures:
             return b""  # the picture is left out; the next cell reports the error of a kernel
 
 
-def _fits(content: bytes) -> bool:
-    header = image_header(content)
-    is_small = header is not None and max(header.width, header.height) <= MOST_PIXELS
-    return is_small and len(content) <= MOST_BYTES
+def _fits(header: ImageHeader, content: bytes) -> bool:
+    return max(header.width, header.height) <= MOST_PIXELS and len(content) <= MOST_BYTES
