@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from taskweaver.memory.branched.conversation import Extent, RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, StoreCorrupt
@@ -166,13 +167,13 @@ _NOT_COVERED = ("", "failed")
 """States of rounds no summary covers: still open or torn, and failed."""
 
 
+@dataclass
 class BranchSummaries:
     """A `SummaryStore` for one role on one branch."""
 
-    def __init__(self, store: BranchedMemory, branch_id: str, role: str) -> None:
-        self._store = store
-        self._branch_id = branch_id
-        self._role = role
+    _store: BranchedMemory
+    _branch_id: str
+    _role: str
 
     def load(self, retain_recent: int, warn: Callable[[str], None]) -> CompactedMessage | None:
         """Return the summary that covers most of the branch's rounds, if any.

@@ -249,11 +249,11 @@ def _merges(branches: BranchTree) -> list[OutlineMerge]:
     ]
 
 
+@dataclass
 class Moments:
     """The moments of a session's branches."""
 
-    def __init__(self, branches: BranchTree) -> None:
-        self._branches = branches
+    _branches: BranchTree
 
     @property
     def _states(self) -> RoundStates:

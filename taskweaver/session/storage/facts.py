@@ -96,18 +96,15 @@ def checked(text: str) -> str:
     return stripped
 
 
+@dataclass
 class Facts:
-    """The facts on a branch of a memory."""
+    """The facts on a branch of a memory.
 
-    def __init__(self, mark: str, branch: Callable[[bool], BranchHandle | None]) -> None:
-        """Take a branch.
+    The ids begin with a letter, the mark. A function returns the branch, and makes it if asked to.
+    """
 
-        Args:
-            mark: First letter of the ids.
-            branch: Function that returns the branch, and makes it if it is asked to.
-        """
-        self._mark = mark
-        self._branch = branch
+    _mark: str
+    _branch: Callable[[bool], BranchHandle | None]
 
     def add(
         self,

@@ -43,12 +43,12 @@ class Injection:
     created_at: float
 
 
+@dataclass
 class Injections:
     """The audit trail of all branches."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def add(self, branch_id: str, result: RenderResult, task_hint: str | None) -> int:
         """Record that a rendered memory was put into a prompt, and return the row's number."""

@@ -7,6 +7,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -45,13 +46,13 @@ AND a.valid_from IS ? AND a.valid_to IS ? AND NOT EXISTS (
 """
 
 
+@dataclass
 class Archival:
     """The archival memory of all branches."""
 
-    def __init__(self, branches: Branches, config: MemoryConfig, compressor: Compressor) -> None:
-        self._branches = branches
-        self._config = config
-        self._compressor = compressor
+    _branches: Branches
+    _config: MemoryConfig
+    _compressor: Compressor
 
     def prepare(self, text: object, context: Callable[[], str]) -> str:
         """Check and shorten a text, before a transaction is open.

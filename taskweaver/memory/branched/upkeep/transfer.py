@@ -16,6 +16,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,12 +58,12 @@ _REFERENCES = {
 }
 
 
+@dataclass
 class Transfer:
     """Exports and imports branches."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def export(
         self, target: Path, branch_id: str | None = None, *, is_private: bool = False
