@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.conversation import Extent, RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, StoreCorrupt
@@ -25,13 +25,13 @@ _ROUND_EVENT_CHARS = 600
 _TORN: RoundState = "failed"
 
 
+@dataclass
 class BranchLog:
     """The conversation of one branch."""
 
-    def __init__(self, store: BranchedMemory, branch_id: str) -> None:
-        self.branch_id = branch_id
-        self._store = store
-        self._seqs: dict[str, int] = {}
+    _store: BranchedMemory
+    branch_id: str
+    _seqs: dict[str, int] = field(default_factory=dict)
 
     def resume(self, open_round: str = "") -> Conversation:
         """Return the conversation of the branch, to be continued.

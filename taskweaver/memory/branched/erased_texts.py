@@ -21,7 +21,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, AnyStr, Generic
@@ -246,35 +246,27 @@ class Untouched:
     reason: str
 
 
+@dataclass
 class ErasedFiles:
     """One erasure in the files of a memory.
 
     Attributes:
+        path: File of the memory.
+        logs: Folder of the logs.
+        folders: Folders that are only looked through.
+        names: Further files beside the memory, or in the folder `memory` there.
+        is_dry: Whether the texts are only looked for.
         changed: Files that held a text.
         untouched: Files that may still hold one.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        logs: Path,
-        folders: Sequence[Path],
-        *,
-        names: Sequence[str] = (),
-        is_dry: bool,
-    ) -> None:
-        """Take the memory, the folder of the logs, and folders that are only looked through.
-
-        `names` are further files beside the memory, or in the folder `memory` there; with `is_dry`
-        the texts are only looked for.
-        """
-        self._path = path
-        self._logs = logs
-        self._folders = folders
-        self._patterns = (*_BESIDE, *map(glob.escape, names))
-        self._is_dry = is_dry
-        self.changed: set[str] = set()
-        self.untouched: dict[str, str] = {}
+    path: Path
+    logs: Path
+    folders: Sequence[Path]
+    names: Sequence[str]
+    is_dry: bool
+    changed: set[str] = field(default_factory=set)
+    untouched: dict[str, str] = field(default_factory=dict)
 
     def erase(self, needles: Needles) -> None:
         """Overwrite the texts in all files. Files that cannot be changed are noted."""
@@ -291,20 +283,20 @@ class ErasedFiles:
 
     def _own(self) -> Iterator[Path]:
         """Yield the files that the memory wrote, and may overwrite."""
-        folder = self._path.parent
+        folder = self.path.parent
         for home in (folder, folder / "memory"):
-            for pattern in self._patterns:
+            for pattern in (*_BESIDE, *map(glob.escape, self.names)):
                 yield from sorted(home.glob(pattern))
-        yield from sorted(self._logs.glob("memory_*.jsonl*"))
+        yield from sorted(self.logs.glob("memory_*.jsonl*"))
 
     def _others(self) -> Iterator[tuple[Path, str]]:
         """Yield the files that are only looked through, each with the reason to list it."""
-        own = self._path.resolve()
+        own = self.path.resolve()
         memory = {own, *(own.with_name(own.name + ending) for ending in SIDE_FILES)}
         for ending in _COPIES:
-            for path in sorted(self._path.parent.glob(glob.escape(self._path.stem) + ending)):
+            for path in sorted(self.path.parent.glob(glob.escape(self.path.stem) + ending)):
                 yield path, "it is a copy of the memory, and holds the text"
-        for given in self._folders:
+        for given in self.folders:
             if not given.is_dir():
                 self.untouched[str(given)] = "it is no folder"
             for path in sorted(given.rglob("*")):
@@ -333,7 +325,7 @@ class ErasedFiles:
             self.untouched[name] = "it is protected against writing, and holds the text"
         else:
             self.changed.add(name)
-            if not self._is_dry:
+            if not self.is_dry:
                 _mark(path, data, found)
 
 
