@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from taskweaver.memory.cells import Ran, RecordedCell, executed_cells, parts_of, successful_cells
@@ -75,23 +75,32 @@ def replay(
         raise SessionError(f"No recorded cell assigns {', '.join(missing)} at its top level.")
     recorded = {cell.post_id: cell.report for cell in executed_cells(rounds)}
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
-        if has_mask(code):  # not given to a model either, which could only guess the value
-            refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
-            yield ReplayedCell(number, code, "failed", (refused,))
-            continue
-        ran = run(RecordedCell(cell.post_id, code, cell.role))
-        first_error = ran.error
-        better = repair(code, first_error) if first_error and repair is not None else None
-        if better is not None:
-            code, ran = better, run(RecordedCell(cell.post_id, better))
-        if ran.error:
-            yield ReplayedCell(number, code, "failed", (ran.error,))
-            continue
-        found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
-        verdict: Verdict = "differs" if found else "same"
-        if first_error:
-            verdict, found = "repaired", (f"it failed first: {first_error}", *found)
-        yield ReplayedCell(number, code, verdict, found)
+        report = recorded.get(cell.post_id, "")
+        yield _replayed(number, replace(cell, code=code), report, run, repair)
+
+
+def _replayed(
+    number: int,
+    cell: RecordedCell,
+    report: str,
+    run: Callable[[RecordedCell], Ran],
+    repair: Repair | None,
+) -> ReplayedCell:
+    """Run a cell, and compare it with the recorded report."""
+    if has_mask(cell.code):  # not given to a model either, which could only guess the value
+        refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
+        return ReplayedCell(number, cell.code, "failed", (refused,))
+    ran = run(cell)
+    error = ran.error
+    if error and repair is not None and (better := repair(cell.code, error)) is not None:
+        cell = replace(cell, code=better)
+        ran = run(cell)
+    if ran.error:
+        return ReplayedCell(number, cell.code, "failed", (ran.error,))
+    found = tuple(differences(report, ran.report))
+    if error:
+        return ReplayedCell(number, cell.code, "repaired", (f"it failed first: {error}", *found))
+    return ReplayedCell(number, cell.code, "differs" if found else "same", found)
 
 
 def _expression(name: str, text: str) -> ast.expr:

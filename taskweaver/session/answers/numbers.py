@@ -94,20 +94,17 @@ def _number(text: str, match: re.Match[str]) -> Number | None:
         return None
     plain = _plain_readings(digits)
     power = _EXPONENT.match(text, end)
-    digits_end = end
     if power is not None:
-        end = digits_end = power.end()
+        end = power.end()
         plain = [_scaled(reading, float(f"1e{_power(power)}")) for reading in plain]
     plain = [reading for reading in plain if math.isfinite(reading.value)]
-    suffix = SUFFIX.match(text, end)
-    unit = suffix["unit"] if suffix is not None else ""
-    readings = _with_unit(plain, unit, digits)
-    end = suffix.end() if suffix is not None else end
-    found = tuple(r for r in readings if math.isfinite(r.value))
+    unit, digits_end = "", end
+    if suffix := SUFFIX.match(text, end):
+        unit, end = suffix["unit"], suffix.end()
+    found = tuple(r for r in _with_unit(plain, unit, digits) if math.isfinite(r.value))
     parts = _parts(digits, start)
     if not found and not parts:
         return None
-    is_integer = digits.isdigit() and power is None and not unit
     return Number(
         start=start,
         end=end,
@@ -117,7 +114,7 @@ def _number(text: str, match: re.Match[str]) -> Number | None:
         readings=found,
         plain=tuple(plain) if found else (),
         parts=parts,
-        is_integer=is_integer,
+        is_integer=digits.isdigit() and power is None and not unit,
     )
 
 
