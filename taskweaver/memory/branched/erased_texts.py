@@ -57,16 +57,15 @@ class Needles:
             keyed: Values of core keys, by key.
             is_exact: Whether short texts are found inside of others too.
         """
-        values = {key: sorted(set(items), key=len) for key, items in (keyed or {}).items()}
-        given = {text for text in texts if text.strip()}
-        given |= {value for items in values.values() for value in items if value.strip()}
-        found = {form for text in given for form in _spellings(text) if is_exact or _is_long(form)}
+        self._keyed = {key: _filled(items) for key, items in (keyed or {}).items()}
+        self._beside_keys = set[str]().union(*self._keyed.values())
+        given = _filled(texts)
+        forms = {form for text in given | self._beside_keys for form in _spellings(text)}
+        found = (form for form in forms if is_exact or _is_long(form))
         self._within = sorted(found, key=len, reverse=True)
         self._finder = TextFinder(self._within, _DOTS)
-        beside_keys = {value for items in values.values() for value in items}
-        short = {text.strip() for text in given - beside_keys if not _is_long(text)}
+        short = {text.strip() for text in given - self._beside_keys if not _is_long(text)}
         self._short = set() if is_exact else short
-        self._keyed = {key: [v for v in items if v.strip()] for key, items in values.items()}
         self._lines = [
             re.compile(
                 rf"^((?:- )?{re.escape(key)}: |Core evicted: {re.escape(key)}\n)"
@@ -133,8 +132,7 @@ class Needles:
 
     def short_forms(self) -> set[bytes]:
         """Return the short texts as values of JSON."""
-        keyed = {value for items in self._keyed.values() for value in items}
-        short = self._short | {value for value in keyed if not _is_long(value)}
+        short = self._short | {value for value in self._beside_keys if not _is_long(value)}
         return {json.dumps(text).encode() for text in short}
 
 
@@ -148,6 +146,10 @@ def _spellings(text: str) -> set[str]:
     forms = {text, text.strip(), " ".join(text.split())}
     masked = {redact(form) for form in forms}
     return forms | {form for form in masked if _is_long(form.replace(MASK, "").strip())}
+
+
+def _filled(texts: Iterable[str]) -> set[str]:
+    return {text for text in texts if text.strip()}
 
 
 def _is_long(text: str) -> bool:

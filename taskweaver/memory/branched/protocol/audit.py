@@ -250,10 +250,9 @@ def _entries(name: str, value: Any, result: Any) -> Iterator[dict[str, Any]]:
     """Yield the operations of one entry of a checked block."""
     if name == "core":
         yield from ({"type": "core_set", **entry} for entry in value)
-    elif name == "core_delete":
-        yield from ({"type": "core_delete", "key": key, "found": result[key]} for key in value)
-    elif name == "core_get":
-        yield from ({"type": "core_get", "key": key, "value": result[key]} for key in value)
+    elif name in {"core_delete", "core_get"}:
+        field = "found" if name == "core_delete" else "value"
+        yield from ({"type": name, "key": key, field: result[key]} for key in value)
     elif name in {"archival", "archival_update"}:
         type_ = "archival_write" if name == "archival" else name
         for item, id_ in zip(value, result, strict=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -117,43 +116,44 @@ class Updates:
         *,
         author_tags: tuple[str, ...],
     ) -> dict[str, Any]:
-        tiers = self._tiers
-        results: dict[str, Any] = defaultdict(list)
+        tiers, place = self._tiers, (writer, branch_id)
+        results: dict[str, Any] = {}
         unseen: list[str] = []
-        for entry in checked.get("core", ()):
-            tiers.core.put(writer, branch_id, **entry)
-            results["core"].append(entry["key"])
-        for key in checked.get("core_delete", ()):
-            is_gone = tiers.core.delete(writer, branch_id, key)
-            results.setdefault("core_delete", {})[key] = is_gone
-        for n, item in enumerate(checked.get("archival", ())):
-            fields = {**item, "tags": [*author_tags, *item["tags"]]}
-            with _noted(unseen, f"archival[{n}].replaces"):
-                id_ = tiers.archival.add(writer, branch_id, fields.pop("text"), **fields)
-                results["archival"].append(str(id_))
-        for n, item in enumerate(checked.get("archival_update", ())):
-            fields = dict(item)
-            with _noted(unseen, f"archival_update[{n}].id"):
-                id_ = tiers.archival.update(writer, branch_id, fields.pop("id"), **fields)
-                results["archival_update"].append(str(id_))
-        for n, id_ in enumerate(checked.get("archival_delete", ())):
-            with _noted(unseen, f"archival_delete[{n}]"):
-                results["archival_delete"].append(
-                    str(tiers.archival.delete(writer, branch_id, id_))
-                )
-        for event in checked.get("recall", ()):
-            results["recall"].append(tiers.recall.append(writer, branch_id, {**marks, **event}))
+
+        def each(name: str, act: Callable[[Any], object], part: str = "") -> None:
+            """Carry out an operation on each of its items, and keep the results."""
+            for n, item in enumerate(checked.get(name, ())):
+                with _noted(unseen, f"{name}[{n}]{part}"):
+                    results.setdefault(name, []).append(act(item))
+
+        def put(entry: Mapping[str, Any]) -> object:
+            tiers.core.put(*place, **entry)
+            return entry["key"]
+
+        def add(item: Mapping[str, Any]) -> str:
+            tags = [*author_tags, *item["tags"]]
+            return str(tiers.archival.add(*place, **{**item, "tags": tags}))
+
+        def change(item: Mapping[str, Any]) -> str:
+            rest = {name: value for name, value in item.items() if name != "id"}
+            return str(tiers.archival.update(*place, item["id"], **rest))
+
+        each("core", put)
+        if keys := checked.get("core_delete"):
+            results["core_delete"] = {key: tiers.core.delete(*place, key) for key in keys}
+        each("archival", add, ".replaces")
+        each("archival_update", change, ".id")
+        each("archival_delete", lambda id_: str(tiers.archival.delete(*place, id_)))
+        each("recall", lambda event: tiers.recall.append(*place, {**marks, **event}))
         if "recall_evict" in checked:
             with _noted(unseen, "recall_evict.ids"):
-                count = tiers.recall.evict(writer, branch_id, **checked["recall_evict"])
+                count = tiers.recall.evict(*place, **checked["recall_evict"])
                 results["recall_evict"] = {"evicted_count": count, "archived_count": count}
-        for n, number in enumerate(checked.get("recall_delete", ())):
-            with _noted(unseen, f"recall_delete[{n}]"):
-                results["recall_delete"].append(tiers.recall.delete(writer, branch_id, number))
+        each("recall_delete", lambda number: tiers.recall.delete(*place, number))
         if unseen:
             raise RecordNotVisible("\n".join(["memory_update: nothing was applied.", *unseen]))
         self._consolidation.within_append(writer, branch_id)
-        return dict(results)
+        return results
 
     def _read(self, view: BranchView, checked: Mapping[str, Any]) -> dict[str, Any]:
         results: dict[str, Any] = {}
