@@ -13,11 +13,10 @@ from typing import Any
 from taskweaver.ces.common import CellTable
 from taskweaver.face.tables import ReadTables, read_tables
 from taskweaver.llm.types import Usage
-from taskweaver.memory.cells import ExecutedCell, executed_cells
+from taskweaver.memory.cells import ExecutedCell, executed_cells, parts_of
 from taskweaver.memory.round import Round
 from taskweaver.memory.suggestions import Suggestion
 from taskweaver.role.forms.memory_calls import kept
-from taskweaver.session.export_cells import parts_of
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.markup.inert_markdown import inert_line, inert_markdown

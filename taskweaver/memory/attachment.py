@@ -6,9 +6,10 @@ The wire form of an attachment is ``{id, type, content, extra}``. `extra` is pla
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, nonmember
-from typing import Any, NotRequired, Self, TypedDict
+from typing import Any, Self
 
 from taskweaver.memory.shared_memory_entry import SharedMemoryEntry
 from taskweaver.utils.ids import create_id
@@ -56,15 +57,6 @@ class AttachmentType(Enum):
     init_plan = nonmember("init_plan")  # handlers of the original compare types with it
 
 
-class AttachmentDict(TypedDict):
-    """Wire form. Keys are as in the YAML files."""
-
-    id: NotRequired[str | None]
-    type: str
-    content: Any
-    extra: NotRequired[Any]
-
-
 @dataclass(slots=True)
 class Attachment:
     """One piece of typed data on a post.
@@ -96,13 +88,13 @@ class Attachment:
         """
         return cls(id or create_id("atta"), AttachmentType(type), content, extra)
 
-    def to_dict(self) -> AttachmentDict:
-        """Return the wire form."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the wire form. Keys are as in the YAML files."""
         extra = self.extra.to_dict() if isinstance(self.extra, SharedMemoryEntry) else self.extra
         return {"id": self.id, "type": self.type.value, "content": self.content, "extra": extra}
 
     @classmethod
-    def from_dict(cls, data: AttachmentDict) -> Self | None:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self | None:
         """Build an attachment from the wire form.
 
         Returns:
@@ -115,7 +107,7 @@ class Attachment:
             return None
         extra = data.get("extra")
         if data["type"] == AttachmentType.shared_memory_entry.value and isinstance(extra, dict):
-            extra = SharedMemoryEntry.from_dict(extra)  # type: ignore[arg-type]
+            extra = SharedMemoryEntry.from_dict(extra)
         return cls.create(data["type"], data["content"], data.get("id"), extra)
 
     def __repr__(self) -> str:

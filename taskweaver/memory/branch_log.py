@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import cast
+from dataclasses import dataclass, field
 
 from taskweaver.memory.branched.conversation import Extent, RoundRow
 from taskweaver.memory.branched.errors import BranchedMemoryError, InvalidUpdate, StoreCorrupt
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.post import Post
-from taskweaver.memory.round import Round, RoundDict
+from taskweaver.memory.round import Round
 from taskweaver.memory.summaries import SUMMARY_CHARS, CompactedMessage
 from taskweaver.memory.summary_texts import LEDGER_CHARS
 from taskweaver.memory.type_vars import RoundState
@@ -25,13 +25,13 @@ _ROUND_EVENT_CHARS = 600
 _TORN: RoundState = "failed"
 
 
+@dataclass
 class BranchLog:
     """The conversation of one branch."""
 
-    def __init__(self, store: BranchedMemory, branch_id: str) -> None:
-        self.branch_id = branch_id
-        self._store = store
-        self._seqs: dict[str, int] = {}
+    _store: BranchedMemory
+    branch_id: str
+    _seqs: dict[str, int] = field(default_factory=dict)
 
     def resume(self, open_round: str = "") -> Conversation:
         """Return the conversation of the branch, to be continued.
@@ -139,7 +139,7 @@ def _round(stored: RoundRow, *, is_open: bool = False) -> Round:
             "state": stored.state or ("created" if is_open else _TORN),
             "post_list": [json.loads(body) for body in stored.posts],
         }
-        found = Round.from_dict(cast("RoundDict", data))
+        found = Round.from_dict(data)
         for post in found.post_list:
             require_texts(post)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -167,13 +167,13 @@ _NOT_COVERED = ("", "failed")
 """States of rounds no summary covers: still open or torn, and failed."""
 
 
+@dataclass
 class BranchSummaries:
     """A `SummaryStore` for one role on one branch."""
 
-    def __init__(self, store: BranchedMemory, branch_id: str, role: str) -> None:
-        self._store = store
-        self._branch_id = branch_id
-        self._role = role
+    _store: BranchedMemory
+    _branch_id: str
+    _role: str
 
     def load(self, retain_recent: int, warn: Callable[[str], None]) -> CompactedMessage | None:
         """Return the summary that covers most of the branch's rounds, if any.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,9 @@ TABLES_KEY = "tables"
 
 ORDER_KEY = "order"
 """Key of the id of the post that carried the cell, in the same data."""
+
+_HEADING = re.compile(r"#{2,4} ([A-Z][A-Za-z ]{2,20})")
+_FENCE = re.compile(r"(`{3,})\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +68,8 @@ def variables_after(newest_first: Iterable[Post]) -> dict[str, str]:
     A cell that failed without naming any, such as one whose kernel died, is passed over.
     """
     for post in newest_first:
-        if stored := post.last(AttachmentType.session_variables):
-            return {str(name): str(text) for name, text in json.loads(stored)}
+        if post.last(AttachmentType.session_variables):
+            return dict(_variables(post))
         cell = cell_of(post)
         if cell is not None and cell.is_success and not cell.is_script:
             return {}
@@ -94,6 +98,22 @@ def _extra(report: Post) -> Mapping[str, Any]:
     return extra if isinstance(extra, Mapping) else {}
 
 
+def parts_of(report: str) -> dict[str, str]:
+    """Return the texts of a cell's report, without fences, by heading: ``Result``, ``Output``."""
+    found: dict[str, list[str]] = {}
+    title = fence = ""
+    for line in report.split("\n"):
+        if fence and line == fence:
+            fence = ""
+        elif not fence and (heading := _HEADING.fullmatch(line)):
+            title = heading[1]
+        elif not fence and (opening := _FENCE.fullmatch(line)):
+            fence = opening[1]
+        else:
+            found.setdefault(title, []).append(line)
+    return {title: "\n".join(lines).rstrip("\n") for title, lines in found.items() if title}
+
+
 def has_failed(report: Post) -> bool:
     """Return whether a report is of a cell that failed."""
     return _status(report) == "FAILURE"
@@ -117,6 +137,11 @@ def has_orders(round_: Round) -> bool:
 def ran_code(round_: Round) -> bool:
     """Return whether code ran in a round, with success or without."""
     return any(map(has_run, round_.post_list))
+
+
+def last_with_code(rounds: Sequence[Round]) -> Round | None:
+    """Return the last round in which code ran."""
+    return next(filter(ran_code, reversed(rounds)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast, get_args
 
@@ -61,11 +61,11 @@ class Logger(Protocol):
         """Log a line and the error being handled."""
 
 
+@dataclass
 class _ChatSummarizer:
     """A `Summarizer` over a `ChatModel`."""
 
-    def __init__(self, model: ChatModel) -> None:
-        self._model = model
+    _model: ChatModel
 
     def summarize(self, instructions: str, text: str, llm_alias: str = "") -> str:
         """Return the model's answer about `text`.
@@ -85,11 +85,11 @@ class _ChatSummarizer:
         return content
 
 
+@dataclass
 class _FunctionLogger:
     """A `Logger` over a function that takes a line, which says that compaction failed."""
 
-    def __init__(self, log: Callable[[str], object]) -> None:
-        self._log = log
+    _log: Callable[[str], object]
 
     def warning(self, msg: str, /) -> None:
         """Log a line."""

@@ -8,15 +8,15 @@ from a person, another version or another program, so each problem is named with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import Any, NotRequired, Self, TypedDict
+from typing import Any, Self
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.memory.attachment import Attachment
-from taskweaver.memory.round import Round, RoundDict
+from taskweaver.memory.round import Round
 from taskweaver.memory.type_vars import RoleName
 from taskweaver.memory.utils import encodable, roles_of
 from taskweaver.utils.files import PRIVATE, read_yaml, write_yaml
@@ -148,16 +148,6 @@ def _join(place: str, key: str) -> str:
     return f"{place}.{key}" if place else key
 
 
-class ConversationDict(TypedDict):
-    """Wire form. Keys are as in the YAML files."""
-
-    id: NotRequired[str | None]
-    plugins: NotRequired[list[dict[str, Any]] | None]
-    roles: NotRequired[list[RoleName] | None]
-    enabled: NotRequired[bool]
-    rounds: list[RoundDict] | None
-
-
 @dataclass(slots=True)
 class Conversation:
     """Rounds in order, and facts about the whole.
@@ -185,8 +175,8 @@ class Conversation:
         """Append a round."""
         self.rounds.append(round_)
 
-    def to_dict(self) -> ConversationDict:
-        """Return the wire form."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the wire form. Keys are as in the YAML files."""
         return {
             "id": self.id,
             "plugins": self.plugins,
@@ -196,7 +186,7 @@ class Conversation:
         }
 
     @classmethod
-    def from_dict(cls, data: ConversationDict) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build a conversation from the wire form. Attachments of dropped types are left out.
 
         Raises:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NotRequired, Self, TypedDict
+from typing import Any, Self
 
-from taskweaver.memory.attachment import Attachment, AttachmentDict, AttachmentType
+from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.type_vars import RoleName
 from taskweaver.utils.ids import create_id
-
-
-class PostDict(TypedDict):
-    """Wire form. Keys are as in the YAML files."""
-
-    id: NotRequired[str | None]
-    message: str | None
-    send_from: str
-    send_to: str
-    attachment_list: NotRequired[list[AttachmentDict] | None]
 
 
 @dataclass(slots=True)
@@ -49,8 +39,8 @@ class Post:
         """Build a post with a new id."""
         return Post(create_id("post"), send_from, send_to, message or "", attachment_list or [])
 
-    def to_dict(self) -> PostDict:
-        """Return the wire form."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the wire form. Keys are as in the YAML files."""
         return {
             "id": self.id,
             "message": self.message,
@@ -60,7 +50,7 @@ class Post:
         }
 
     @classmethod
-    def from_dict(cls, data: PostDict) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build a post from the wire form. Attachments of dropped types are left out.
 
         Raises:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NotRequired, Self, TypedDict, get_args
+from typing import Any, Self, get_args
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.post import Post, PostDict
+from taskweaver.memory.post import Post
 from taskweaver.memory.suggestions import NO_SUGGESTIONS, Suggestions
 from taskweaver.memory.type_vars import RoundState
 from taskweaver.utils.ids import create_id
@@ -148,15 +148,6 @@ def _list(value: object) -> list[Any]:
     return value
 
 
-class RoundDict(TypedDict):
-    """Wire form. Keys are as in the YAML files."""
-
-    id: NotRequired[str | None]
-    user_query: str
-    state: RoundState
-    post_list: NotRequired[list[PostDict] | None]
-
-
 @dataclass(slots=True)
 class Round:
     """A user query, a state, and posts.
@@ -250,8 +241,8 @@ class Round:
             raise ValueError(f"state is one of {get_args(RoundState)}, not {new_state!r}")
         self.state = new_state
 
-    def to_dict(self) -> RoundDict:
-        """Return the wire form."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the wire form. Keys are as in the YAML files."""
         return {
             "id": self.id,
             "user_query": self.user_query,
@@ -259,7 +250,7 @@ class Round:
             "post_list": [post.to_dict() for post in self.post_list],
         }
 
-    def shown_dict(self) -> RoundDict:
+    def shown_dict(self) -> dict[str, Any]:
         """Return the wire form for readers, without the records of replies."""
         posts = []
         for post in self.post_list:
@@ -269,7 +260,7 @@ class Round:
         return replace(self, post_list=posts).to_dict()
 
     @classmethod
-    def from_dict(cls, data: RoundDict) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build a round from the wire form.
 
         Raises:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NotRequired, Self, TypedDict, get_args
+from typing import Any, Self, get_args
 
 from taskweaver.memory.type_vars import SharedMemoryEntryScope, SharedMemoryEntryType
 from taskweaver.utils.ids import create_id
-
-
-class SharedMemoryEntryDict(TypedDict):
-    """Wire form. Keys are as in the YAML files."""
-
-    type: str
-    content: str
-    scope: SharedMemoryEntryScope
-    id: NotRequired[str]
 
 
 @dataclass(slots=True)
@@ -45,12 +37,12 @@ class SharedMemoryEntry:
         """Build an entry, with a new id unless one is given."""
         return cls.from_dict({"type": type, "content": content, "scope": scope, "id": id or ""})
 
-    def to_dict(self) -> SharedMemoryEntryDict:
-        """Return the wire form."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the wire form. Keys are as in the YAML files."""
         return {"type": self.type, "content": self.content, "scope": self.scope, "id": self.id}
 
     @classmethod
-    def from_dict(cls, data: SharedMemoryEntryDict) -> Self:
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build an entry from the wire form.
 
         Raises:

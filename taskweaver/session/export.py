@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES
 from taskweaver.memory.cells import ExecutedCell, executed_cells, successful_cells
-from taskweaver.memory.round import Round, RoundDict
+from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.session.export_cells import (
     NotebookOutputs,
@@ -57,7 +57,7 @@ def export(
     writers: dict[str, Callable[[Sequence[Round], str], str]]
     writers = {".ipynb": partial(_notebook, folder=folder), ".py": _script, ".md": _report}
     finished = [
-        Round.from_dict(cast("RoundDict", redact_secrets_in(round_.shown_dict())))
+        Round.from_dict(redact_secrets_in(round_.shown_dict()))
         for round_ in rounds
         if round_.state == "finished"
     ]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import base64
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import ExecutedCell, successful_cells, table_reads
+from taskweaver.memory.cells import ExecutedCell, parts_of, successful_cells, table_reads
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.tables.plans.code import as_code
@@ -28,33 +27,12 @@ MAX_PICTURE_BYTES = 2 << 20
 """Size of the largest picture that a notebook holds."""
 MAX_PICTURES_BYTES = 16 << 20
 """Size of all pictures of a notebook."""
-_HEADING = re.compile(r"#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})")
-_FENCE = re.compile(r"(?P<marks>`{3,})\w*")
 _MAGIC = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _STREAMS = {"Output": "stdout", "Warnings": "stderr"}
 _OUTSIDE = "Cells that ran outside of this conversation"
 CELL = f"# {_OUTSIDE}"
 """The cell that runs in such a round: it does nothing, and its report has the variables."""
 _READ, _PROFILE = "read_table", "profile_tables"
-
-
-def parts_of(report: str) -> dict[str, str]:
-    """Return the fenced texts of a cell's report by heading: ``Result``, ``Output``, ``Error``."""
-    found: dict[str, str] = {}
-    title = fence = ""
-    lines: list[str] = []
-    for line in report.split("\n"):
-        heading, opening = _HEADING.fullmatch(line), _FENCE.fullmatch(line)
-        if fence and line == fence:
-            found.setdefault(title, "\n".join(lines))
-            fence = ""
-        elif fence:
-            lines.append(line)
-        elif heading:
-            title = heading["title"]
-        elif opening:
-            fence, lines = opening["marks"], []
-    return found
 
 
 class NotebookOutputs:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from taskweaver.ces.state_folder import LostVariable, StateDamaged, StateManifest
 from taskweaver.memory.branch_log import failed_rounds
-from taskweaver.memory.cells import ran_cells, ran_code, variables_of
+from taskweaver.memory.cells import last_with_code, ran_cells, variables_of
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.tree import BranchTree
 from taskweaver.session.errors import UnknownRound
@@ -249,11 +249,11 @@ def _merges(branches: BranchTree) -> list[OutlineMerge]:
     ]
 
 
+@dataclass
 class Moments:
     """The moments of a session's branches."""
 
-    def __init__(self, branches: BranchTree) -> None:
-        self._branches = branches
+    _branches: BranchTree
 
     @property
     def _states(self) -> RoundStates:
@@ -440,8 +440,3 @@ def touched_names(rounds: Sequence[Round], *states: StateManifest | None) -> set
     together = [names for state in states if state is not None for names in state.together]
     shared = [names for names in together if not found.isdisjoint(names)]
     return found.union(*shared)
-
-
-def last_with_code(rounds: Sequence[Round]) -> Round | None:
-    """Return the last round in which code ran."""
-    return next((round_ for round_ in reversed(rounds) if ran_code(round_)), None)

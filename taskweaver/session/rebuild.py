@@ -11,7 +11,7 @@ from taskweaver.ces.common import Client
 from taskweaver.memory.cells import (
     Ran,
     RecordedCell,
-    ran_code,
+    last_with_code,
     successful_cells,
     variables_of,
 )
@@ -88,8 +88,8 @@ class _Scratch:
             self._is_open = False
             self._branches.checkout(self.name)
             current = self._branches.current
-            last = next(round_ for round_ in reversed(current.rounds()) if ran_code(round_))
-            self._branches.shared.states.end_round(self.name, [current.kernel.round_end(last)])
+            if last := last_with_code(current.rounds()):
+                self._branches.shared.states.end_round(self.name, [current.kernel.round_end(last)])
 
     def interrupt(self) -> None:
         """Interrupt the cell that runs in it; may be called from any thread."""

@@ -17,14 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import lru_cache
-from importlib.metadata import (
-    Distribution,
-    PackageNotFoundError,
-    distribution,
-    distributions,
-    version,
-)
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
@@ -273,53 +266,28 @@ def hash_of(file: AddedFile) -> str:
 
 def versions_for(codes: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python, TaskWeaver and the libraries some cells import."""
-    modules = set(_ALWAYS)
-    for code in codes:
-        modules |= _imported(code)
-    found = {"python": platform.python_version(), "taskweaver": __version__}
-    for module in sorted(modules - sys.stdlib_module_names - {""}):
-        if name := _package(module):
-            with suppress(PackageNotFoundError, FileNotFoundError):  # removed while this runs
-                found[name] = version(name)
-    return found
+    modules = {*_ALWAYS}.union(*map(_imported, codes)) - sys.stdlib_module_names
+    packages = _packages()
+    return {
+        "python": platform.python_version(),
+        "taskweaver": __version__,
+        **dict(packages[module] for module in sorted(modules & packages.keys())),
+    }
 
 
-def _package(module: str) -> str | None:
-    """Return the name of a module's package. Most are called like it."""
-    with suppress(PackageNotFoundError):
-        package = distribution(module)
-        if f"\n{module}/" in f"\n{package.read_text('RECORD')}" and (name := _name(package)):
-            return name
-    return _packages(_places()).get(module)
+def _packages() -> dict[str, tuple[str, str]]:
+    """Return name and version of each module's package.
 
-
-def _name(package: Distribution) -> str | None:
-    """Return the name of a package. A folder that an installer left behind has none."""
-    try:
-        name: str | None = package.metadata["Name"]
-    except FileNotFoundError:  # from importlib_metadata, which replaces the standard library's
-        return None
-    return name
-
-
-def _places() -> tuple[tuple[str, int], ...]:
-    """Return the folders of packages, each with the time when one came or went."""
-    found = []
-    for entry in sys.path:
-        with suppress(OSError):  # not there, or closed to this user
-            found.append((entry, Path(entry).stat().st_mtime_ns))
-    return tuple(found)
-
-
-# It reads the metadata of every package.
-@lru_cache(maxsize=1)
-def _packages(_places: tuple[tuple[str, int], ...]) -> Mapping[str, str]:
-    """Return the package of each module. Of several, which share a namespace, the first."""
-    found: dict[str, str] = {}
+    Of several packages, which share a namespace, the first is taken.
+    """
+    found: dict[str, tuple[str, str]] = {}
     for package in distributions():
-        if name := _name(package):
-            for module in _modules(package):
-                found.setdefault(module, name)
+        # A folder that an installer left behind has no name, or raises where the package
+        # importlib_metadata replaces the standard library's.
+        with suppress(FileNotFoundError):
+            if name := package.metadata["Name"]:
+                for module in _modules(package):
+                    found.setdefault(module, (name, package.version))
     return found
 
 

@@ -6,10 +6,10 @@ import ast
 import math
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from taskweaver.memory.cells import Ran, RecordedCell, executed_cells, successful_cells
+from taskweaver.memory.cells import Ran, RecordedCell, executed_cells, parts_of, successful_cells
 from taskweaver.memory.round import Round
 from taskweaver.session.errors import SessionError
 from taskweaver.utils.parsing import parse, parse_expression
@@ -24,7 +24,6 @@ TOLERANCE = 1e-6
 
 _MOST_DIFFERENCES = 5
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
-_SECTION = re.compile(r"^### (Result|Output)\n(.*?)(?=^### |\Z)", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +75,32 @@ def replay(
         raise SessionError(f"No recorded cell assigns {', '.join(missing)} at its top level.")
     recorded = {cell.post_id: cell.report for cell in executed_cells(rounds)}
     for number, (cell, (code, _)) in enumerate(zip(cells, changed, strict=True), start=1):
-        if has_mask(code):  # not given to a model either, which could only guess the value
-            refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
-            yield ReplayedCell(number, code, "failed", (refused,))
-            continue
-        ran = run(RecordedCell(cell.post_id, code, cell.role))
-        first_error = ran.error
-        better = repair(code, first_error) if first_error and repair is not None else None
-        if better is not None:
-            code, ran = better, run(RecordedCell(cell.post_id, better))
-        if ran.error:
-            yield ReplayedCell(number, code, "failed", (ran.error,))
-            continue
-        found = tuple(differences(recorded.get(cell.post_id, ""), ran.report))
-        verdict: Verdict = "differs" if found else "same"
-        if first_error:
-            verdict, found = "repaired", (f"it failed first: {first_error}", *found)
-        yield ReplayedCell(number, code, verdict, found)
+        report = recorded.get(cell.post_id, "")
+        yield _replayed(number, replace(cell, code=code), report, run, repair)
+
+
+def _replayed(
+    number: int,
+    cell: RecordedCell,
+    report: str,
+    run: Callable[[RecordedCell], Ran],
+    repair: Repair | None,
+) -> ReplayedCell:
+    """Run a cell, and compare it with the recorded report."""
+    if has_mask(cell.code):  # not given to a model either, which could only guess the value
+        refused = f"cell {number} is a masked copy and was not run: {MASK_ADVICE}"
+        return ReplayedCell(number, cell.code, "failed", (refused,))
+    ran = run(cell)
+    error = ran.error
+    if error and repair is not None and (better := repair(cell.code, error)) is not None:
+        cell = replace(cell, code=better)
+        ran = run(cell)
+    if ran.error:
+        return ReplayedCell(number, cell.code, "failed", (ran.error,))
+    found = tuple(differences(report, ran.report))
+    if error:
+        return ReplayedCell(number, cell.code, "repaired", (f"it failed first: {error}", *found))
+    return ReplayedCell(number, cell.code, "differs" if found else "same", found)
 
 
 def _expression(name: str, text: str) -> ast.expr:
@@ -147,7 +155,7 @@ def differing_lines(recorded: str, now: str) -> Iterator[LineDifference]:
 
     White space does not count, so a table is compared by its content.
     """
-    before, after = (dict(_SECTION.findall(text)) for text in (recorded, now))
+    before, after = parts_of(recorded), parts_of(now)
     for title in ("Result", "Output"):
         old_lines, new_lines = (_lines(found.get(title, "")) for found in (before, after))
         if len(old_lines) != len(new_lines):
@@ -165,7 +173,7 @@ def differences(recorded: str, now: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip() and not line.startswith("```")]
+    return list(filter(str.strip, text.splitlines()))
 
 
 def _is_same(old: str, new: str) -> bool:

@@ -87,8 +87,10 @@ def _names_another_journal(journal: Path) -> bool:
         return file.read() == _SUPER_JOURNAL
 
 
-def open_private(path: Path) -> sqlite3.Connection:
+def open_private(path: Path, tables: str = "") -> sqlite3.Connection:
     """Open a database for all threads, with a write-ahead log, made for the owner if missing.
+
+    A script makes the `tables` of a file whose last writes may be lost with the power.
 
     Raises:
         UnsafeFile, OSError: As `require_plain`, or if it cannot be made.
@@ -100,6 +102,9 @@ def open_private(path: Path) -> sqlite3.Connection:
     try:
         harden(connection)
         connection.execute("PRAGMA journal_mode = WAL")
+        if tables:
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.executescript(tables)
     except BaseException:
         connection.close()
         raise

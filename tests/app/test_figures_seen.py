@@ -14,7 +14,7 @@ from fake_endpoint import Call, good
 from rounds import ALONE, cell, play
 from tool_replies import called
 
-from taskweaver.session.branches.pictures import MOST_BYTES, MOST_PIXELS
+from taskweaver.session.branches.file_list import MOST_BYTES, MOST_PIXELS
 
 pytestmark = pytest.mark.usefixtures("no_states")
 

@@ -12,7 +12,7 @@ from markdown_payloads import PAYLOADS
 from taskweaver.ces.common import ExecutionResult
 from taskweaver.code_interpreter.code_executor import sections
 from taskweaver.memory.attachment import Attachment, AttachmentType
-from taskweaver.memory.cells import ExecutedCell
+from taskweaver.memory.cells import ExecutedCell, parts_of
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session import export_cells as subject
@@ -33,7 +33,8 @@ def report(output: object = "", stdout: str = "", stderr: str = "") -> str:
 
 @pytest.mark.parametrize("payload", [*PAYLOADS, "```\n### Output\n```\nx", "### Result\n```\n1"])
 def test_hostile_outputs_stay_in_their_part(payload: str) -> None:
-    parts = subject.parts_of(report(payload, payload, payload))
+    parts = parts_of(report(payload, payload, payload))
+    assert parts.pop("Execution") == "The code ran to its end."
     assert set(parts) <= {"Result", "Output", "Warnings"}
     printed = {parts[name] for name in ("Output", "Warnings") if name in parts}
     assert len(printed) <= 1

@@ -283,9 +283,6 @@ def test_experiences_stay_in_their_folder(tmp_path: Path, name: str) -> None:
     with untouched(tmp_path, folder):
         with suppress(*TYPED):
             save_raw_experience(Conversation.init(), name, folder)
-        for kind in ("experience", "raw_experience", "handcrafted_experience"):
-            with suppress(*TYPED):
-                getattr(generator, f"delete_{kind}")(name)
         # No file holds halves of surrogate pairs.
         facts = {"exp_id": name.encode("utf-8", "replace").decode(), "experience_text": "t"}
         write_yaml(folder / "handcrafted_exp_a.yaml", facts)

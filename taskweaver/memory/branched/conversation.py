@@ -43,12 +43,12 @@ class RoundRow:
     end_seq: int = 0
 
 
+@dataclass
 class Turns:
     """The conversations of all branches."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def start_round(self, branch_id: str, round_id: str, user_query: str) -> int:
         """Begin a round, and return the number once the row is on disk.
@@ -168,12 +168,12 @@ class Extent:
     is_own: bool
 
 
+@dataclass
 class Summaries:
     """The summaries of all branches and roles."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def add(self, branch_id: str, role: str, text: str, *, up_to_seq: int, count: int) -> int:
         """Add a summary, and return the number once the row is on disk.

@@ -21,7 +21,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, AnyStr, Generic
@@ -57,16 +57,15 @@ class Needles:
             keyed: Values of core keys, by key.
             is_exact: Whether short texts are found inside of others too.
         """
-        values = {key: sorted(set(items), key=len) for key, items in (keyed or {}).items()}
-        given = {text for text in texts if text.strip()}
-        given |= {value for items in values.values() for value in items if value.strip()}
-        found = {form for text in given for form in _spellings(text) if is_exact or _is_long(form)}
+        self._keyed = {key: _filled(items) for key, items in (keyed or {}).items()}
+        self._beside_keys = set[str]().union(*self._keyed.values())
+        given = _filled(texts)
+        forms = {form for text in given | self._beside_keys for form in _spellings(text)}
+        found = (form for form in forms if is_exact or _is_long(form))
         self._within = sorted(found, key=len, reverse=True)
         self._finder = TextFinder(self._within, _DOTS)
-        beside_keys = {value for items in values.values() for value in items}
-        short = {text.strip() for text in given - beside_keys if not _is_long(text)}
+        short = {text.strip() for text in given - self._beside_keys if not _is_long(text)}
         self._short = set() if is_exact else short
-        self._keyed = {key: [v for v in items if v.strip()] for key, items in values.items()}
         self._lines = [
             re.compile(
                 rf"^((?:- )?{re.escape(key)}: |Core evicted: {re.escape(key)}\n)"
@@ -133,8 +132,7 @@ class Needles:
 
     def short_forms(self) -> set[bytes]:
         """Return the short texts as values of JSON."""
-        keyed = {value for items in self._keyed.values() for value in items}
-        short = self._short | {value for value in keyed if not _is_long(value)}
+        short = self._short | {value for value in self._beside_keys if not _is_long(value)}
         return {json.dumps(text).encode() for text in short}
 
 
@@ -148,6 +146,10 @@ def _spellings(text: str) -> set[str]:
     forms = {text, text.strip(), " ".join(text.split())}
     masked = {redact(form) for form in forms}
     return forms | {form for form in masked if _is_long(form.replace(MASK, "").strip())}
+
+
+def _filled(texts: Iterable[str]) -> set[str]:
+    return {text for text in texts if text.strip()}
 
 
 def _is_long(text: str) -> bool:
@@ -246,35 +248,27 @@ class Untouched:
     reason: str
 
 
+@dataclass
 class ErasedFiles:
     """One erasure in the files of a memory.
 
     Attributes:
+        path: File of the memory.
+        logs: Folder of the logs.
+        folders: Folders that are only looked through.
+        names: Further files beside the memory, or in the folder `memory` there.
+        is_dry: Whether the texts are only looked for.
         changed: Files that held a text.
         untouched: Files that may still hold one.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        logs: Path,
-        folders: Sequence[Path],
-        *,
-        names: Sequence[str] = (),
-        is_dry: bool,
-    ) -> None:
-        """Take the memory, the folder of the logs, and folders that are only looked through.
-
-        `names` are further files beside the memory, or in the folder `memory` there; with `is_dry`
-        the texts are only looked for.
-        """
-        self._path = path
-        self._logs = logs
-        self._folders = folders
-        self._patterns = (*_BESIDE, *map(glob.escape, names))
-        self._is_dry = is_dry
-        self.changed: set[str] = set()
-        self.untouched: dict[str, str] = {}
+    path: Path
+    logs: Path
+    folders: Sequence[Path]
+    names: Sequence[str]
+    is_dry: bool
+    changed: set[str] = field(default_factory=set)
+    untouched: dict[str, str] = field(default_factory=dict)
 
     def erase(self, needles: Needles) -> None:
         """Overwrite the texts in all files. Files that cannot be changed are noted."""
@@ -291,20 +285,20 @@ class ErasedFiles:
 
     def _own(self) -> Iterator[Path]:
         """Yield the files that the memory wrote, and may overwrite."""
-        folder = self._path.parent
+        folder = self.path.parent
         for home in (folder, folder / "memory"):
-            for pattern in self._patterns:
+            for pattern in (*_BESIDE, *map(glob.escape, self.names)):
                 yield from sorted(home.glob(pattern))
-        yield from sorted(self._logs.glob("memory_*.jsonl*"))
+        yield from sorted(self.logs.glob("memory_*.jsonl*"))
 
     def _others(self) -> Iterator[tuple[Path, str]]:
         """Yield the files that are only looked through, each with the reason to list it."""
-        own = self._path.resolve()
+        own = self.path.resolve()
         memory = {own, *(own.with_name(own.name + ending) for ending in SIDE_FILES)}
         for ending in _COPIES:
-            for path in sorted(self._path.parent.glob(glob.escape(self._path.stem) + ending)):
+            for path in sorted(self.path.parent.glob(glob.escape(self.path.stem) + ending)):
                 yield path, "it is a copy of the memory, and holds the text"
-        for given in self._folders:
+        for given in self.folders:
             if not given.is_dir():
                 self.untouched[str(given)] = "it is no folder"
             for path in sorted(given.rglob("*")):
@@ -333,7 +327,7 @@ class ErasedFiles:
             self.untouched[name] = "it is protected against writing, and holds the text"
         else:
             self.changed.add(name)
-            if not self._is_dry:
+            if not self.is_dry:
                 _mark(path, data, found)
 
 

@@ -33,7 +33,7 @@ from taskweaver.memory.branched.types import (
 )
 from taskweaver.memory.branched.upkeep.compare import HistoryStep
 from taskweaver.memory.branched.upkeep.consolidation import Relief
-from taskweaver.memory.branched.values import tag_filter, whole
+from taskweaver.memory.branched.values import checked_tags, whole
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,10 +57,10 @@ class CoreKeys(MutableMapping[str, str]):
 
     def values_of(self, keys: Sequence[str] | None = None) -> dict[str, str]:
         """Return the values of all keys in view, or of some keys. Missing keys are left out."""
-        keys = None if keys is None else tag_filter(keys, "keys")
+        wanted = None if keys is None else list(checked_tags("keys", keys))
         view = self.entries()
-        chosen = view if keys is None else {key: view[key] for key in keys if key in view}
-        details = {"keys": None if keys is None else list(keys), "count": len(chosen)}
+        chosen = view if wanted is None else {key: view[key] for key in wanted if key in view}
+        details = {"keys": wanted, "count": len(chosen)}
         self._parts.log.add("mem_core_get", branch_id=self._id, details=details)
         return {key: entry.value for key, entry in chosen.items()}
 
@@ -99,9 +99,10 @@ class CoreKeys(MutableMapping[str, str]):
         Raises:
             KeyError: If the key is not in view.
         """
-        if not isinstance(key, str):
-            raise KeyError(key)
-        return self.values_of([key])[key]
+        try:
+            return self.values_of([key])[key]
+        except InvalidUpdate as error:  # no text at all
+            raise KeyError(key) from error
 
     def __setitem__(self, key: str, value: str) -> None:
         """Set a key, with the default importance."""
@@ -228,8 +229,6 @@ class BranchHandle:
             InvalidUpdate: If the event is malformed.
             BranchSealed: If the branch takes no writes.
         """
-        if not isinstance(event, Mapping):
-            raise InvalidUpdate("recall", "must be an object with `kind` and `content`")
 
         def act(writer: Writer) -> int:
             seq = self._parts.recall.append(writer, self.id, event)
@@ -291,7 +290,7 @@ class BranchHandle:
         short = self._shortened(text)
         times = {"replaces": replaces, "valid_from": valid_from, "valid_to": valid_to}
         id_ = self._write(self._parts.archival.add, short, tags=tags, meta=meta, **times)
-        given = [tags] if isinstance(tags, str) else list(tags or ())
+        given = list(checked_tags("tags", tags))
         details = {"record_id": id_, "tags": given, "text_preview": short, "text_chars": len(short)}
         self._log("mem_archival_write", details)
         return id_
@@ -339,11 +338,11 @@ class BranchHandle:
         self, query: str, k: int = 10, *, tags: Sequence[str] = (), at: Moment | None = None
     ) -> list[Record]:
         """Return the `k` best records in view that have all tags (see `ArchivalSearch.find`)."""
-        most = whole("k", k)
+        most, wanted = whole("k", k), checked_tags("tags", tags)
         self._parts.index.refresh()
         with self._view(at) as view:
-            found = self._parts.search.find(view, query, most, tags=tags)
-        details = {"query": query, "k": k, "results": len(found), "tags": list(tag_filter(tags))}
+            found = self._parts.search.find(view, query, most, tags=wanted)
+        details = {"query": query, "k": k, "results": len(found), "tags": list(wanted)}
         self._log("mem_archival_search", details)
         return found
 
@@ -352,7 +351,7 @@ class BranchHandle:
     ) -> list[Record]:
         """Return the records in view that have all tags, newest first."""
         with self._view(at) as view:
-            found = self._parts.archival.visible(view, tags=tag_filter(tags))
+            found = self._parts.archival.visible(view, tags=checked_tags("tags", tags))
             return list(islice(found, None if limit is None else whole("limit", limit)))
 
     def closed(self, *, at: Moment | None = None) -> list[Record]:

@@ -44,10 +44,8 @@ def without_secret_value(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 _MODE = 0o600
-_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT
-# Without O_NONBLOCK the opening of a pipe waits for its reader. Not every system has all of these.
-for _name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
-    _FLAGS |= getattr(os, _name, 0)
+# Without O_NONBLOCK the opening of a pipe waits for its reader.
+_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class LogFolder:

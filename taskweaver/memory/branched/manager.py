@@ -97,8 +97,7 @@ class MemoryManager(BranchedMemory):
         self, keys: Sequence[str] | None = None, *, branch_id: str | None = None
     ) -> dict[str, str]:
         """Return the values of all keys in view, or of some keys. Missing keys are left out."""
-        wanted = [keys] if isinstance(keys, str) else keys
-        return self._seen(branch_id).core.values_of(wanted)
+        return self._seen(branch_id).core.values_of(keys)
 
     def mem_core_set(
         self,
@@ -343,8 +342,6 @@ class MemoryManager(BranchedMemory):
         root_branch_id: str,
         best_branch_id: str | None = None,
         artifacts_index: Mapping[str, Any] | None = None,
-        *,
-        no_budget_limit: bool = True,
     ) -> dict[str, Any]:
         """Write the final memory of a run as text and as data (see `paper`).
 
@@ -353,12 +350,7 @@ class MemoryManager(BranchedMemory):
         from taskweaver.memory.branched.run.paper import generate_final_memory
 
         return generate_final_memory(
-            self,
-            run_dir,
-            root_branch_id,
-            best_branch_id,
-            artifacts_index=artifacts_index,
-            is_limited=not no_budget_limit,
+            self, run_dir, root_branch_id, best_branch_id, artifacts_index=artifacts_index
         )
 
     def _written(self, branch_id: str | None) -> BranchHandle:

@@ -161,11 +161,6 @@ class OperationLog:
         self._chars = 0
         self._flushed_at = time.monotonic()
 
-    @property
-    def is_kept(self) -> bool:
-        """Whether there is a log."""
-        return self._files is not None
-
     def add(
         self,
         op: str,

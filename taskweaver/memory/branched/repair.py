@@ -17,9 +17,10 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeGuard
@@ -28,7 +29,7 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage import schema
 from taskweaver.memory.branched.storage.connections import Writer
 from taskweaver.memory.branched.storage.database import Database
-from taskweaver.memory.branched.storage.soundness import check_values, foreign_objects
+from taskweaver.memory.branched.storage.soundness import NUMBERED, check_values, foreign_objects
 from taskweaver.utils.sqlite_files import READ_ERRORS, column_names, harden, insert_row
 
 Row = dict[str, object]
@@ -55,73 +56,69 @@ class TableRows:
     is_whole: bool = True
 
 
-class DamagedFile:
-    """A possibly damaged database, opened for reading."""
+def prepare_damaged(connection: sqlite3.Connection) -> None:
+    """Prepare a connection for reading a damaged database, and nothing else from now on."""
+    harden(connection)
+    connection.execute("PRAGMA query_only = ON")
+    connection.text_factory = lambda data: data.decode("utf-8", "replace")
+    calls = count()
+    connection.set_progress_handler(
+        lambda: next(calls) * _STEPS_AT_ONCE > _MOST_STEPS, _STEPS_AT_ONCE
+    )
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        """Prepare a connection, on which nothing else runs from now on."""
-        harden(connection)
-        connection.execute("PRAGMA query_only = ON")
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        self.connection = connection
-        self._steps = 0
-        connection.set_progress_handler(self._count, _STEPS_AT_ONCE)
 
-    def _count(self) -> bool:
-        self._steps += _STEPS_AT_ONCE
-        return self._steps > _MOST_STEPS
+def read_table(
+    connection: sqlite3.Connection, table: str, columns: Sequence[str], *, highest: int = 0
+) -> TableRows:
+    """Return the rows of a damaged table whose first column is the key.
 
-    def read(self, table: str, columns: Sequence[str], *, highest: int = 0) -> TableRows:
-        """Return the rows of a table whose first column is the key.
+    Keys are looked for up to `highest`, if the table itself does not say.
+    """
+    found = TableRows()
+    key = columns[0]
+    select = f"SELECT {', '.join(columns)} FROM {table}"
 
-        Keys are looked for up to `highest`, if the table itself does not say.
-        """
-        found = TableRows()
-        key = columns[0]
-        select = f"SELECT {', '.join(columns)} FROM {table}"
-
-        def scan(rest: str, *values: object) -> bool:
-            """Add the rows of a query, and return whether the query ended without an error."""
-            try:
-                for count, row in enumerate(self.connection.execute(f"{select} {rest}", values)):
-                    if count > _MOST_ROWS:
-                        return False
-                    found.rows.setdefault(row[0], dict(zip(columns, row, strict=True)))
-            except READ_ERRORS:
-                return False
-            return True
-
-        found.is_whole = scan(f"ORDER BY {key}")
-        listed = self._listed(table, key)
-        if not found.is_whole or listed - found.rows.keys():
-            scan(f"ORDER BY {key} DESC")
-            between = f"WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
-            end = min(max([highest, *found.rows, *listed]), _MOST_KEYS)
-            for low in range(1, end + 1, _CHUNK):
-                high = min(end, low + _CHUNK - 1)
-                if not scan(between, low, high):
-                    for number in set(range(low, high + 1)) - found.rows.keys():
-                        scan(between, number, number)
-            for number in listed - found.rows.keys():
-                scan(f"WHERE {key} = ?", number)
-        found.lost = len(listed - found.rows.keys())
-        found.is_whole = found.is_whole and not found.lost
-        return found
-
-    def _listed(self, table: str, key: str) -> set[int]:
-        """Return the keys in the readable indexes of a table."""
-        found: set[int] = set()
+    def scan(rest: str, *values: object) -> bool:
+        """Add the rows of a query, and return whether the query ended without an error."""
         try:
-            indexes = [row[1] for row in self.connection.execute(f"PRAGMA index_list({table})")]
+            for number, row in enumerate(connection.execute(f"{select} {rest}", values)):
+                if number > _MOST_ROWS:
+                    return False
+                found.rows.setdefault(row[0], dict(zip(columns, row, strict=True)))
         except READ_ERRORS:
-            return found
-        for index in indexes:
-            try:
-                query = f"SELECT {key} FROM {table} INDEXED BY {index}"
-                found.update(row[0] for row in self.connection.execute(query))
-            except READ_ERRORS:
-                continue  # a partial index, or a damaged one
+            return False
+        return True
+
+    found.is_whole = scan(f"ORDER BY {key}")
+    listed = _listed(connection, table, key)
+    if not found.is_whole or listed - found.rows.keys():
+        scan(f"ORDER BY {key} DESC")
+        between = f"WHERE {key} BETWEEN ? AND ? ORDER BY {key}"
+        end = min(max([highest, *found.rows, *listed]), _MOST_KEYS)
+        for low in range(1, end + 1, _CHUNK):
+            high = min(end, low + _CHUNK - 1)
+            if not scan(between, low, high):
+                for number in set(range(low, high + 1)) - found.rows.keys():
+                    scan(between, number, number)
+        for number in listed - found.rows.keys():
+            scan(f"WHERE {key} = ?", number)
+    found.lost = len(listed - found.rows.keys())
+    found.is_whole = found.is_whole and not found.lost
+    return found
+
+
+def _listed(connection: sqlite3.Connection, table: str, key: str) -> set[int]:
+    """Return the keys in the readable indexes of a table."""
+    found: set[int] = set()
+    try:
+        indexes = [row[1] for row in connection.execute(f"PRAGMA index_list({table})")]
+    except READ_ERRORS:
         return found
+    for index in indexes:
+        with suppress(*READ_ERRORS):  # a partial index, or a damaged one
+            query = f"SELECT {key} FROM {table} INDEXED BY {index}"
+            found.update(row[0] for row in connection.execute(query))
+    return found
 
 
 _MAGIC = b"SQLite format 3\0"
@@ -217,8 +214,7 @@ Fits = Callable[[str, Row], str]
 _ROOT = "main"
 """Name of the first branch of a session."""
 LOST_QUERY = "(this question could not be recovered)"
-_NUMBERED = (*schema.TIERS, "injections")
-_EVERY = ("branches", *_NUMBERED)
+_EVERY = ("branches", *NUMBERED)
 """The tables that are saved, branches before the rows that belong to them; no caches."""
 _HIGHEST_SEQ = 1 << 53
 _HIGHEST_BRANCH = 1 << 31
@@ -279,7 +275,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
         closing(sqlite3.connect(":memory:")) as empty,
     ):
         try:
-            file = DamagedFile(connection)
+            prepare_damaged(connection)
             version = schema.version_of(connection) or 0
             foreign = " ".join(foreign_objects(connection))
         except READ_ERRORS:
@@ -287,7 +283,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
         if not 1 <= version <= schema.VERSION:
             return {}, 0
         schema.build(empty, version)
-        clock = file.read("clock", ("one", "seq")).rows.get(1, {}).get("seq", 0)
+        clock = read_table(connection, "clock", ("one", "seq")).rows.get(1, {}).get("seq", 0)
         highest = clock if isinstance(clock, int) and 0 < clock < _HIGHEST_SEQ else 0
         found = {}
         for table in _EVERY:
@@ -295,7 +291,7 @@ def _tables(copy: Path) -> tuple[dict[str, TableRows], int]:
             if not columns:  # its version had no such table
                 found[table] = TableRows()
             elif f"table {table} was changed" not in foreign:
-                found[table] = file.read(table, columns, highest=highest)
+                found[table] = read_table(connection, table, columns, highest=highest)
         return found, highest
 
 
@@ -345,7 +341,7 @@ class _Copy:
                 self.result.damaged.append(table)
         self.result.damaged += [name for name in _EVERY if name not in tables]
         self._copy_branches(tables)
-        for table in _NUMBERED:
+        for table in NUMBERED:
             found = tables.get(table, TableRows()).rows
             for key in sorted(found):
                 self._copy_row(table, key, found[key])
@@ -371,7 +367,7 @@ class _Copy:
                 self._branches.add(number)
         named = {
             owner
-            for table in _NUMBERED
+            for table in NUMBERED
             for row in tables.get(table, TableRows()).rows.values()
             if _is_branch(owner := row["branch_id"])
         }

@@ -154,20 +154,6 @@ def paths(field: str, value: object) -> list[Path]:
     return [folder_path(f"{field}[{n}]", item) for n, item in enumerate(items)]
 
 
-def tag_filter(value: object, path: str = "tags") -> tuple[str, ...]:
-    """Return the tags a record must have, also of a single text or of nothing.
-
-    Raises:
-        InvalidUpdate: If they are not texts.
-    """
-    items = [value] if isinstance(value, str) else () if value is None else value
-    if not isinstance(items, list | tuple | set | frozenset):
-        raise InvalidUpdate(path, f"must be a list of texts, not {_kind(value)}")
-    if not all(isinstance(item, str) for item in items):
-        raise InvalidUpdate(path, "must be texts")
-    return tuple(items)
-
-
 def importance(path: str, value: object) -> int:
     """Return an importance from 1 to 5. Numbers beyond are brought to the nearer end.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -34,14 +35,14 @@ _STATIC_FLOOR, _MODEL_FLOOR = 0.25, 0.2
 """Least cosine of a text that answers a query."""
 
 
+@dataclass
 class VectorShelf:
     """Unit vectors in one matrix, which all are compared with a query. See `Shelf`."""
 
-    def __init__(self, embed: Callable[[Sequence[str]], list[bytes]], floor: float) -> None:
-        self._embed = embed
-        self._floor = floor
-        self._count = 0
-        self._matrix: Any = None
+    _embed: Callable[[Sequence[str]], list[bytes]]
+    _floor: float
+    _count: int = 0
+    _matrix: Any = None
 
     def add(self, vectors: Sequence[bytes], /) -> None:
         """Add vectors of one length."""

@@ -84,7 +84,7 @@ class AnswerCheck:
     max_posts: int
     situations: Situations
     _outcomes: Outcomes = field(default_factory=Outcomes)
-    _newest: tuple[str, RoundAnswer] | None = None
+    _newest: tuple[tuple[str, str], RoundAnswer] | None = None
 
     def doubts(self, post: Post) -> list[str]:
         """Return the numbers of an answer that its author is asked to correct; see `AnswerReview`.
@@ -113,17 +113,15 @@ class AnswerCheck:
 
     def _verified(self, post: Post) -> RoundAnswer:
         """Return an answer with its findings; those of `doubts` serve `mark` right after."""
-        if self._newest is not None and self._newest[0] == post.id:
-            found = self._newest[1]
-            if found.text == post.message:
-                return found
+        if self._newest is not None and self._newest[0] == (post.id, post.message):
+            return self._newest[1]
         rounds = self.memory.conversation.rounds
         found = RoundAnswer(post.message)
         if _is_checkable(post) and concerns_data(rounds):
             found = verify(
                 post.message, self._outcomes.library(rounds, self.leader, self.situations.text)
             )
-        self._newest = (post.id, found)
+        self._newest = (post.id, post.message), found
         return found
 
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from taskweaver.session.answers.units import PERCENT, SUFFIX, is_ambiguous, scales
 
 _GROUPS = "'’_\u00a0\u202f\u2009"  # noqa: RUF001 - the signs that group digits
-_TOKEN = re.compile(
-    rf"(?P<spaced>(?<![\d.,])\d{{1,3}}(?:[ ]\d{{3}})+(?:[.,]\d+)?(?![\d]))"
-    rf"|(?P<plain>\d+(?:[.,{_GROUPS}]\d+)*)"
-    r"|(?P<bare>(?<![\w.])\.\d+)"
-)
+_WITHOUT_SPACES = rf"\d+(?:[.,{_GROUPS}]\d+)*|(?<![\w.])\.\d+"
+_TOKENS = {
+    False: re.compile(_WITHOUT_SPACES),
+    True: re.compile(rf"(?<![\d.,])\d{{1,3}}(?: \d{{3}})+(?:[.,]\d+)?(?!\d)|{_WITHOUT_SPACES}"),
+}
+"""Digits of a number, without and with plain spaces that group them."""
 _EXPONENT = re.compile(
     r"[eE](?P<e>[+-]?\d{1,3})(?![A-Za-z0-9_])"
     r"|\s?[x×·*]\s?10(?:\^|\*\*)\(?(?P<ten>[-−+]?\d{1,3})\)?"  # noqa: RUF001
@@ -80,20 +81,11 @@ def numbers_in(text: str, *, with_spaces: bool = True) -> Iterator[Number]:
     Plain spaces may group digits `with_spaces`; in a printed table they separate columns.
     """
     at = 0
-    while (match := _TOKEN.search(text, at)) is not None:
-        if match["spaced"] is not None and not with_spaces:
-            match = _TOKEN_WITHOUT_SPACES.search(text, at)
-            if match is None:
-                return
+    while (match := _TOKENS[with_spaces].search(text, at)) is not None:
         number = _number(text, match)
         at = match.end() if number is None else max(number.end, match.end())
         if number is not None:
             yield number
-
-
-_TOKEN_WITHOUT_SPACES = re.compile(
-    rf"(?P<plain>\d+(?:[.,{_GROUPS}]\d+)*)|(?P<bare>(?<![\w.])\.\d+)|(?P<spaced>(?!))"
-)
 
 
 def _number(text: str, match: re.Match[str]) -> Number | None:
@@ -102,20 +94,17 @@ def _number(text: str, match: re.Match[str]) -> Number | None:
         return None
     plain = _plain_readings(digits)
     power = _EXPONENT.match(text, end)
-    digits_end = end
     if power is not None:
-        end = digits_end = power.end()
+        end = power.end()
         plain = [_scaled(reading, float(f"1e{_power(power)}")) for reading in plain]
     plain = [reading for reading in plain if math.isfinite(reading.value)]
-    suffix = SUFFIX.match(text, end)
-    unit = suffix["unit"] if suffix is not None else ""
-    readings = _with_unit(plain, unit, digits)
-    end = suffix.end() if suffix is not None else end
-    found = tuple(r for r in readings if math.isfinite(r.value))
+    unit, digits_end = "", end
+    if suffix := SUFFIX.match(text, end):
+        unit, end = suffix["unit"], suffix.end()
+    found = tuple(r for r in _with_unit(plain, unit, digits) if math.isfinite(r.value))
     parts = _parts(digits, start)
     if not found and not parts:
         return None
-    is_integer = digits.isdigit() and power is None and not unit
     return Number(
         start=start,
         end=end,
@@ -125,7 +114,7 @@ def _number(text: str, match: re.Match[str]) -> Number | None:
         readings=found,
         plain=tuple(plain) if found else (),
         parts=parts,
-        is_integer=is_integer,
+        is_integer=digits.isdigit() and power is None and not unit,
     )
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from taskweaver.memory.attachment import AttachmentType
-from taskweaver.memory.cells import ExecutedCell, executed_cell, has_run
+from taskweaver.memory.cells import ExecutedCell, executed_cell, has_run, parts_of
 from taskweaver.memory.post import Post
 from taskweaver.memory.round import Evidence, Round
 from taskweaver.session.answers.claims import Claim
@@ -21,9 +21,7 @@ USER = "User"
 MAX_CHARS = 64_000
 """Most characters of one text that are read; reports are shorter."""
 
-_SECTION = re.compile(r"^#{2,4} (?P<title>[A-Z][A-Za-z ]{2,20})$", re.MULTILINE)
 _COMMENT = re.compile(r"(?<!\S)#.*$", re.MULTILINE)
-_FENCE = re.compile(r"^`{3,}.*$", re.MULTILINE)
 _PLAIN = re.compile(
     r"(?<!\S)(?P<minus>-?)(?P<digits>\d{1,30}(?:\.\d{1,30})?)(?=[ \t]*(?:\n|\Z)|[ \t]+-?\d)",
     re.ASCII,
@@ -47,12 +45,7 @@ class _Value:
     at: int
 
 
-class _Index:
-    """Values in the order of their size, with the sizes alone beside them."""
-
-    def __init__(self, values: list[_Value]) -> None:
-        self.values = values
-        self.sizes = [value.size for value in values]
+_SIZE = attrgetter("size")
 
 
 @dataclass(frozen=True)
@@ -68,10 +61,10 @@ class SupportingText:
     text: str
 
     @cached_property
-    def _index(self) -> dict[bool, _Index]:
-        values = sorted(_values(self.text[:MAX_CHARS]), key=attrgetter("size"))
-        signs = (True, False)
-        return {sign: _Index([v for v in values if v.is_negative is sign]) for sign in signs}
+    def _values(self) -> dict[bool, list[_Value]]:
+        """The numbers of the text that are negative, and that are not, in the order of size."""
+        values = sorted(_values(self.text[:MAX_CHARS]), key=_SIZE)
+        return {sign: [v for v in values if v.is_negative is sign] for sign in (True, False)}
 
     @cached_property
     def _units(self) -> frozenset[str]:
@@ -79,7 +72,7 @@ class SupportingText:
 
     def sizes(self) -> list[float]:
         """Return the absolute values of all numbers of the text."""
-        return [size for index in self._index.values() for size in index.sizes]
+        return [value.size for values in self._values.values() for value in values]
 
     def find(self, claim: Claim) -> Evidence | None:
         """Return the place of the number nearest to a claim; None if no number is as shown."""
@@ -95,10 +88,9 @@ class SupportingText:
 
     def _near(self, claim: Claim, reading: Reading, sign: bool) -> list[_Value]:  # noqa: FBT001
         """Return the neighbours of a reading, of one sign, that are shown as it is."""
-        index = self._index[sign]
         low, high = _window(claim, reading)
-        at = bisect_left(index.sizes, reading.value)
-        near = index.values[max(at - 1, 0) : at + 1]
+        at = bisect_left(self._values[sign], reading.value, key=_SIZE)
+        near = self._values[sign][max(at - 1, 0) : at + 1]
         return [value for value in near if low <= value.size <= high]
 
     def _evidence(self, claim: Claim, value: _Value) -> Evidence:
@@ -265,17 +257,10 @@ def _of_post(post: Post, cell: ExecutedCell | None, leader: str) -> list[Support
 def cell_sources(cell: ExecutedCell) -> Iterator[SupportingText]:
     """Yield the texts of a cell that can support a number: its result first, its code last."""
     order = {"Result": 0, "Output": 1}
-    sections = sorted(_sections(cell.report), key=lambda part: order.get(part[0], 2))
-    for title, text in sections:
-        yield SupportingText(cell.post_id, cell.number, title, text)
+    parts = sorted(parts_of(cell.report).items(), key=lambda part: order.get(part[0], 2))
+    for title, text in parts:
+        yield SupportingText(cell.post_id, cell.number, title, text.strip("\n"))
     variables = "\n".join(f"{name}: {text}" for name, text in cell.variables)
     yield SupportingText(cell.post_id, cell.number, "Variables", variables)
     if cell.is_success:
         yield SupportingText(cell.post_id, cell.number, CODE, _COMMENT.sub("", cell.code))
-
-
-def _sections(report: str) -> Iterator[tuple[str, str]]:
-    heads = list(_SECTION.finditer(report))
-    for head, following in zip(heads, [*heads[1:], None], strict=False):
-        text = report[head.end() : following.start() if following is not None else None]
-        yield head["title"], _FENCE.sub("", text).strip("\n")

@@ -18,7 +18,7 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.module.lanes import side_by_side
 from taskweaver.role.forms.actions import BranchOrder
 from taskweaver.role.forms.alternatives import kept_alternatives
-from taskweaver.session.branches.turn import USER
+from taskweaver.session.answers.outcomes import USER
 from taskweaver.utils.text import shorten
 
 _REPORT_CHARS = 12_000
@@ -101,7 +101,7 @@ class AlternativeBranches:
         return [one.branch for one in tries if one.branch is not None]
 
     def fork(self, post: Post) -> None:
-        """Make a branch for each alternative that a post orders."""
+        """Make a branch for each alternative that a post orders, before the post is stored."""
         self._tries[post.id] = [self._begin(order) for order in kept_alternatives(post)]
 
     def _begin(self, order: BranchOrder) -> _Try:
@@ -113,7 +113,11 @@ class AlternativeBranches:
         return _Try(order, branch, note=note, posts=posts)
 
     def carry_out(self, post: Post) -> Post:
-        """Carry out the alternatives of a post; return the report on all of them."""
+        """Carry out the alternatives of a post; return the report on all of them.
+
+        Raises:
+            TaskWeaverError: If the round must end.
+        """
         tries = self._tries[post.id]
         works = [partial(_carry_out, one.branch, post, one.order) for one in tries if one.branch]
         names = [one.branch.name for one in tries if one.branch]

@@ -1,8 +1,12 @@
-"""The list of a branch's files: those of the working folder and of the data folder.
+"""Files of a branch: the list of the working and the data folder, and the pictures of cells.
 
 The kernel reads the files, in the sandbox; this process hands it the bytes of their beginning and
 keeps the outcome until a file's size or time changes. A turn without a change costs a listing of
 the two folders.
+
+Pictures are kept as they were when the cell ended, for models that take images: cells may write the
+next picture over the last one. The kernel alone decodes them; this process reads no more than
+headers.
 """
 
 from __future__ import annotations
@@ -21,13 +25,13 @@ from taskweaver.ces.claims import rows as rows_of
 from taskweaver.ces.common import Client
 from taskweaver.ces.errors import KernelError
 from taskweaver.role.files import CellPicture
-from taskweaver.session.branches.pictures import CellPictures
 from taskweaver.session.config import AppSessionConfig
 from taskweaver.session.storage.workdir import Stamp, WorkingFiles, stamp_of
 from taskweaver.tables.files.file_list import ListedFile, TableOverview
 from taskweaver.utils.data_files import TEXTS, is_data_file
 from taskweaver.utils.file_system.safe_fs import Folder, is_plain_name, open_ordinary
 from taskweaver.utils.files import leaves
+from taskweaver.utils.images import IMAGE_SUFFIXES, ImageHeader, image_header
 
 _TEXT_BYTES, _BINARY_BYTES, _REQUEST_BYTES = 256 << 10, 4 << 20, 16 << 20
 _MOST_FILES, _PROBLEM_CHARS = 200, 200
@@ -171,3 +175,88 @@ def _table(claim: Mapping[str, Any]) -> TableOverview:
 
 def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix.lower().lstrip(".")
+
+
+MOST_PIXELS, MOST_BYTES = 1_568, 1 << 20
+"""Longest side and size of a picture that is sent."""
+
+_MOST_READ_BYTES = 8 << 20
+_MOST_DECODED_PIXELS = 50_000_000
+_MOST_OF_A_CELL, _MOST_KEPT, _MOST_KEPT_BYTES = 4, 16, 32 << 20
+
+
+class CellPictures:
+    """Pictures of the newest reports of a branch."""
+
+    def __init__(self, cwd: Path, client: Client) -> None:
+        """Read files in the working folder `cwd`, and have the kernel of `client` scale them."""
+        self._cwd = cwd
+        self._client = client
+        self._kept: dict[str, tuple[tuple[str, bytes], ...]] = {}
+        self._shown: dict[str, tuple[CellPicture, ...]] = {}
+
+    def keep(self, post_id: str, names: Sequence[str]) -> None:
+        """Keep the pictures among some files, the first few of a report.
+
+        Args:
+            post_id: Id of the report.
+            names: Its files.
+        """
+        found = [name for name in names if PurePosixPath(name).suffix.lower() in IMAGE_SUFFIXES]
+        if not found:
+            return
+        self._kept[post_id] = tuple((name, self._read(name)) for name in found[:_MOST_OF_A_CELL])
+        while len(self._kept) > 1 and self._are_too_many():
+            oldest = next(iter(self._kept))
+            del self._kept[oldest]
+            self._shown.pop(oldest, None)
+
+    def of(self, post_id: str) -> tuple[CellPicture, ...]:
+        """Return the pictures of a report, the same whenever they are asked for."""
+        if post_id not in self._shown and post_id in self._kept:
+            self._shown[post_id] = tuple(self._picture(*item) for item in self._kept[post_id])
+            self._kept[post_id] = tuple((name, b"") for name, _ in self._kept[post_id])
+        return self._shown.get(post_id, ())
+
+    def _are_too_many(self) -> bool:
+        items = [item for items in self._kept.values() for item in items]
+        return len(items) > _MOST_KEPT or sum(len(data) for _, data in items) > _MOST_KEPT_BYTES
+
+    def _read(self, name: str) -> bytes:
+        """Return the content of a file; empty where it cannot be read, or is too large."""
+        try:
+            with Folder.at(self._cwd) as folder, folder.open_file(name) as file:
+                content = file.read(_MOST_READ_BYTES + 1)
+        except OSError:
+            return b""
+        return content if len(content) <= _MOST_READ_BYTES else b""
+
+    def _picture(self, name: str, content: bytes) -> CellPicture:
+        if not content:
+            return CellPicture(name, "", f"no file of at most {_MOST_READ_BYTES >> 20} MiB")
+        header = image_header(content)
+        if header is None:
+            return CellPicture(name, "", "not a picture")
+        if header.width * header.height > _MOST_DECODED_PIXELS:
+            return CellPicture(name, "", f"too large: {header.width} x {header.height} pixels")
+        if not _fits(header, content):
+            content = self._smaller(name, content)
+            header = image_header(content)
+        if header is None or not _fits(header, content):
+            return CellPicture(name, "", "too large, and it cannot be made smaller")
+        encoded = base64.b64encode(content).decode("ascii")
+        return CellPicture(name, f"data:image/{header.kind};base64,{encoded}")
+
+    def _smaller(self, name: str, content: bytes) -> bytes:
+        """Return a picture that the kernel made smaller; empty where it cannot."""
+        encoded = base64.b64encode(content).decode("ascii")
+        file = {"name": name, "bytes": len(content), "content": encoded}
+        try:
+            found = self._client.overview([{**file, "within": [MOST_PIXELS, MOST_BYTES]}])
+            return base64.b64decode(found[name]["content"])
+        except (KernelError, LookupError, TypeError, ValueError):
+            return b""  # the picture is left out; the next cell reports the error of a kernel
+
+
+def _fits(header: ImageHeader, content: bytes) -> bool:
+    return max(header.width, header.height) <= MOST_PIXELS and len(content) <= MOST_BYTES

@@ -10,7 +10,7 @@ from taskweaver.ces.common import Client, Forkable, Measured, Shared, Snapshot, 
 from taskweaver.ces.errors import KernelError
 from taskweaver.ces.state_folder import StateDamaged
 from taskweaver.ces.state_transfer import Restorable
-from taskweaver.memory.cells import ran_code
+from taskweaver.memory.cells import last_with_code, ran_code
 from taskweaver.memory.round import Round
 from taskweaver.session.branches.parts import SharedParts
 from taskweaver.session.restoring import (
@@ -102,7 +102,7 @@ class KernelSeat:
         states.settle()
         rounds = self._rounds()
         seen = rounds[:at_round]
-        last = next((round_ for round_ in reversed(seen) if ran_code(round_)), None)
+        last = last_with_code(seen)
         if last is None:
             return
         is_now = not any(map(ran_code, rounds[len(seen) :]))

@@ -19,6 +19,7 @@ from taskweaver.module.lanes import side_by_side
 from taskweaver.role.errors import UnknownRole, UnusableReply
 from taskweaver.role.forms.alternatives import kept_alternatives
 from taskweaver.session.answers.check import AnswerCheck, unsupported_note
+from taskweaver.session.branches.alternatives import AlternativeBranches
 from taskweaver.session.branches.stuck import repetition_hint, repetitions, stuck_summary
 from taskweaver.session.errors import RoundLimit, SessionError
 
@@ -38,20 +39,6 @@ class Player(Protocol):
         """Answer the newest post; see `Role.replies`."""
 
 
-class AlternativeRunner(Protocol):
-    """Carries out the alternatives that a post of the leader orders."""
-
-    def fork(self, post: Post) -> None:
-        """Make the branches, before the post is stored."""
-
-    def carry_out(self, post: Post) -> Post:
-        """Carry out the alternatives on their branches; return the report on all of them.
-
-        Raises:
-            TaskWeaverError: If the round must end.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class RoundControl:
     """Control of a round: its end from outside, and its forks.
@@ -64,7 +51,7 @@ class RoundControl:
 
     check: Callable[[], None]
     cancel: Callable[[], None]
-    alternatives: AlternativeRunner | None = None
+    alternatives: AlternativeBranches | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +165,7 @@ class Turn:
             if post.send_to != self.leader and not is_note:
                 return post
 
-    def _alternatives(self, post: Post) -> AlternativeRunner | None:
+    def _alternatives(self, post: Post) -> AlternativeBranches | None:
         return self.control.alternatives if kept_alternatives(post) else None
 
     def _answers(self, round_: Round, post: Post) -> list[Post]:

@@ -133,10 +133,8 @@ class EventLog:
             return database
 
     def _opened(self) -> sqlite3.Connection:
-        database = open_private(self._path)
+        database = open_private(self._path, _SCHEMA)
         try:
-            database.execute("PRAGMA synchronous = NORMAL")
-            database.executescript(_SCHEMA)
             first, last, self._count, self._chars = database.execute(
                 "SELECT min(number), max(number), count(*), total(length(data)) FROM events"
             ).fetchone()
@@ -338,8 +336,7 @@ def read_events(
     if not (path.exists() and path.stat().st_size):
         return [], after
     try:
-        with closing(open_private(path)) as database:
-            database.executescript(_SCHEMA)  # its owner may be about to
+        with closing(open_private(path, _SCHEMA)) as database:  # its owner may be about to make it
             first, last = database.execute(_BOUNDS).fetchone()
             rows = database.execute(_OF_BRANCH, (after, branch, limit)).fetchall()
     except (*READ_ERRORS, OSError) as error:

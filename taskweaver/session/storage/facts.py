@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -97,18 +96,15 @@ def checked(text: str) -> str:
     return stripped
 
 
+@dataclass
 class Facts:
-    """The facts on a branch of a memory."""
+    """The facts on a branch of a memory.
 
-    def __init__(self, mark: str, branch: Callable[[bool], BranchHandle | None]) -> None:
-        """Take a branch.
+    The ids begin with a letter, the mark. A function returns the branch, and makes it if asked to.
+    """
 
-        Args:
-            mark: First letter of the ids.
-            branch: Function that returns the branch, and makes it if it is asked to.
-        """
-        self._mark = mark
-        self._branch = branch
+    _mark: str
+    _branch: Callable[[bool], BranchHandle | None]
 
     def add(
         self,
@@ -308,7 +304,8 @@ class ProjectMemory:
             if self._store is None:
                 if not (is_made or self._path.exists()):
                     return None
-                _make_private(self._path)
+                if self._path.is_symlink():
+                    raise SessionError(f"{self._path} is a link, and is not opened.")
                 self._store = BranchedMemory(self._path, self._config, embedder=self._embedder)
             if _BRANCH not in self._store:
                 with suppress(InvalidUpdate):  # another process made it meanwhile
@@ -322,19 +319,6 @@ class ProjectMemory:
             store, self._store = self._store, None
         if store is not None:
             store.close()
-
-
-def _make_private(path: Path) -> None:
-    """Make a file that its owner alone can read, unless it is there. A link is refused.
-
-    Raises:
-        SessionError: If it cannot be made.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
-    except OSError as error:
-        raise SessionError(f"{path} cannot be opened: {error.strerror}") from error
 
 
 def joined(*lists: Sequence[KeptFact]) -> list[KeptFact]:

@@ -98,23 +98,13 @@ class FileLists:
             raise SessionClosed("The session was stopped.")
         if self._file is None:
             try:
-                self._file = self._opened()
+                self._file = open_private(self._path, _SCHEMA)
             except sqlite3.OperationalError:  # no room, or no right: it may be sound
                 raise
             except (*READ_ERRORS, UnsafeFile):
                 remove_database(self._path)
-                self._file = self._opened()
+                self._file = open_private(self._path, _SCHEMA)
         return self._file
-
-    def _opened(self) -> sqlite3.Connection:
-        database = open_private(self._path)
-        try:
-            database.execute("PRAGMA synchronous = NORMAL")
-            database.executescript(_SCHEMA)
-        except BaseException:
-            database.close()
-            raise
-        return database
 
     def close(self) -> None:
         """Close the file. Safe to call again."""

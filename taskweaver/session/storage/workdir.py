@@ -168,10 +168,9 @@ class WorkingFiles:
             FileNotAdded: If one cannot be read or written.
         """
         given = _apart(files)
-        renamed = zip(files, given, strict=True)
         other = {
             str(file["path"]): name
-            for file, name in renamed
+            for file, name in zip(files, given, strict=True)
             if name != _name(file) and "path" in file
         }
         new: dict[str, NamedFile] = {}
@@ -183,23 +182,24 @@ class WorkingFiles:
                 new[name] = named
                 other |= {named.spelled: name} if named.spelled != name else {}
         states = {n: self._state(n, new[n].path) for n in new if n not in given}
-        fresh = [name for name, state in states.items() if state in {"new", "changed"}]
-        copied: list[AddedFile] = [{"name": name, "path": new[name].path} for name in fresh]
-        added = add_files(self._cwd, [*given.values(), *copied])
-        for name in (name for name, state in states.items() if state != "same"):
-            stamp = _stamp_at(new[name].path)
-            self._brought[name] = replace(new[name], spelled=name), stamp, self._stamp_here(name)
-        changed = [name for name, state in states.items() if state == "changed"]
-        kept = [name for name, state in states.items() if state == "kept"]
-        lists = ((FILES_ADDED, added), (FILES_CHANGED, changed), (FILES_KEPT, kept))
-        notes = [
-            f"{note}: {', '.join(items)}."
-            for note, items in (*lists, (FILES_REFUSED, refused))
-            if items
+        copied: list[AddedFile] = [
+            {"name": name, "path": new[name].path}
+            for name, state in states.items()
+            if state in {"new", "changed"}
         ]
-        return (
-            [*notes, f"{FILE_NAMES}: {json.dumps(other, ensure_ascii=False)}"] if other else notes
-        )
+        lists = {
+            FILES_ADDED: add_files(self._cwd, [*given.values(), *copied]),
+            FILES_CHANGED: [name for name, state in states.items() if state == "changed"],
+            FILES_KEPT: [name for name, state in states.items() if state == "kept"],
+            FILES_REFUSED: refused,
+        }
+        for name, state in states.items():
+            if state != "same":
+                stamps = _stamp_at(new[name].path), self._stamp_here(name)
+                self._brought[name] = replace(new[name], spelled=name), *stamps
+        notes = [f"{note}: {', '.join(items)}." for note, items in lists.items() if items]
+        notes += [f"{FILE_NAMES}: {json.dumps(other, ensure_ascii=False)}"] if other else []
+        return notes
 
     @property
     def brought(self) -> list[NamedFile]:

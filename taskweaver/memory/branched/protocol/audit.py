@@ -43,12 +43,12 @@ class Injection:
     created_at: float
 
 
+@dataclass
 class Injections:
     """The audit trail of all branches."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def add(self, branch_id: str, result: RenderResult, task_hint: str | None) -> int:
         """Record that a rendered memory was put into a prompt, and return the row's number."""
@@ -173,8 +173,6 @@ def log_node_write(
 
     The parts are ``core``, ``recall`` and ``archival``; the results are the ids given to it.
     """
-    if not log.is_kept:
-        return
     event = parts.get("recall") or {}
     marks = {
         "branch_id": node_id,
@@ -252,10 +250,9 @@ def _entries(name: str, value: Any, result: Any) -> Iterator[dict[str, Any]]:
     """Yield the operations of one entry of a checked block."""
     if name == "core":
         yield from ({"type": "core_set", **entry} for entry in value)
-    elif name == "core_delete":
-        yield from ({"type": "core_delete", "key": key, "found": result[key]} for key in value)
-    elif name == "core_get":
-        yield from ({"type": "core_get", "key": key, "value": result[key]} for key in value)
+    elif name in {"core_delete", "core_get"}:
+        field = "found" if name == "core_delete" else "value"
+        yield from ({"type": name, "key": key, field: result[key]} for key in value)
     elif name in {"archival", "archival_update"}:
         type_ = "archival_write" if name == "archival" else name
         for item, id_ in zip(value, result, strict=True):

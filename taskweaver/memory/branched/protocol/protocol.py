@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from taskweaver.memory.branched import values
 from taskweaver.memory.branched.errors import InvalidUpdate
+from taskweaver.memory.branched.tiers.recall import text_in
 from taskweaver.memory.branched.values import fields_of
 
 Step = Literal["write", "read", "maintain"]
@@ -110,8 +111,7 @@ def _records(path: str, value: Any) -> list[dict[str, Any]]:
     records = []
     for n, item in enumerate(_listed(path, value, Mapping, form)):
         fields = fields_of(f"{path}[{n}]", item, {"text", "tags", "meta", "replaces", *_TIMES})
-        if not isinstance(fields.get("text"), str) or not fields["text"].strip():
-            raise InvalidUpdate(f"{path}[{n}].text", "must be a text that says something")
+        fields["text"] = values.checked_text(f"{path}[{n}].text", fields.get("text"))
         fields["replaces"] = _ids(f"{path}[{n}].replaces", fields.get("replaces") or [])
         fields |= _times(f"{path}[{n}]", fields)
         records.append({**fields, "tags": _tags(f"{path}[{n}].tags", fields.get("tags"))})
@@ -152,9 +152,7 @@ def _search(path: str, value: Any) -> dict[str, Any]:
     is_tagged = path == "archival_search"
     fields = {"query": value} if isinstance(value, str) else value
     fields = fields_of(path, fields, {"query", "k", *(["tags"] if is_tagged else [])})
-    query = fields.get("query") or ""
-    if not isinstance(query, str):
-        raise InvalidUpdate(f"{path}.query", "must be a text")
+    query = values.checked_text(f"{path}.query", fields.get("query") or "", may_be_empty=True)
     k = values.whole(f"{path}.k", 10 if fields.get("k") is None else fields["k"], least=1)
     tags = {"tags": _tags(f"{path}.tags", fields.get("tags"))} if is_tagged else {}
     return {"query": query, "k": min(k, 100), **tags}
@@ -165,9 +163,7 @@ def _event(path: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, Mapping) for item in items):
         raise InvalidUpdate(path, 'must be an object like {"kind": "...", "content": "..."}')
     for n, item in enumerate(items):
-        text = next((item[name] for name in ("summary", "content", "text") if item.get(name)), None)
-        if not isinstance(text, str) or not text.strip():
-            raise InvalidUpdate(f"{path}[{n}].content", "must be a text that says something")
+        values.checked_text(f"{path}[{n}].content", text_in(item))
         if "kind" in item:
             values.name(f"{path}[{n}].kind", item["kind"])
     return [{"kind": "llm_insight", **item} for item in items]
@@ -180,7 +176,7 @@ def _eviction(path: str, value: Any) -> dict[str, Any]:
         raise InvalidUpdate(f"{path}.ids", "must be a list of event numbers")
     kind = fields.get("kind")
     return {
-        "ids": [values.whole(f"{path}.ids[{n}]", item) for n, item in enumerate(ids)],
+        "ids": _ids(f"{path}.ids", ids),
         "kind": None if kind is None else values.name(f"{path}.kind", kind),
         "oldest": values.whole(f"{path}.oldest", fields.get("oldest") or 0),
     }

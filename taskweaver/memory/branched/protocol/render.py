@@ -26,7 +26,7 @@ from taskweaver.memory.branched.types import (
     Section,
 )
 from taskweaver.memory.branched.upkeep.consolidation import Pressures
-from taskweaver.memory.branched.values import tag_filter, whole
+from taskweaver.memory.branched.values import checked_tags, whole
 from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.text import BYTES_PER_TOKEN, estimate_tokens
 
@@ -56,18 +56,12 @@ class _Line:
     """Lines of the lowest rank are dropped first when room is short."""
 
 
+@dataclass
 class Renderer:
     """Renders the memory of any branch."""
 
-    def __init__(self, tiers: Tiers, pressures: Pressures) -> None:
-        self._database = tiers.database
-        self._branches = tiers.branches
-        self._core = tiers.core
-        self._recall = tiers.recall
-        self._search = tiers.search
-        self._index = tiers.index
-        self._pressures = pressures
-        self._config = tiers.config
+    _tiers: Tiers
+    _pressures: Pressures
 
     def render(  # noqa: PLR0913 - each limit is a name of its own
         self,
@@ -100,22 +94,23 @@ class Renderer:
         for name, given in (("task", task), ("task_hint", task_hint or "")):
             if not isinstance(given, str):
                 raise InvalidUpdate(name, f"must be a text, not {values.shown(given)}")
-        leave_out = tag_filter(leave_out)
-        budget = self._config.budget(task_hint)
+        leave_out = checked_tags("leave_out", leave_out)
+        tiers = self._tiers
+        budget = tiers.config.budget(task_hint)
         if budget_chars is not None:
             budget = whole("budget_chars", budget_chars, least=None)
-        self._index.refresh()
-        with self._branches.view(branch_id, at) as view:
-            seq = self._database.now_seq(view.connection) if view.at is None else view.at
-            core = self._core.entries(view)
-            digest = self._recall.digest(view)
-            most_events = self._config.consolidation_threshold
-            events = self._recall.visible(view, most_events, after=digest)
+        tiers.index.refresh()
+        with tiers.branches.view(branch_id, at) as view:
+            seq = tiers.database.now_seq(view.connection) if view.at is None else view.at
+            core = tiers.core.entries(view)
+            digest = tiers.recall.digest(view)
+            most_events = tiers.config.consolidation_threshold
+            events = tiers.recall.visible(view, most_events, after=digest)
             query = _query(task, core, events)
             kept = [event for event in events if event.kind not in leave_out]
-            shown = kept[: self._config.recall_max_events]
+            shown = kept[: tiers.config.recall_max_events]
             records, items = self._records(view, query, leave_out, has_index=INDEX_KEY in core)
-        with self._database.guarded():
+        with tiers.database.guarded():
             index = [_Line(INDEX_KEY, core[INDEX_KEY].value, 0)] if INDEX_KEY in core else []
             lines = {
                 "Resource Index": index,
@@ -139,19 +134,19 @@ class Renderer:
         has_index: bool,
     ) -> tuple[list[Record], list[Record]]:
         """Return the archival records and the resource items that suit a query."""
-        k = self._config.retrieval_k
+        k = self._tiers.config.retrieval_k
         hidden = {*leave_out, *([RESOURCE_TAG] if has_index else [])}
-        found = self._search.find(view, query, (1 + 2 * bool(hidden)) * k)
+        found = self._tiers.search.find(view, query, (1 + 2 * bool(hidden)) * k)
         kept: dict[str, Record] = {}  # a promoted record is on two branches
         for record in found:
             if LLM_TAG in record.tags or hidden.isdisjoint(record.tags):
                 kept.setdefault(record.text, record)
         records = list(kept.values())[:k]
-        items = self._search.find(view, query, k, tags=[RESOURCE_TAG]) if has_index else []
+        items = self._tiers.search.find(view, query, k, tags=[RESOURCE_TAG]) if has_index else []
         return records, items
 
     def _archival_lines(self, records: Sequence[Record]) -> list[_Line]:
-        most = self._config.section_budgets["archival_snippet"]
+        most = self._tiers.config.section_budgets["archival_snippet"]
         return [
             _Line(
                 record.id,

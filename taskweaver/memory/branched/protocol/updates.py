@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from taskweaver.memory.branched.errors import RecordNotVisible
@@ -22,19 +21,13 @@ LLM_TAG = "LLM_INSIGHT"
 _PROGRAMS_IMPORTANCE = 3
 
 
+@dataclass
 class Updates:
     """Applies blocks of models to their memory."""
 
-    def __init__(self, tiers: Tiers, consolidation: Consolidation, pressures: Pressures) -> None:
-        self._database = tiers.database
-        self._branches = tiers.branches
-        self._core = tiers.core
-        self._recall = tiers.recall
-        self._archival = tiers.archival
-        self._search = tiers.search
-        self._index = tiers.index
-        self._consolidation = consolidation
-        self._pressures = pressures
+    _tiers: Tiers
+    _consolidation: Consolidation
+    _pressures: Pressures
 
     def apply(
         self,
@@ -71,7 +64,7 @@ class Updates:
             if done is not None:
                 return {**json.loads(done[0]), "already_applied": True}
             results = self._write(writer, branch_id, checked, marks, author_tags=(LLM_TAG,))
-            branch = self._branches.find(writer.connection, branch_id)
+            branch = self._tiers.branches.find(writer.connection, branch_id)
             results |= self._read(BranchView(writer.connection, branch), checked)
             if identity is not None:
                 row = (identity, dump(results), writer.now)
@@ -79,8 +72,8 @@ class Updates:
             return results
 
         if not checked.keys().isdisjoint(("archival_search", "recall_search")):
-            self._index.refresh()
-        results = self._database.write(act)
+            self._tiers.index.refresh()
+        results = self._tiers.database.write(act)
         if results.get("already_applied"):
             return results
         if "recall" in checked:
@@ -99,19 +92,19 @@ class Updates:
             parts = {**parts, "core": [_weighed(key, value) for key, value in given.items()]}
         checked = check_updates(parts)
         self._shorten(checked, branch_id)
-        results = self._database.write(
+        results = self._tiers.database.write(
             lambda writer: self._write(writer, branch_id, checked, {}, author_tags=())
         )
         if "recall" in checked:
-            self._database.after_commit(lambda: self._consolidation.after_append(branch_id))
+            self._tiers.database.after_commit(lambda: self._consolidation.after_append(branch_id))
         return results
 
     def _shorten(self, checked: Mapping[str, Any], branch_id: str) -> None:
         """Bring new texts to the allowed length, before the transaction is open."""
         for item in (*checked.get("archival", []), *checked.get("archival_update", [])):
             if item.get("text") is not None:
-                item["text"] = self._archival.prepare(
-                    item["text"], lambda: self._core.context(branch_id)
+                item["text"] = self._tiers.archival.prepare(
+                    item["text"], lambda: self._tiers.core.context(branch_id)
                 )
 
     def _write(
@@ -123,51 +116,53 @@ class Updates:
         *,
         author_tags: tuple[str, ...],
     ) -> dict[str, Any]:
-        results: dict[str, Any] = defaultdict(list)
+        tiers, place = self._tiers, (writer, branch_id)
+        results: dict[str, Any] = {}
         unseen: list[str] = []
-        for entry in checked.get("core", ()):
-            self._core.put(writer, branch_id, **entry)
-            results["core"].append(entry["key"])
-        for key in checked.get("core_delete", ()):
-            is_gone = self._core.delete(writer, branch_id, key)
-            results.setdefault("core_delete", {})[key] = is_gone
-        for n, item in enumerate(checked.get("archival", ())):
-            fields = {**item, "tags": [*author_tags, *item["tags"]]}
-            with _noted(unseen, f"archival[{n}].replaces"):
-                id_ = self._archival.add(writer, branch_id, fields.pop("text"), **fields)
-                results["archival"].append(str(id_))
-        for n, item in enumerate(checked.get("archival_update", ())):
-            fields = dict(item)
-            with _noted(unseen, f"archival_update[{n}].id"):
-                id_ = self._archival.update(writer, branch_id, fields.pop("id"), **fields)
-                results["archival_update"].append(str(id_))
-        for n, id_ in enumerate(checked.get("archival_delete", ())):
-            with _noted(unseen, f"archival_delete[{n}]"):
-                results["archival_delete"].append(
-                    str(self._archival.delete(writer, branch_id, id_))
-                )
-        for event in checked.get("recall", ()):
-            results["recall"].append(self._recall.append(writer, branch_id, {**marks, **event}))
+
+        def each(name: str, act: Callable[[Any], object], part: str = "") -> None:
+            """Carry out an operation on each of its items, and keep the results."""
+            for n, item in enumerate(checked.get(name, ())):
+                with _noted(unseen, f"{name}[{n}]{part}"):
+                    results.setdefault(name, []).append(act(item))
+
+        def put(entry: Mapping[str, Any]) -> object:
+            tiers.core.put(*place, **entry)
+            return entry["key"]
+
+        def add(item: Mapping[str, Any]) -> str:
+            tags = [*author_tags, *item["tags"]]
+            return str(tiers.archival.add(*place, **{**item, "tags": tags}))
+
+        def change(item: Mapping[str, Any]) -> str:
+            rest = {name: value for name, value in item.items() if name != "id"}
+            return str(tiers.archival.update(*place, item["id"], **rest))
+
+        each("core", put)
+        if keys := checked.get("core_delete"):
+            results["core_delete"] = {key: tiers.core.delete(*place, key) for key in keys}
+        each("archival", add, ".replaces")
+        each("archival_update", change, ".id")
+        each("archival_delete", lambda id_: str(tiers.archival.delete(*place, id_)))
+        each("recall", lambda event: tiers.recall.append(*place, {**marks, **event}))
         if "recall_evict" in checked:
             with _noted(unseen, "recall_evict.ids"):
-                count = self._recall.evict(writer, branch_id, **checked["recall_evict"])
+                count = tiers.recall.evict(*place, **checked["recall_evict"])
                 results["recall_evict"] = {"evicted_count": count, "archived_count": count}
-        for n, number in enumerate(checked.get("recall_delete", ())):
-            with _noted(unseen, f"recall_delete[{n}]"):
-                results["recall_delete"].append(self._recall.delete(writer, branch_id, number))
+        each("recall_delete", lambda number: tiers.recall.delete(*place, number))
         if unseen:
             raise RecordNotVisible("\n".join(["memory_update: nothing was applied.", *unseen]))
         self._consolidation.within_append(writer, branch_id)
-        return dict(results)
+        return results
 
     def _read(self, view: BranchView, checked: Mapping[str, Any]) -> dict[str, Any]:
         results: dict[str, Any] = {}
         if "core_get" in checked:
-            entries = self._core.entries(view)
+            entries = self._tiers.core.entries(view)
             found = {key: entries.get(key) for key in checked["core_get"]}
             results["core_get"] = {key: entry and entry.value for key, entry in found.items()}
         if "archival_search" in checked:
-            records = self._search.find(view, **checked["archival_search"])
+            records = self._tiers.search.find(view, **checked["archival_search"])
             results["archival_search"] = [
                 {
                     "id": str(record.id),
@@ -178,7 +173,7 @@ class Updates:
                 for record in records
             ]
         if "recall_search" in checked:
-            events = self._recall.search(view, **checked["recall_search"])
+            events = self._tiers.recall.search(view, **checked["recall_search"])
             results["recall_search"] = [
                 {
                     "id": event.seq,

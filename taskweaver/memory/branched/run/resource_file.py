@@ -21,9 +21,12 @@ from taskweaver.utils.files import parse_yaml
 WORKSPACE = PurePosixPath("/workspace")
 SOURCES = ("local", "github", "huggingface")
 _ORIGINS = {
-    "github": (re.compile(r"[\w.-]+/[\w.-]+|[^-].*:.*"), "OWNER/NAME or an address"),
-    "huggingface": (re.compile(r"[\w.-]+(/[\w.-]+)?"), "OWNER/NAME"),
-}
+    "github": (
+        "repo", "ref", re.compile(r"[\w.-]+/[\w.-]+|[^-].*:.*"), "OWNER/NAME or an address",
+    ),
+    "huggingface": ("repo_id", "revision", re.compile(r"[\w.-]+(/[\w.-]+)?"), "OWNER/NAME"),
+}  # fmt: skip
+"""Fields of a fetched source for its origin and its revision, and the form of the origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +139,14 @@ def _source(path: str, kind: str, entry: object) -> ResourceSource:
         if not Path(origin).is_dir():
             raise InvalidUpdate(f"{path}.host_path", f"{origin} is no folder here")
         return ResourceSource(kind, name, origin, "", _place(path, fields, "mount_path"))
-    origin_key, revision_key = ("repo", "ref") if kind == "github" else ("repo_id", "revision")
+    origin_key, revision_key, form, wanted = _ORIGINS[kind]
     origin = _text(path, fields, origin_key)
-    form, wanted = _ORIGINS[kind]
     if not form.fullmatch(origin):
         raise InvalidUpdate(f"{path}.{origin_key}", f"must be {wanted}, not {origin!r:.60}")
     # Without quotes YAML reads 1.10 as 1.1, and a commit that begins with 0 as another number.
-    given = fields.get(revision_key)
-    is_given = given is not None and given != ""
-    revision = _text(path, fields, revision_key) if is_given else ""
+    revision = ""
+    if fields.get(revision_key) not in (None, ""):
+        revision = _text(path, fields, revision_key)
     place = _place(path, fields, "dest")
     if kind == "github":
         return ResourceSource(kind, name, origin, revision, place)
@@ -179,10 +181,7 @@ def _item(path: str, entry: object, sources: Mapping[tuple[str, str], ResourceSo
     class_ = _text(path, fields, "class")
     if class_ not in CLASSES:
         raise InvalidUpdate(f"{path}.class", f"must be one of {', '.join(CLASSES)}, not {class_!r}")
-    key = (
-        _text(path, fields, "source"),
-        _text(path, fields, "resource"),
-    )
+    key = _text(path, fields, "source"), _text(path, fields, "resource")
     if key not in sources:
         raise InvalidUpdate(f"{path}.resource", f"there is no {key[0]} source called {key[1]!r}")
     place = PurePosixPath(str(fields.get("path") or "."))

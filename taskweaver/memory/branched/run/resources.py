@@ -116,22 +116,25 @@ def _state(item: Item, workspace: Path) -> ItemState:
     return ItemState(**facts, digest=_digest([facts, source.origin, source.revision]))  # type: ignore[arg-type]
 
 
-def _files(place: Path) -> Iterator[Path]:
-    """Yield the files below a place, sorted, without folders of tools. Links are not followed."""
+def _files(place: Path) -> Iterator[tuple[str, Path]]:
+    """Yield name and path of the files below a place, sorted, without folders of tools.
+
+    Links are not followed.
+    """
     if place.is_file():
-        yield place
+        yield place.name, place
     for folder, folders, names in os.walk(place):
         folders[:] = sorted(set(folders) - _KEPT_BY_TOOLS)
         if len(Path(folder).relative_to(place).parts) >= _DEEPEST:
             folders.clear()
-        yield from (Path(folder) / name for name in sorted(names))
+        paths = (Path(folder) / name for name in sorted(names))
+        yield from ((path.relative_to(place).as_posix(), path) for path in paths)
 
 
 def _tree(place: Path, item: Item) -> str:
     lines: list[str] = []
     left = item.limits.max_total_chars
-    for path in _files(place):
-        line = path.name if path == place else path.relative_to(place).as_posix()
+    for line, _ in _files(place):
         if len(lines) >= item.limits.max_files or len(line) + 1 > left:
             return "\n".join([*lines, "... (tree truncated)"])
         lines.append(line)
@@ -143,7 +146,7 @@ def _content(place: Path, item: Item) -> str:
     parts: list[str] = []
     left = item.limits.max_total_chars
     wanted = {(place / name).resolve() for name in item.files}
-    for path in _files(place):
+    for name, path in _files(place):
         is_quotable = path.suffix.lower() in _QUOTED or path.name in _QUOTED_NAMES
         is_chosen = path.resolve() in wanted if wanted else is_quotable
         if not is_chosen or path.is_symlink() or not path.is_file():
@@ -152,7 +155,6 @@ def _content(place: Path, item: Item) -> str:
             break
         text = _quoted(path, min(item.limits.max_chars, left))
         if text:
-            name = path.name if path == place else path.relative_to(place).as_posix()
             parts.append(f"== {name}\n{text}")
             left -= len(text)
     return "\n\n".join(parts)

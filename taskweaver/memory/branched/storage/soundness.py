@@ -253,27 +253,6 @@ def _is_of_sqlite(kind: str, name: str, sql: str | None) -> bool:
     return kind == "table" and name in _INTERNAL and sql == _INTERNAL[name]
 
 
-def _branches_in_circle(connection: sqlite3.Connection) -> list[int]:
-    """Return the numbers of branches that descend from themselves, which no path ends at."""
-    odd = "SELECT 1 FROM branches WHERE parent_id >= id LIMIT 1"
-    if connection.execute(odd).fetchone() is None:
-        return []
-    parents = dict(connection.execute("SELECT id, parent_id FROM branches"))
-    ended: set[int | None] = {None}
-    circle = []
-    for start in parents:
-        line: list[int] = []
-        place: int | None = start
-        while place not in ended and place is not None and place not in line:
-            line.append(place)
-            place = parents.get(place)
-        if place in ended:
-            ended.update(line)
-        else:
-            circle.append(start)
-    return circle
-
-
 def require_own_schema(connection: sqlite3.Connection, path: Path) -> None:
     """Raise if the schema of a file that this program wrote holds foreign objects.
 
@@ -281,13 +260,15 @@ def require_own_schema(connection: sqlite3.Connection, path: Path) -> None:
     of another origin passes: `schema.is_current` judges it.
 
     Raises:
-        StoreCorrupt: If it holds other objects, or branches that descend from themselves.
+        StoreCorrupt: If it holds other objects, or a branch that is older than its parent: one of
+            a circle always is, and no path of such a branch would end.
     """
     version = schema.version_of(connection)
     if version is None or version > schema.VERSION:
         return
+    odd = "SELECT id FROM branches WHERE parent_id >= id"
     problems = foreign_objects(connection) or [
-        f"branch {number} descends from itself" for number in _branches_in_circle(connection)
+        f"branch {number} is older than its parent" for (number,) in connection.execute(odd)
     ]
     if problems:
         more = f", and {len(problems) - _MOST_NAMED} more" if len(problems) > _MOST_NAMED else ""

@@ -7,6 +7,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -45,13 +46,13 @@ AND a.valid_from IS ? AND a.valid_to IS ? AND NOT EXISTS (
 """
 
 
+@dataclass
 class Archival:
     """The archival memory of all branches."""
 
-    def __init__(self, branches: Branches, config: MemoryConfig, compressor: Compressor) -> None:
-        self._branches = branches
-        self._config = config
-        self._compressor = compressor
+    _branches: Branches
+    _config: MemoryConfig
+    _compressor: Compressor
 
     def prepare(self, text: object, context: Callable[[], str]) -> str:
         """Check and shorten a text, before a transaction is open.
@@ -211,15 +212,10 @@ class Archival:
             number = -1
         if number < 0:
             raise RecordNotVisible(f"{shown(record_id)} is no record id; ids are numbers.")
-        path = self._branches.path(view, "archival")
         versions = view.connection.execute(
-            f"SELECT {COLUMNS}, is_deleted FROM archival WHERE record = ? ORDER BY seq DESC",
-            (min(number, FOREVER),),
-        ).fetchall()
-        places = {segment.branch: (place, segment.up_to) for place, segment in enumerate(path)}
-        seen = [row for row in versions if row[1] in places and row[0] <= places[row[1]][1]]
-        *row, is_deleted = min(seen, key=lambda row: places[row[1]][0], default=(True,))
-        found = record(tuple(row)) if row else None
+            f"SELECT {COLUMNS} FROM archival WHERE record = ?", (min(number, FOREVER),)
+        )
+        found, is_deleted = next(self._newest(view, map(record, versions)), (None, True))
         if found is None or is_deleted or self._is_over(view, found):
             by = found and found.replaced_by
             raise RecordNotVisible(

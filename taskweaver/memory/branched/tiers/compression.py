@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.memory.branched.config import MemoryConfig
@@ -20,12 +21,12 @@ from taskweaver.utils.text import unfenced
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
+@dataclass
 class PromptedModel:
     """A language model that is asked with prompt files of the memory."""
 
-    def __init__(self, llm: TextModel, prompt_dir: Path | None) -> None:
-        self._llm = llm
-        self._folder = prompt_dir
+    _llm: TextModel
+    _folder: Path | None
 
     def ask(self, name: str, values: Mapping[str, object]) -> str:
         """Return the answer to a prompt with the placeholders filled in, without a fence.

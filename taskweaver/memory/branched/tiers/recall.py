@@ -10,6 +10,7 @@ import json
 import sqlite3
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nlargest
 from typing import Any
@@ -40,13 +41,13 @@ _STEPS = 2
 """Steps of the scores of events; within a step the newest goes first."""
 
 
+@dataclass
 class Recall:
     """The recall memory of all branches."""
 
-    def __init__(self, branches: Branches, archival: Archival, *, has_index: bool) -> None:
-        self._branches = branches
-        self._archival = archival
-        self._has_index = has_index
+    _branches: Branches
+    _archival: Archival
+    _has_index: bool
 
     def append(self, writer: Writer, branch_id: str, event: object) -> int:
         """Add an event and return the number.

@@ -16,7 +16,7 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice, takewhile
 
@@ -33,7 +33,7 @@ from taskweaver.memory.branched.tiers.indexing import (
     tag_mark,
 )
 from taskweaver.memory.branched.types import Path, Record, Segment
-from taskweaver.memory.branched.values import tag_filter
+from taskweaver.memory.branched.values import checked_tags
 from taskweaver.utils.retrieval import (
     FUSED,
     LEAST_PARTS,
@@ -71,16 +71,14 @@ _NEAR_AT_ONCE = 24
 """Near records whose branches are looked up first, and doubled each time."""
 
 
+@dataclass
 class ArchivalSearch:
     """Search in the archival memory of all branches."""
 
-    def __init__(
-        self, database: Database, branches: Branches, archival: Archival, index: MemoryIndex
-    ) -> None:
-        self._database = database
-        self._branches = branches
-        self._archival = archival
-        self._index = index
+    _database: Database
+    _branches: Branches
+    _archival: Archival
+    _index: MemoryIndex
 
     def find(
         self, view: BranchView, query: str, k: int, *, tags: Sequence[str] = ()
@@ -95,7 +93,7 @@ class ArchivalSearch:
         """
         if not isinstance(query, str):
             raise InvalidUpdate("query", "must be a text")
-        tags = tag_filter(tags)
+        tags = checked_tags("tags", tags)
         if k <= 0:
             return []
         wanted = query_terms(query)

@@ -38,5 +38,5 @@ class Tiers:
         self.archival = Archival(self.branches, config, self.compressor)
         self.core = Core(self.branches, self.archival, config)
         self.index = MemoryIndex(database, embedder)
-        self.recall = Recall(self.branches, self.archival, has_index=database.has_search)
+        self.recall = Recall(self.branches, self.archival, database.has_search)
         self.search = ArchivalSearch(database, self.branches, self.archival, self.index)

@@ -16,6 +16,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,12 +58,12 @@ _REFERENCES = {
 }
 
 
+@dataclass
 class Transfer:
     """Exports and imports branches."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def export(
         self, target: Path, branch_id: str | None = None, *, is_private: bool = False
@@ -163,7 +164,14 @@ class Transfer:
 
         try:
             return self._database.write(act)
-        except (sqlite3.Error, LookupError, TypeError, ValueError, OverflowError) as error:
+        except (
+            sqlite3.Error,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as error:
             raise InvalidUpdate(str(source), f"is malformed: {error}") from error
 
 
@@ -186,11 +194,13 @@ def _masked(item: dict[str, Any]) -> dict[str, Any]:
 def _without_records(row: dict[str, Any]) -> dict[str, Any]:
     """Return a post without the records of replies."""
     body = json.loads(row["body"])
-    parts = body.get("attachment_list")
-    if isinstance(parts, list):
-        kept = [p for p in parts if not isinstance(p, dict) or p.get("type") != _RECORD]
-        body = {**body, "attachment_list": kept}
-    return {**row, "body": json.dumps(body, ensure_ascii=False)}
+    kept = [part for part in _attachments(body) if part.get("type") != _RECORD]
+    return {**row, "body": json.dumps({**body, "attachment_list": kept}, ensure_ascii=False)}
+
+
+def _attachments(post: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = post.get("attachment_list")
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
 def _refuse_masked_cells(items: list[Any], source: Path) -> None:
@@ -200,14 +210,12 @@ def _refuse_masked_cells(items: list[Any], source: Path) -> None:
     """
     number = 0
     for item in items:
-        if not isinstance(item, dict) or item.get("table") != "posts":
-            continue
-        parts = json.loads(item["row"]["body"]).get("attachment_list")
-        parts = parts if isinstance(parts, list) else []
+        posts = [json.loads(item["row"]["body"])] if item.get("table") == "posts" else []
         codes = [
             str(part.get("content"))
-            for part in parts
-            if isinstance(part, dict) and part.get("type") == _CODE
+            for post in posts
+            for part in _attachments(post)
+            if part.get("type") == _CODE
         ]
         number += bool(codes)
         if any(map(has_mask, codes)):
@@ -284,12 +292,25 @@ def write_page(
 ) -> None:
     """Write a memory file as a page, which is replaced only by a complete page.
 
+    No data can end the page's script.
     Each node's branch has a link to `run_page`, a relative address, if there is one.
 
     Raises:
         StoreUnwritable: If the page cannot be written.
     """
-    write_whole(target, build_page(database, title=title, run_page=run_page))
+    with database.snapshot() as connection:
+        data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
+        facts = {
+            "title": title,
+            "page": run_page,
+            "seq": database.now_seq(connection),
+            "now": database.clock(),
+            "reserved": RESERVED,
+        }
+    template = Path(__file__).with_name("page.html").read_text("utf-8")
+    with database.guarded():
+        page = fill_page(template, title, {**data, **facts})
+    write_whole(target, page)
 
 
 def write_whole(target: Path, text: str) -> None:
@@ -302,22 +323,6 @@ def write_whole(target: Path, text: str) -> None:
         write_text(target, text)
     except OSError as error:
         raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-
-
-def build_page(database: Database, *, title: str = "Memory", run_page: str = "") -> str:
-    """Return a memory file as a page. No data can end the page's script."""
-    with database.snapshot() as connection:
-        data = {name: _page_rows(connection, name, query) for name, query in _QUERIES.items()}
-        facts = {
-            "title": title,
-            "page": run_page,
-            "seq": database.now_seq(connection),
-            "now": database.clock(),
-            "reserved": RESERVED,
-        }
-    template = Path(__file__).with_name("page.html").read_text("utf-8")
-    with database.guarded():
-        return fill_page(template, title, {**data, **facts})
 
 
 def _page_rows(connection: sqlite3.Connection, name: str, query: str) -> list[list[Any]]:

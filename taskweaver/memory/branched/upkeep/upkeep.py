@@ -47,12 +47,12 @@ class Health:
         return not self.problems
 
 
+@dataclass
 class Upkeep:
     """Looks after a file."""
 
-    def __init__(self, database: Database, branches: Branches) -> None:
-        self._database = database
-        self._branches = branches
+    _database: Database
+    _branches: Branches
 
     def set_state(self, branch_id: str, state: BranchState, *, is_whole: bool = False) -> list[str]:
         """Seal, prune or open a branch, with `is_whole` also the descendants, and return the ids.
