@@ -73,7 +73,6 @@ class EventOperations(AgentOperations):
         "Events of a session, on all branches; Last-Event-ID resumes",
         query={"after": "Number of the last event that was seen"},
         answer_type=EVENTS_TYPE,
-        problems=(404, 409, 410),
     )
     async def _of_one(self, call: Call) -> Response:
         conversation = await self._found(call)
@@ -99,7 +98,6 @@ class EventOperations(AgentOperations):
             "after": "Id of the last event that was seen; Last-Event-ID goes before it",
         },
         answer_type=EVENTS_TYPE,
-        problems=(404, 409, 410),
     )
     async def _of_many(self, call: Call) -> Response:
         own = await self._own(call)

@@ -72,7 +72,6 @@ class MessageOperations(AgentOperations):
         "Events of the message's branch until it is answered; Last-Event-ID resumes",
         query={"after": "Number of the last event that was seen"},
         answer_type=EVENTS_TYPE,
-        problems=(404, 409, 410),
     )
     async def _follow(self, call: Call) -> Response:
         conversation = await self._found(call)

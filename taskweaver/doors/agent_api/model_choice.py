@@ -184,7 +184,7 @@ class ModelOperations:
         note = await asyncio.to_thread(self._setup.choose, model, wanted.scope, call.user.name)
         return (await self._show(call)).model_copy(update={"note": note})
 
-    @operation("DELETE", _MODEL, "Take the last choice of the model back", problems=(409,))
+    @operation("DELETE", _MODEL, "Take the last choice of the model back")
     async def _undo(self, call: Call) -> ModelNow:
         if not self._setup.can_undo(call.user.name):
             raise RequestRefused(

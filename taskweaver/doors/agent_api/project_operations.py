@@ -275,7 +275,6 @@ class ProjectOperations:
         "POST",
         _DOCTOR,
         "Check what works here, as `taskweaver doctor` does; takes seconds, asks the model",
-        problems=(503,),
         of_admins="Checks",
     )
     async def _doctor(self, _call: Call) -> DoctorChecks:
@@ -294,7 +293,6 @@ class ProjectOperations:
         "PATCH",
         _SETTINGS,
         "Change settings in the project's file, all or none; in force from the next start",
-        problems=(409,),
     )
     async def _change(self, call: Call, wanted: SettingChanges) -> ProjectSettings:
         async with self._writing:

@@ -65,7 +65,6 @@ class SessionOperations(AgentOperations):
         f"{PREFIX}/find",
         "Passages of all conversations that have a word of a query",
         query={"q": "Words", "session": "Id of a session; all if it is left out"},
-        problems=(404,),
     )
     async def _find(self, call: Call) -> models.FoundPassages:
         own = await self._own(call)

@@ -45,7 +45,6 @@ class VariableOperations(AgentOperations):
         "GET",
         f"{BRANCH}/variables",
         "Variables of a branch with types, shapes and sizes",
-        problems=(403, 404, 409, 503),
     )
     async def _list(self, call: Call) -> views.Variables:
         view = await self._view(call, {"view": "variables"})
@@ -56,7 +55,6 @@ class VariableOperations(AgentOperations):
         f"{BRANCH}/variables/{{name}}/rows",
         "A page of a table, sorted and filtered by the kernel",
         query=_PAGE,
-        problems=(403, 404, 409, 503),
     )
     async def _rows(self, call: Call) -> views.TablePage:
         return _checked(views.TablePage, await self._view(call, _wanted_page(call)))
@@ -66,7 +64,6 @@ class VariableOperations(AgentOperations):
         f"{BRANCH}/rounds/{{number:int}}/variables/{{name}}/rows",
         "A page of a table as it was at the end of a round",
         query=_PAGE,
-        problems=(403, 404, 409, 503),
     )
     async def _past_rows(self, call: Call) -> views.TablePage:
         """Return a page of a table as it was.

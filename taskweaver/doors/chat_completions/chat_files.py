@@ -87,9 +87,7 @@ class ChatFiles:
         await asyncio.to_thread(folder.mkdir, 0o700, exist_ok=True)
         return folder
 
-    @operation(
-        "POST", _FILES, "Keep a file, for chats to name", raw=FORM_TYPE, problems=(409, 413, 507)
-    )
+    @operation("POST", _FILES, "Keep a file, for chats to name", raw=FORM_TYPE)
     async def _upload(self, call: Call) -> KeptFile:
         headers = call.request.headers
         length = headers.get("content-length", "")
@@ -110,7 +108,7 @@ class ChatFiles:
         folder = await self._folder(call.user)
         return KeptFiles(data=await asyncio.to_thread(_all, folder))
 
-    @operation("GET", f"{_FILES}/{{file_id}}", "An uploaded file", problems=(404,))
+    @operation("GET", f"{_FILES}/{{file_id}}", "An uploaded file")
     async def _show(self, call: Call) -> KeptFile:
         return await asyncio.to_thread(_found, await self._folder(call.user), call.path("file_id"))
 
@@ -119,14 +117,13 @@ class ChatFiles:
         f"{_FILES}/{{file_id}}/content",
         "Bytes of an uploaded file",
         answer_type=BYTES_TYPE,
-        problems=(404, 416),
     )
     async def _content(self, call: Call) -> Response:
         folder, found = await self._folder(call.user), await self._show(call)
         with explained(found.filename), Folder.at(folder / found.id) as place:
             return await sent(call, place, found.filename)
 
-    @operation("DELETE", f"{_FILES}/{{file_id}}", "Delete an uploaded file", problems=(404,))
+    @operation("DELETE", f"{_FILES}/{{file_id}}", "Delete an uploaded file")
     async def _delete(self, call: Call) -> DeletedFile:
         folder, found = await self._folder(call.user), await self._show(call)
         with Folder.at(folder) as place:

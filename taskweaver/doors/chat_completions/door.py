@@ -266,9 +266,7 @@ class ChatCompletions(Door):
     async def _models(self, _call: Call) -> OfferedModels:
         return OfferedModels(data=[OfferedModel()])
 
-    @operation(
-        "GET", "/v1/models/{model}", "A model of the OpenAI-compatible routes", problems=(404,)
-    )
+    @operation("GET", "/v1/models/{model}", "A model of the OpenAI-compatible routes")
     async def _model(self, call: Call) -> OfferedModel:
         if call.path("model") != MODEL:
             raise missing("Model", call.path("model")[:64])
@@ -278,7 +276,6 @@ class ChatCompletions(Door):
         "POST",
         "/v1/chat/completions",
         "Answer a chat; with `stream` the answer is server-sent events",
-        problems=(404, 409),
         body_limit=_MOST_BODY_BYTES,
     )
     async def _complete(self, call: Call, wanted: CompletionRequest) -> Response | CompletionAnswer:

@@ -66,7 +66,6 @@ class McpDoor(Door):
         _PATH,
         "A message of MCP, over streamable HTTP",
         answer_type=EVENTS_TYPE,
-        problems=(404,),
     )
     async def _message(self, call: Call, message: McpMessage) -> Response:
         return await self._answer(call, message.model_dump_json().encode())
@@ -76,7 +75,6 @@ class McpDoor(Door):
         _PATH,
         "Messages of the server to a client of MCP",
         answer_type=EVENTS_TYPE,
-        problems=(404,),
     )
     @operation("DELETE", _PATH, "End a client's session of MCP")
     async def _stream(self, call: Call) -> Response:

@@ -47,7 +47,6 @@ class PageDoor(Door):
         "/page/{version}/{path:path}",
         "A file of the page",
         answer_type="text/javascript",
-        problems=(404,),
         is_public=True,
     )
     async def _file(self, call: Call) -> Response:
