@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from taskweaver.errors import TaskWeaverError
+from taskweaver.errors import RemediedError
 
 
-class ServerError(TaskWeaverError):
-    """The server cannot start, or an account cannot be read or changed.
-
-    Attributes:
-        detail: The event.
-        hint: The remedy.
-    """
-
-    def __init__(self, detail: str, hint: str = "") -> None:
-        super().__init__(detail, hint)
-        self.detail = detail
-        self.hint = hint
-
-    def __str__(self) -> str:
-        return f"{self.detail} {self.hint}".strip()
+class ServerError(RemediedError):
+    """The server cannot start, or an account cannot be read or changed."""
 
 
 class RequestRefused(ServerError):
