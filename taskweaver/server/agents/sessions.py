@@ -12,11 +12,10 @@ from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.server.accounts import LOCAL_USER, Accounts
 from taskweaver.server.admission import User, UserHolding
-from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
 from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.index import AgentIndexes, IndexedMessage
 from taskweaver.server.agents.user_sessions import UserSessions
-from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping
 from taskweaver.utils.text import fenced
 

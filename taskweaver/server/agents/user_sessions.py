@@ -18,7 +18,7 @@ from taskweaver.ces.common import Client
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.server.admission import HeldShare, KernelName, User, used_up
-from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
 from taskweaver.server.agents.index import (
     OPEN_STATES,
     Activity,
@@ -27,7 +27,6 @@ from taskweaver.server.agents.index import (
     IndexedSession,
     ListedSession,
 )
-from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError, stopping
 from taskweaver.server.operations import missing
