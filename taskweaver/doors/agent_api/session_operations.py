@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
@@ -26,7 +25,7 @@ class SessionOperations(AgentOperations):
         listed = await own.listed()
         page = listed[first : first + limit]
         failed = [item.id for item in page if item.activity == "failed"]
-        stopped = await own.index.calls.in_thread(partial(_stopped, own.index, failed))
+        stopped = await own.index.calls.in_thread(_stopped, own.index, failed)
         shown = [
             view(models.SessionSummary, item, session_id=item.id, **stopped.get(item.id, {}))
             for item in page
@@ -94,7 +93,7 @@ class SessionOperations(AgentOperations):
 
     async def _spent(self, call: Call) -> models.UsageView:
         accounts, quota = self._sessions.accounts, call.user.quota
-        spent = await accounts.calls.in_thread(partial(accounts.spent, call.user.name))
+        spent = await accounts.calls.in_thread(accounts.spent, call.user.name)
         return models.UsageView(
             spent_tokens=spent.tokens,
             spent_cost=spent.cost,
@@ -103,23 +102,23 @@ class SessionOperations(AgentOperations):
         )
 
     async def _shown(self, conversation: UserConversation) -> models.SessionView:
-        return await conversation.index.calls.in_thread(partial(self._view, conversation))
+        return await conversation.index.calls.in_thread(_view, conversation)
 
-    @staticmethod
-    def _view(conversation: UserConversation) -> models.SessionView:
-        session, last_change = conversation.session, conversation.index.last_change
-        titles = {item.session: item.title for item in conversation.index.sessions()}
-        branches = [views.branch_summary(conversation, item) for item in session.branches()]
-        running = conversation.index.messages(session.session_id, states=("running",))
-        return models.SessionView(
-            session_id=session.session_id,
-            title=titles.get(session.session_id, ""),
-            branches=branches,
-            last_event=session.events.last,
-            open_event=session.events.before([one.round_id for one in running]),
-            last_change=last_change,
-            waiting=len(conversation.confirmations.waiting()),
-        )
+
+def _view(conversation: UserConversation) -> models.SessionView:
+    session, index = conversation.session, conversation.index
+    last_change = index.last_change  # first, so that no later change is missed
+    titles = {item.session: item.title for item in index.sessions()}
+    running = index.messages(session.session_id, states=("running",))
+    return models.SessionView(
+        session_id=session.session_id,
+        title=titles.get(session.session_id, ""),
+        branches=[views.branch_summary(conversation, item) for item in session.branches()],
+        last_event=session.events.last,
+        open_event=session.events.before([one.round_id for one in running]),
+        last_change=last_change,
+        waiting=len(conversation.confirmations.waiting()),
+    )
 
 
 def _stopped(index: AgentIndex, sessions: Sequence[str]) -> dict[str, dict[str, str]]:

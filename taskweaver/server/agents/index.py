@@ -146,8 +146,28 @@ class IndexServers(Protocol):
         """Call the function of a user no longer."""
 
 
-class AgentIndex:
-    """A thread-safe index. Needs `close`.
+class Listeners:
+    """Functions that are called after changes, in the thread that made or heard of the change."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Call a function after each change."""
+        self._listeners.append(on_change)
+
+    def unlisten(self, on_change: Callable[[], None]) -> None:
+        """Call a function no longer."""
+        self._listeners.remove(on_change)
+
+    def wake(self) -> None:
+        """Call the functions that listen."""
+        for listener in tuple(self._listeners):
+            listener()
+
+
+class AgentIndex(Listeners):
+    """A thread-safe index, whose listeners hear of each change. Needs `close`.
 
     A change is on disk when its method returns.
 
@@ -170,11 +190,11 @@ class AgentIndex:
             servers: The servers that use it.
             user: Name of the user; empty where the database has the index of one alone.
         """
+        super().__init__()
         self._database = database
         self._servers = servers
         self._user = user
         self._marking = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
         self.calls = LoopCalls(database)
         self.server = servers.id
         self.is_shared = servers.is_shared
@@ -192,11 +212,6 @@ class AgentIndex:
         with self._database.changing(self._user) as run:
             yield run
         self.wake()
-
-    def wake(self) -> None:
-        """Call the functions that listen."""
-        for listener in tuple(self._listeners):
-            listener()
 
     def _note(self, run: RunStatement, kind: str, **data: object) -> None:
         sql = (
@@ -366,14 +381,6 @@ class AgentIndex:
         )
         rows = self._database.rows(sql, self._user, after, limit)
         return [IndexChange(*row) for row in rows]
-
-    def listen(self, on_change: Callable[[], None]) -> None:
-        """Call a function after each change, in the thread that made or heard of the change."""
-        self._listeners.append(on_change)
-
-    def unlisten(self, on_change: Callable[[], None]) -> None:
-        """Call a function no longer."""
-        self._listeners.remove(on_change)
 
 
 def _now() -> str:
