@@ -4,9 +4,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
 - ``cell``: ``exec_id``; ``table_chars``, length of the table that is wanted, 0 for none; the code
   of the request runs. Report of `report.make_report`, and ``table`` of `report.table_text`.
-- ``session``: ``env_id``, ``session_id``, ``cwd``.
-- ``variables``: ``values`` plugins may read.
-- ``host``: ``socket``, where functions of the application answer; empty for none.
+- ``session``: ``ids`` of environment and session; ``variables`` plugins may read; ``host``, socket
+  where functions of the application answer, empty for none.
 - ``load``: ``plugins``, each with ``name``, ``source``, ``config`` and ``file``; names ``removed``;
   ``limit_s``, seconds for each. Report: ``problems`` by name.
 - ``test``: ``name`` of a loaded plugin; ``limit_s``. Report: ``results``, name and failure each.
@@ -110,7 +109,7 @@ class CellKernel(IPythonKernel):
         self._numbers: Any = None
         self._made = MadeBy()
         self._operations: dict[str, Callable[[Payload], Payload]] = {
-            **dict.fromkeys(("session", "variables", "host"), self._set),
+            "session": self._plugin_session.update,
             "load": self._plugins.load,
             "test": self._plugins.test,
             "snapshot": self._snapshot,
@@ -283,16 +282,6 @@ class CellKernel(IPythonKernel):
         for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
             send()
 
-    def _set(self, payload: Payload) -> Payload:
-        match payload["op"]:
-            case "session":
-                self._plugin_session.ids = (payload["env_id"], payload["session_id"])
-            case "variables":
-                self._plugin_session.session_vars.update(payload["values"])
-            case "host":
-                self._plugin_session.host = payload["socket"]
-        return {}
-
     def _snapshot(self, payload: Payload) -> Payload:
         reasons = self._safety.reasons() if self._safety else []
         if reasons:
@@ -347,7 +336,8 @@ class CellKernel(IPythonKernel):
         self._plugins = parent._plugins
         self._made = parent._made
         self._is_heir = True
-        self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
+        names = ("session", "load", "test")
+        self._operations |= {name: parent._operations[name] for name in names}
         before: Any = parent.shell
         self.shell.execution_count = before.execution_count
         self.shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,11 +128,17 @@ class PluginSession:
         calls: Calls of plugins in the current cell.
     """
 
-    ids: tuple[str, str] = ("", "")
+    ids: Sequence[str] = ("", "")
     session_vars: dict[str, str] = field(default_factory=dict)
     lines: list[tuple[str, str, str]] = field(default_factory=list)
     host: str = ""
     calls: PluginCallLog = field(default_factory=PluginCallLog)
+
+    def update(self, payload: Payload) -> Payload:
+        """Take the facts of the session in a request."""
+        self.ids, self.host = payload["ids"], payload["host"]
+        self.session_vars = payload["variables"]
+        return {}
 
 
 class KernelPluginContext(PluginContext):
