@@ -53,22 +53,24 @@ class RoundResult:
     warnings: list[str]
 
 
+@dataclass(slots=True)
 class ToolSessions:
     """The sessions of a user, within the user's quotas. All methods raise TaskWeaverError.
 
     A call without a branch works on the session's current one, which no call changes.
 
     Attributes:
+        all: The sessions of all users.
         user: The user, as of the newest request.
+        is_local: Whether the caller is a program of this machine.
     """
 
-    def __init__(self, sessions: AgentSessions, user: User, *, is_local: bool = False) -> None:
-        self.user = user
-        self._sessions = sessions
-        self._is_local = is_local
+    all: AgentSessions
+    user: User
+    is_local: bool = False
 
     async def _own(self) -> UserSessions:
-        return await self._sessions.of(self.user)
+        return await self.all.of(self.user)
 
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
@@ -83,7 +85,7 @@ class ToolSessions:
             branch = branch or conversation.session.branch
             session_id, message_id = conversation.session.session_id, f"mcp-{secrets.token_hex(12)}"
             message = IndexedMessage(message_id, session_id, branch, kind, text)
-            sent = SilentMessage(self._sessions, self.user, conversation, message)
+            sent = SilentMessage(self.all, self.user, conversation, message)
             await sent.submit()
         try:
             async for event, line in sent.events():
@@ -118,7 +120,7 @@ class ToolSessions:
             is_answered=ended.state == "finished"
             and round_.is_answered
             and not has_failed(round_.post_list[-1]),  # of a last cell
-            files=[str(folder / name) if self._is_local else name for name in files],
+            files=[str(folder / name) if self.is_local else name for name in files],
             warnings=warnings,
         )
         figures = [*read_figures(filter(is_picture, round_.artifacts), folder)]
@@ -143,7 +145,7 @@ class ToolSessions:
 
         Without a session a new one is made.
         """
-        own, admission = await self._own(), self._sessions.accounts.admission
+        own, admission = await self._own(), self.all.accounts.admission
         async with own.asked(session, file["name"]) as conversation:
             branch = branch or conversation.session.branch
             with await admission.reserve(self.user, size=len(file["content"])):
