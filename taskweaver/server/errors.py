@@ -35,6 +35,16 @@ def conflict(detail: str) -> RequestRefused:
     return RequestRefused(409, "conflict", detail)
 
 
+def invalid_query(detail: str) -> RequestRefused:
+    """Return the refusal of a request whose query cannot be used."""
+    return RequestRefused(422, "invalid-query", detail)
+
+
+def invalid_body(detail: str) -> RequestRefused:
+    """Return the refusal of a request whose body cannot be used."""
+    return RequestRefused(422, "invalid-body", detail)
+
+
 def stopping() -> RequestRefused:
     """Return the refusal of new work while the server stops."""
     return RequestRefused(503, "stopping", "The server is stopping.", retry_after_s=5)

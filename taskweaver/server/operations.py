@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from taskweaver import __version__
 from taskweaver.server.admission import User
-from taskweaver.server.errors import RequestRefused, not_found
+from taskweaver.server.errors import RequestRefused, invalid_query, not_found
 from taskweaver.server.problems import MEDIA_TYPE, Statuses
 
 JSON_TYPE = "application/json"
@@ -301,7 +301,7 @@ def number_of(call: Call, name: str, default: int, most: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise RequestRefused(422, "invalid-query", f"{name} must be a number from 0 on.")
+        raise invalid_query(f"{name} must be a number from 0 on.")
     return min(int(text), most)
 
 

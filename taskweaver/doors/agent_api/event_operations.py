@@ -19,7 +19,7 @@ from taskweaver.server.agents.following import (
     event_stream,
 )
 from taskweaver.server.databases.statements import LoopCalls
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_query
 from taskweaver.server.operations import EVENTS_TYPE, Call, operation, require_admin
 from taskweaver.session.storage.event_log import NumberedEvent, read_events
 from taskweaver.treesearch.service import find_run
@@ -104,7 +104,7 @@ class EventOperations(AgentOperations):
         wanted = list(dict.fromkeys(filter(None, call.query("sessions").split(","))))
         if len(wanted) > _MOST_SESSIONS:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."
-            raise RequestRefused(422, "invalid-query", detail)
+            raise invalid_query(detail)
         runs = {name: await self._of_run(call, name) for name in wanted if "/" in name}
         conversations = {name: await own.conversation(name) for name in wanted if "/" not in name}
         logs = {name: one.session.events for name, one in conversations.items()}

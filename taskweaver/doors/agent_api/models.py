@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
 from taskweaver.server.transfer import FileFacts
+from taskweaver.session.moments import OutlineMerge
 
 Title = Field(default="", max_length=200)
 BranchName = Field(default="main", max_length=64)
@@ -207,19 +208,11 @@ class RoundSummary(BaseModel):
     forks: list[str]
 
 
-class RoundMerge(BaseModel):
-    """A merge of memory in the index: made on a branch after its round `number`, 0 for none."""
-
-    branch: str
-    number: int
-    source: str
-
-
 class RoundIndex(BaseModel):
     """All rounds of a session, each once, and merges; events go on after `last_event`."""
 
     rounds: list[RoundSummary]
-    merges: list[RoundMerge]
+    merges: list[OutlineMerge]
     last_event: int
 
 

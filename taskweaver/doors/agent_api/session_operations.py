@@ -8,7 +8,7 @@ from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.index import AgentIndex
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_query
 from taskweaver.server.operations import Call, number_of, operation, view
 
 _PAGE = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
@@ -69,7 +69,7 @@ class SessionOperations(AgentOperations):
         own = await self._own(call)
         query, session = call.query("q"), call.query("session")
         if not query.strip():
-            raise RequestRefused(422, "invalid-query", "q must have words to look for.")
+            raise invalid_query("q must have words to look for.")
         rows = await own.find(query, session)
         titles = {item.id: item.title for item in await own.listed()} if rows else {}
         passages = [

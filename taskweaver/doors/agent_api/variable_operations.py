@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from taskweaver.doors.agent_api import moment_views as views
 from taskweaver.doors.agent_api.routes import BRANCH, AgentOperations
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, invalid_query
 from taskweaver.server.operations import Call, number_of, operation
 from taskweaver.session.branches.locks import PAST
 
@@ -140,7 +140,7 @@ def _from_json(form: TypeAdapter[list[Any]], call: Call, name: str) -> list[Any]
         return form.validate_json(text)
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"]
-        raise RequestRefused(422, "invalid-query", f"{name}: {reason}. {_PAGE[name]}.") from None
+        raise invalid_query(f"{name}: {reason}. {_PAGE[name]}.") from None
 
 
 def _checked(model: type[ModelT], view: Mapping[str, Any]) -> ModelT:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from taskweaver.server.admission import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, invalid_body
 from taskweaver.server.operations import (
     BYTES_TYPE,
     FORM_TYPE,
@@ -100,7 +100,7 @@ class ChatFiles:
                 file = form.get("file")
                 if not isinstance(file, UploadFile):
                     detail = "The form has no file in its field `file`."
-                    raise RequestRefused(422, "invalid-body", detail)
+                    raise invalid_body(detail)
                 return await asyncio.to_thread(_keep, await self._folder(call.user), file)
 
     @operation("GET", _FILES, "The uploaded files")
@@ -143,7 +143,7 @@ class ChatFiles:
             return []
         if len(parts) > _MOST_PARTS:
             detail = f"At most {_MOST_PARTS} files come with a chat: pack them into an archive."
-            raise RequestRefused(422, "invalid-body", detail)
+            raise invalid_body(detail)
         folder = await self._folder(user)
         given = await asyncio.to_thread(lambda: [_given(folder, part) for part in parts])
         size = sum(size for size, _ in given)
@@ -155,7 +155,7 @@ class ChatFiles:
 def _keep(folder: Path, file: UploadFile) -> KeptFile:
     name = PurePosixPath((file.filename or "").replace("\\", "/")).name
     if not is_plain_name(name):
-        raise RequestRefused(422, "invalid-body", f"{name[:200]!r} is not a valid file name.")
+        raise invalid_body(f"{name[:200]!r} is not a valid file name.")
     id_ = f"file-{secrets.token_hex(12)}"
     draft = f".{id_}"  # incomplete files are not listed
     with explained(name), Folder.at(folder) as place:
@@ -210,5 +210,5 @@ def _given(folder: Path, part: FilePart) -> tuple[int, AddedFile]:
         content = base64.b64decode(part.file_data.rpartition(",")[2], validate=True)
     except (binascii.Error, ValueError):
         detail = f"The content of the file {name[:200]!r} (file_data) is not valid base64."
-        raise RequestRefused(422, "invalid-body", detail) from None
+        raise invalid_body(detail) from None
     return len(content), AddedFile(name=name, content=content)

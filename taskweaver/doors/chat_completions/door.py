@@ -29,7 +29,7 @@ from taskweaver.server.agents.following import event_stream, until_left
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
 from taskweaver.server.agents.user_sessions import UserSessions
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, invalid_body
 from taskweaver.server.operations import Call, Door, missing, operation, view
 from taskweaver.utils.redact import redact_known
 from taskweaver.utils.text import title_line
@@ -219,11 +219,11 @@ def _question(messages: Sequence[CompletionMessage]) -> str:
     last = messages[-1]
     if last.role != "user" or not last.text.strip():
         detail = "The last message must be the user's, and have a text."
-        raise RequestRefused(422, "invalid-body", detail)
+        raise invalid_body(detail)
     parts = [part for message in messages for part in message.parts]
     if any(part.type != ("file" if part.file else "text") for part in parts):
         detail = "The parts of messages are texts and files here; send a picture as a file."
-        raise RequestRefused(422, "invalid-body", detail)
+        raise invalid_body(detail)
     return last.text
 
 
@@ -280,10 +280,10 @@ class ChatCompletions(Door):
     )
     async def _complete(self, call: Call, wanted: CompletionRequest) -> Response | CompletionAnswer:
         if wanted.n != 1:
-            raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
+            raise invalid_body("n must be 1: there is one answer.")
         if (wanted.response_format or {"type": "text"}).get("type") != "text":
             detail = "Answers are text: another form is not promised. Ask for it in the question."
-            raise RequestRefused(422, "invalid-body", detail)
+            raise invalid_body(detail)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
             conversation, branch = place.conversation, place.branch

@@ -18,7 +18,7 @@ from taskweaver.doors.kernel_api.registry import KernelSessions
 from taskweaver.doors.kernel_api.sessions import KernelSession, LastEvents
 from taskweaver.server.admission import Admission
 from taskweaver.server.agents.following import event_stream
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_body
 from taskweaver.server.operations import (
     BYTES_TYPE,
     EVENTS_TYPE,
@@ -244,4 +244,4 @@ def _decoded(file: models.NewFile) -> bytes:
         return base64.b64decode(file.content, validate=True)
     except (binascii.Error, ValueError):
         detail = "The content is not encoded in base64."
-        raise RequestRefused(422, "invalid-body", detail) from None
+        raise invalid_body(detail) from None
