@@ -36,6 +36,7 @@ from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state_transfer import Origin
 from taskweaver.tables.plans.plan import reads_of
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.text import counted
 
 Reported = Mapping[str, Any]
 """Plain data that a kernel sent."""
@@ -90,8 +91,7 @@ def _shortened(part: str) -> str:
     for package, run in groupby(frames, lambda frame: _package(frame["file"] or "")):
         kept = [frame[0] for frame in run]
         if package:
-            noun = "frame" if len(kept) == 1 else "frames"
-            kept = [f"  ... {len(kept)} {noun} inside {package}\n"]
+            kept = [f"  ... {counted(len(kept), 'frame')} inside {package}\n"]
         lines += kept
     return part[: frames[0].start()] + "".join(lines) + part[frames[-1].end() :]
 
