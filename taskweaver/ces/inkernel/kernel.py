@@ -324,7 +324,7 @@ class CellKernel(IPythonKernel):
         try:
             self._templates.append(template.snapshot(request))
         except OSError as error:
-            announce(request.socket, {"error": str(error.strerror)}, request.secret).close()
+            announce(request, str(error.strerror)).close()
 
     def inherit(self, parent: CellKernel, numbers: Any) -> None:
         """Take over the session's state from the kernel this one was forked from.
