@@ -28,7 +28,7 @@ from taskweaver.ces.inkernel.process import (
     set_limits,
 )
 from taskweaver.ces.inkernel.sandbox.confine import Confinement, give_up_rights
-from taskweaver.ces.inkernel.sandbox.probe import attempted
+from taskweaver.ces.inkernel.sandbox.probe import attempt_all
 
 _SET_CHILD_SUBREAPER = 36
 _MARK = "TASKWEAVER_KERNEL_ID"
@@ -81,7 +81,7 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
         # As after the start of a program; the process has no more rights than others inside.
         open_memory()
         if entry.facts:
-            attempted(entry.facts)
+            attempt_all(entry.facts)
         close_memory()
         return announce(entry)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - its owner learns of it
