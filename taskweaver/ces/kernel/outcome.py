@@ -7,7 +7,6 @@ author of cells reads them: frames of libraries are left out.
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import os
 import re
@@ -20,7 +19,7 @@ from typing import Any
 
 from taskweaver.ces.bounds.bound import explanations
 from taskweaver.ces.bounds.guard import CellWatch
-from taskweaver.ces.claims import items, mapping, rows, text
+from taskweaver.ces.claims import from_json, items, mapping, rows, text
 from taskweaver.ces.common import (
     CellStatus,
     CellTables,
@@ -169,11 +168,7 @@ def fields(reply: Reported) -> dict[str, Any]:
         return {}
     if len(text) > MAX_REPORT_CHARS:
         return {"output": f"<the report of this cell is too large: {len(text):,} characters>"}
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return from_json(text)
 
 
 def answer(operation: str, reply: Reported) -> dict[str, Any]:
