@@ -45,7 +45,7 @@ from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN
 from taskweaver.ces.inkernel.cell.display import set_formats
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
-from taskweaver.ces.inkernel.cell.report import make_report, table_text, take_figures, to_json
+from taskweaver.ces.inkernel.cell.report import make_report, take_figures, to_json
 from taskweaver.ces.inkernel.cell.shell import CellShell, add_script_magics
 from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
@@ -54,7 +54,6 @@ from taskweaver.ces.inkernel.namespace import (
     add_usual_names,
     configure_libraries,
     kernel_names,
-    table_reads,
 )
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload, PluginSession
 from taskweaver.ces.inkernel.process import BASE, ForkRequest, announce
@@ -236,10 +235,7 @@ class CellKernel(IPythonKernel):
         os.chdir(self._cwd)
         BUDGET.renew()
         configure_libraries()
-        ARTIFACTS.begin(exec_id)
-        self._plugin_session.lines = []
-        self._plugin_session.calls.begin()
-        table_reads(begin=True)
+        self._plugin_session.begin(exec_id)
         self._value = None
 
     def enter_directory(self, folder: str) -> None:
@@ -253,13 +249,11 @@ class CellKernel(IPythonKernel):
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            session = self._plugin_session
-            report = make_report(self.shell, self._value, self._hidden_names, session.lines)
-            table = table_text(self._value, table_chars) if table_chars else ""
-            own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
+            seen = self._hidden_names, self._plugin_session, table_chars
+            report = make_report(self.shell, self._value, *seen)
             self.shell.print_traceback()
             self._warn_moved()
-            return report | own
+            return report
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:

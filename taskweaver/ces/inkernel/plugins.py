@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS
+from taskweaver.ces.inkernel.namespace import table_reads
 from taskweaver.ces.inkernel.timelimit import TooSlow, hard_time_limit
 from taskweaver.plugin.base import Plugin
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
@@ -133,6 +134,13 @@ class PluginSession:
     lines: list[tuple[str, str, str]] = field(default_factory=list)
     host: str = ""
     calls: PluginCallLog = field(default_factory=PluginCallLog)
+
+    def begin(self, exec_id: str) -> None:
+        """Begin a cell, with empty records of artifacts, plugins and tables."""
+        ARTIFACTS.begin(exec_id)
+        self.lines = []
+        self.calls.begin()
+        table_reads(begin=True)
 
     def update(self, payload: Payload) -> Payload:
         """Take the facts of the session in a request."""
