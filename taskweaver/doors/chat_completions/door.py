@@ -32,7 +32,6 @@ from taskweaver.server.agents.user_sessions import UserSessions
 from taskweaver.server.errors import RequestRefused, invalid_body
 from taskweaver.server.operations import Call, Door, missing, operation, view
 from taskweaver.utils.redact import redact_known
-from taskweaver.utils.text import title_line
 
 MODEL = "taskweaver"
 """Name of the one model; others are taken as well, and mean the same."""
@@ -125,7 +124,6 @@ class OfferedModels(BaseModel):
 
 
 _MOST_KEPT = 10_000
-_TITLE_CHARS = 60
 _HISTORY_CHARS = 100_000
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
@@ -180,7 +178,7 @@ class ChatTurns:
                 async with self._kept(own, conversation, known) as branch:
                     yield ChatPlace(conversation, branch, text, messages[-1].files)
                 return
-        async with own.asked("", title_line(text)[:_TITLE_CHARS]) as conversation:
+        async with own.asked("", text) as conversation:
             files = [file for message in messages for file in message.files]
             branch = conversation.session.branch
             yield ChatPlace(conversation, branch, with_history(messages), files)

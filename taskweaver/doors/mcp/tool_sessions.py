@@ -22,12 +22,10 @@ from taskweaver.session.branches.turn import require_text
 from taskweaver.session.storage.workdir import AddedFile, add_files
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
-from taskweaver.utils.text import title_line
 
 Progress = Callable[[str], Coroutine[Any, Any, None]]
 RoundKind = Literal["ask", "code"]
 
-_TITLE_CHARS = 60
 _MOST_READ_BYTES, _MOST_LISTED = 8 << 20, 10_000
 
 
@@ -81,7 +79,7 @@ class ToolSessions:
         """
         require_text(text)  # before a session is made for it
         own, warnings = await self._own(), list[str]()
-        async with own.asked(session, title_line(text)[:_TITLE_CHARS]) as conversation:
+        async with own.asked(session, text) as conversation:
             branch = branch or conversation.session.branch
             session_id, message_id = conversation.session.session_id, f"mcp-{secrets.token_hex(12)}"
             message = IndexedMessage(message_id, session_id, branch, kind, text)

@@ -44,7 +44,7 @@ from taskweaver.session.storage.stored_sessions import (
 from taskweaver.utils.redact import redact_secrets_in
 from taskweaver.utils.text import title_line
 
-_MOST_FOUND = 20
+_MOST_FOUND, _TITLE_CHARS = 20, 60
 
 
 def _found(
@@ -135,18 +135,22 @@ class UserSessions:
         return made
 
     @asynccontextmanager
-    async def asked(self, session_id: str, title: str) -> AsyncIterator[UserConversation]:
+    async def asked(self, session_id: str, text: str) -> AsyncIterator[UserConversation]:
         """Give a session, or a new one for an empty id, which goes where the block fails.
 
+        The first line of the text is the title of a new one.
         So nothing is asked in a session that no client knows. Raises as `conversation`.
         """
-        found = await (self.conversation(session_id) if session_id else self.create(title))
+        found = await (self.conversation(session_id) if session_id else self._named(text))
         try:
             yield found
         except BaseException:
             if not session_id:
                 await self.remove(found.session.session_id)
             raise
+
+    async def _named(self, text: str) -> UserConversation:
+        return await self.create(title_line(text)[:_TITLE_CHARS])
 
     async def conversation(self, session_id: str, *, is_end: bool = False) -> UserConversation:
         """Return a session, opened if need be, which holds no share where that is for an end.
