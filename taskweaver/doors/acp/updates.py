@@ -53,7 +53,7 @@ from taskweaver.module.event_emitter import (
 )
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.redact import redact_known
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced, shorten, shorten_words, title_line
 
 _TITLE_CHARS = 80
 _LIVE_CHARS = 4_000
@@ -136,9 +136,7 @@ def shown(text: str) -> str:
 
 
 def _title(code: str) -> str:
-    lines = [line.strip() for line in code.strip().splitlines() if line.strip()]
-    first = shown(lines[0]) if lines else "code"
-    return first if len(first) <= _TITLE_CHARS else f"{first[: _TITLE_CHARS - 3]}..."
+    return shorten_words(shown(title_line(code)), _TITLE_CHARS) or "code"
 
 
 _STEP = re.compile(r"(?:(\d+)[.)]|[-*])\s+(\S.*)")

@@ -40,6 +40,7 @@ from taskweaver.utils.files import PRIVATE, write_text
 _Number = Annotated[StrictFloat, Field(allow_inf_nan=False)]
 SettingValue = StrictBool | StrictInt | _Number | Annotated[StrictStr, Field(max_length=4_000)]
 """Value of a setting."""
+PlainValue = bool | int | float | str | None
 
 
 class DoctorCheck(BaseModel):
@@ -69,9 +70,9 @@ class ProjectSetting(BaseModel):
     doc: str
     choices: list[str]
     minimum: float | None
-    default: bool | int | float | str | None
-    value: bool | int | float | str | None
-    stored: bool | int | float | str | None
+    default: PlainValue
+    value: PlainValue
+    stored: PlainValue
     origin: Literal["default", "file", "environment", "application"]
 
 
@@ -143,7 +144,7 @@ def _in_force(config: AppConfigSource, key: Key) -> Any:
         return None
 
 
-def _shown(value: Any) -> bool | int | float | str | None:
+def _shown(value: Any) -> PlainValue:
     """Return a value as JSON can hold it; a file may have any."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
