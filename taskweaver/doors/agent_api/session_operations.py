@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.index import AgentIndex
+from taskweaver.server.agents.index import AgentIndex, ListedSession
 from taskweaver.server.errors import invalid_query
-from taskweaver.server.operations import Call, number_of, operation, view
+from taskweaver.server.operations import Call, number_of, operation
 
 _PAGE = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
 
@@ -24,12 +25,7 @@ class SessionOperations(AgentOperations):
         last = await own.index.calls.in_thread(lambda: own.index.last_change)
         listed = await own.listed()
         page = listed[first : first + limit]
-        failed = [item.id for item in page if item.activity == "failed"]
-        stopped = await own.index.calls.in_thread(_stopped, own.index, failed)
-        shown = [
-            view(models.SessionSummary, item, session_id=item.id, **stopped.get(item.id, {}))
-            for item in page
-        ]
+        shown = await own.index.calls.in_thread(_with_stops, own.index, page)
         return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)
 
     @operation("POST", SESSIONS, "Make a session", status=201)
@@ -71,7 +67,7 @@ class SessionOperations(AgentOperations):
         if not query.strip():
             raise invalid_query("q must have words to look for.")
         rows = await own.find(query, session)
-        titles = {item.id: item.title for item in await own.listed()} if rows else {}
+        titles = {item.session_id: item.title for item in await own.listed()} if rows else {}
         passages = [
             models.FoundPassage(session_id=id_, title=titles.get(id_, ""), **row)
             for id_, row in ((row.pop("session"), row) for row in rows)
@@ -121,8 +117,12 @@ def _view(conversation: UserConversation) -> models.SessionView:
     )
 
 
-def _stopped(index: AgentIndex, sessions: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the activity of those sessions whose newest message was stopped by a person."""
-    newest = {one: index.messages(one)[-1:] for one in sessions}
-    stopped = [one for one, last in newest.items() if last and last[0].state == "stopped"]
-    return {one: {"activity": "stopped"} for one in stopped}
+def _with_stops(index: AgentIndex, listed: Sequence[ListedSession]) -> list[ListedSession]:
+    """Return sessions, with the activity of those whose newest message a person stopped."""
+    return [
+        replace(item, activity="stopped")
+        if item.activity == "failed"
+        and [one.state for one in index.messages(item.session_id)[-1:]] == ["stopped"]
+        else item
+        for item in listed
+    ]

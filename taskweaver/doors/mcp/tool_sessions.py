@@ -191,7 +191,7 @@ class ToolSessions:
         """Return the sessions, the newest first."""
         found: list[dict[str, Any]] = [
             {
-                "session": item.id,
+                "session": item.session_id,
                 "changed_at": item.changed_at.isoformat(),
                 "rounds": item.rounds,
                 "first_query": item.title,

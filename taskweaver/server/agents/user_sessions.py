@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from taskweaver.app.session_manager import SessionManager
 from taskweaver.ces.common import Client
@@ -141,16 +141,14 @@ class UserSessions:
         The first line of the text is the title of a new one.
         So nothing is asked in a session that no client knows. Raises as `conversation`.
         """
-        found = await (self.conversation(session_id) if session_id else self._named(text))
+        title = title_line(text)[:_TITLE_CHARS]
+        found = await (self.conversation(session_id) if session_id else self.create(title))
         try:
             yield found
         except BaseException:
             if not session_id:
                 await self.remove(found.session.session_id)
             raise
-
-    async def _named(self, text: str) -> UserConversation:
-        return await self.create(title_line(text)[:_TITLE_CHARS])
 
     async def conversation(self, session_id: str, *, is_end: bool = False) -> UserConversation:
         """Return a session, opened if need be, which holds no share where that is for an end.
@@ -273,14 +271,14 @@ class UserSessions:
             state = self._state(id_, is_locked=id_ not in self._open and is_locked(folder))
             activity = work.get(id_, "idle")
             found.append(ListedSession(id_, known.title, 0, at, state, activity=activity))
-        return sorted(found, key=lambda item: (item.changed_at, item.id), reverse=True)
+        return sorted(found, key=lambda item: (item.changed_at, item.session_id), reverse=True)
 
     def _runs(self, indexed: Sequence[IndexedSession]) -> list[Path]:
         """Return the folders of the runs of the tree search whose chats the user has."""
         folders = (self.manager.folder_of(item.session) for item in indexed)
         return [folder for folder in folders if layout_of(folder) is RUN]
 
-    def _state(self, session_id: str, *, is_locked: bool) -> str:
+    def _state(self, session_id: str, *, is_locked: bool) -> Literal["open", "stored", "locked"]:
         if session_id in self._open:
             return "open"
         return "locked" if is_locked else "stored"
