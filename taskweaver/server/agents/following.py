@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from taskweaver.server.agents.index import IndexChange
 from taskweaver.server.databases.statements import DatabaseLost, LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
@@ -36,14 +35,13 @@ class Listenable(Protocol):
         """Call a function no longer."""
 
 
-SourceEvent = NumberedEvent | IndexChange
-NamedEvents = list[tuple[str, SourceEvent]]
+NamedEvents = list[tuple[str, NumberedEvent]]
 
 
 class EventSource(Listenable, Protocol):
     """A source of numbered events."""
 
-    def read(self, after: int, limit: int) -> Sequence[SourceEvent]:
+    def read(self, after: int, limit: int) -> Sequence[NumberedEvent]:
         """Return the events after one, oldest first."""
 
 
@@ -123,7 +121,7 @@ class StreamReaders:
         positions: Mapping[str, int],
         end: StreamEnd | None = None,
         calls: LoopCalls | None = None,
-    ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
+    ) -> AsyncIterator[Sequence[tuple[str, NumberedEvent]]]:
         """Yield events of sources after given positions, each with the source's name.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
@@ -208,7 +206,7 @@ def _new_events(
     What a source tells comes after what the sources before it had told by then: the last one is
     read first, and waits while one before it has more.
     """
-    read: dict[str, Sequence[SourceEvent]] = {}
+    read: dict[str, Sequence[NumberedEvent]] = {}
     for name in reversed(names):
         try:
             read[name] = source_events = sources[name].read(positions[name], _AT_ONCE)

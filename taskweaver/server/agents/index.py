@@ -25,6 +25,7 @@ from taskweaver.server.databases.statements import (
 from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
 from taskweaver.session.errors import check_events
+from taskweaver.session.storage.event_log import NumberedEvent
 
 OPEN_STATES = ("queued", "running")
 
@@ -115,14 +116,6 @@ class IndexedMessage:
 
 
 _FIELDS = tuple(item.name for item in fields(IndexedMessage))
-
-
-class IndexChange(NamedTuple):
-    """A change of the index: number, kind, and fields as JSON."""
-
-    number: int
-    kind: str
-    data: str
 
 
 class IndexServers(Protocol):
@@ -369,7 +362,7 @@ class AgentIndex(Listeners):
         ((number,),) = self._database.rows(sql, self._user)
         return int(number)
 
-    def read(self, after: int, limit: int) -> list[IndexChange]:
+    def read(self, after: int, limit: int) -> list[NumberedEvent]:
         """Return the changes after one, the oldest first.
 
         Raises:
@@ -383,7 +376,7 @@ class AgentIndex(Listeners):
             " ORDER BY number LIMIT ?"
         )
         rows = self._database.rows(sql, self._user, after, limit)
-        return [IndexChange(*row) for row in rows]
+        return [NumberedEvent(*row) for row in rows]
 
 
 def _now() -> str:
