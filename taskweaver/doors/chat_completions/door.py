@@ -304,7 +304,7 @@ class _Completion:
     call: Call
     wanted: CompletionRequest
     place: ChatPlace
-    message: SilentMessage
+    sent: SilentMessage
     created: int
 
     async def _steps(self) -> AsyncIterator[str]:
@@ -312,7 +312,7 @@ class _Completion:
         limit = self.wanted.max_completion_tokens or self.wanted.max_tokens
         if limit is not None:
             yield _UNBOUND
-        async for kind, text in self.message.events():
+        async for kind, text in self.sent.events():
             if kind in PROGRESS:
                 yield f"{redact_known(text).rstrip()}\n"
 
@@ -323,7 +323,7 @@ class _Completion:
             RequestRefused: If there is none; its text is the reason.
         """
         conversation = self.place.conversation
-        ended = await conversation.index.calls.in_thread(conversation.message, self.message.id)
+        ended = await conversation.index.calls.in_thread(conversation.message, self.sent.message.id)
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
         text = await self.links.answer(self.call, ended)
@@ -343,7 +343,7 @@ class _Completion:
             message["reasoning_content"] = steps
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return CompletionAnswer(
-            id=self.message.id,
+            id=self.sent.message.id,
             created=self.created,
             model=self.wanted.model,
             choices=[choice],
@@ -352,7 +352,7 @@ class _Completion:
 
     async def _give_up_without_client(self) -> None:
         await until_left(self.call.request.receive)
-        await self.message.give_up()
+        await self.sent.give_up()
 
     def _usage(self) -> CompletionUsage:
         branch = self.place.conversation.branch(self.place.branch)
@@ -378,7 +378,7 @@ class _Completion:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            await self.message.give_up()
+            await self.sent.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any
@@ -386,7 +386,7 @@ class _Completion:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return _data_event(
             {
-                "id": self.message.id,
+                "id": self.sent.message.id,
                 "object": "chat.completion.chunk",
                 "created": self.created,
                 "model": self.wanted.model,
