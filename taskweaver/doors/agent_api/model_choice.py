@@ -205,10 +205,10 @@ class ModelOperations:
         try:
             model = self._setup.present()
         except ModelError as error:
-            problem = redact(f"{error.detail} {error.hint}".strip())
-            return now.model_copy(update={"problem": problem})
-        found = {"model": _row(model, model), "answers": self._setup.answers(model)}
-        return now.model_copy(update=found)
+            now.problem = redact(f"{error.detail} {error.hint}".strip())
+        else:
+            now.model, now.answers = _row(model, model), self._setup.answers(model)
+        return now
 
     def _found(self, call: Call) -> ModelList:
         models, present = self._setup.found()
