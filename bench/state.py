@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from bench.common import sized
+from taskweaver.ces.inkernel.state.chunks import HostChunks
 from taskweaver.ces.inkernel.state.load import load_state
 from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
@@ -23,7 +24,7 @@ FRAMES, COLUMNS = 10, 10
 ROWS, SMALL_OBJECTS = sized((125_000, 300_000), (100, 100))
 
 
-class Memory:
+class Memory(HostChunks):
     """Chunks in a dictionary, and the bytes written to it."""
 
     def __init__(self) -> None:

@@ -25,3 +25,21 @@ class TaskWeaverError(Exception):
     `__str__`. Only facts go to `super().__init__`, so an error survives pickling when a
     worker process raises it.
     """
+
+
+class RemediedError(TaskWeaverError):
+    """An error in two sentences.
+
+    Attributes:
+        detail: The event.
+        hint: The remedy; empty for none.
+    """
+
+    def __init__(self, detail: str, hint: str = "") -> None:
+        super().__init__(detail, hint)
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """The event, and the remedy."""
+        return f"{self.detail} {self.hint}".strip()

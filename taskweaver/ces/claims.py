@@ -5,6 +5,7 @@ Code can forge everything that its kernel sends.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from taskweaver.utils.text import shorten
@@ -34,6 +35,14 @@ def text(value: Any, limit_chars: int = _MAX_TEXT_CHARS) -> str:
 def items(value: Any) -> list[Any]:
     """Return the items of a list, or an empty list for another value."""
     return value[:_MAX_ROWS] if isinstance(value, list) else []
+
+
+def from_json(data: str | bytes) -> dict[str, Any]:
+    """Return an object of JSON, or an empty dictionary for other data."""
+    try:
+        return mapping(json.loads(data))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def mapping(value: Any) -> dict[str, Any]:

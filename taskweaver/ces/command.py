@@ -7,7 +7,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO, Literal
@@ -31,37 +31,18 @@ _BY_SIGNAL = 128
 class CommandOutput:
     """Receiver of the bytes that a command prints. Close the receiver.
 
-    The first bytes go to the log and to the callback as they come; of the rest the last are kept,
-    and written to the log at the end, after a note of how many are missing.
-
-    Attributes:
-        dropped_bytes: Bytes that are in the log no more; final once it is closed.
+    The first bytes go to the log as they come; of the rest the last are kept, and written to the
+    log at the end, after a note of how many are missing.
     """
 
-    def __init__(
-        self,
-        log: IO[bytes] | None,
-        on_output: Callable[[bytes], None] | None,
-        *,
-        kept_bytes: int,
-        tail_bytes: int,
-    ) -> None:
-        """Begin.
-
-        Args:
-            log: File it is written to, owned by the caller; None for none.
-            on_output: Called with the bytes for the log, as they come; None for none.
-            kept_bytes: Most bytes that go there as they come; 0 sets no limit.
-            tail_bytes: Bytes at the beginning and at the end that are kept in any case.
-        """
+    def __init__(self, log: IO[bytes] | None, limits: CommandLimits) -> None:
+        """Begin. The caller owns the log, if there is one."""
         self._log = log
-        self._on_output = on_output
-        self._left = kept_bytes or None
-        self._tail_bytes = tail_bytes
+        self._left = limits.output_bytes or None
+        self._tail_bytes = limits.tail_bytes
         self._head = bytearray()
         self._tail = bytearray()
         self._total = self._written = 0
-        self.dropped_bytes = 0
 
     def take(self, data: bytes) -> None:
         """Take the next bytes.
@@ -77,7 +58,7 @@ class CommandOutput:
         if self._left is not None:
             self._left -= len(kept)
         self._written += len(kept)
-        self._emit(kept)
+        self._write(kept)
 
     def close(self) -> None:
         """Write the note and the end to the log, where bytes are missing.
@@ -88,18 +69,14 @@ class CommandOutput:
         over = self._total - self._written
         if over:
             end = bytes(self._tail[-over:])
-            self.dropped_bytes = over - len(end)
-            note = f"\n... {self.dropped_bytes:,} bytes left out ...\n" if over > len(end) else ""
+            lost = over - len(end)
+            note = f"\n... {lost:,} bytes left out ...\n" if lost else ""
             self._written = self._total
-            self._emit(note.encode() + end)
+            self._write(note.encode() + end)
 
-    def _emit(self, data: bytes) -> None:
-        if not data:
-            return
-        if self._log is not None:
+    def _write(self, data: bytes) -> None:
+        if data and self._log is not None:
             self._log.write(data)
-        if self._on_output is not None:
-            self._on_output(data)
 
     @property
     def head(self) -> str:
@@ -128,7 +105,6 @@ class CommandResult:
         seconds: How long it took.
         head: Beginning of its output, standard output and errors together.
         tail: Its end.
-        dropped_bytes: Bytes it printed that no log holds.
         reason: Why it was refused, or which bounds it exceeded; else empty.
     """
 
@@ -138,7 +114,6 @@ class CommandResult:
     seconds: float = 0.0
     head: str = ""
     tail: str = ""
-    dropped_bytes: int = 0
     reason: str = ""
 
     @property
@@ -167,32 +142,27 @@ def run_command(
     command: Command,
     *,
     log: IO[bytes] | None = None,
-    on_output: Callable[[bytes], None] | None = None,
     cancel: CancelToken | None = None,
 ) -> CommandResult:
     """Run a command to its end, and end whatever it leaves running.
 
     Args:
         command: The command.
-        log: Unbuffered file its output is written to, byte for byte, within its limit; None for
-            none.
-        on_output: Called in this thread with the bytes for the log, as they come.
+        log: Unbuffered file its output is written to in this thread as it comes, byte for byte,
+            within its limit; None for none.
         cancel: Stops it; None for no cancellation.
 
     Raises:
         OSError: If the log cannot be written; the command is ended.
     """
-    limits = command.limits
-    output = CommandOutput(
-        log, on_output, kept_bytes=limits.output_bytes, tail_bytes=limits.tail_bytes
-    )
+    output = CommandOutput(log, command.limits)
     began = time.monotonic()
     with ExitStack() as stack:
         try:
             running = stack.enter_context(started(command))
         except (SandboxUnavailable, ConfigError, OSError, ValueError) as error:
             return CommandResult("refused", reason=str(error))
-        ending = _follow(running, output, limits.timeout_s, cancel)
+        ending = _follow(running, output, command.limits.timeout_s, cancel)
         seconds = time.monotonic() - began
         exceeded = running.guard.finish()
         if running.guard.is_exceeded:
@@ -204,8 +174,7 @@ def run_command(
             reason = f"the sandbox did not start: {' '.join(output.tail.split())}"
             return CommandResult("refused", seconds=seconds, reason=reason)
     status, exit_code, by = _judged(ending, code)
-    printed = (output.head, output.tail, output.dropped_bytes)
-    return CommandResult(status, exit_code, by, seconds, *printed, reason=exceeded)
+    return CommandResult(status, exit_code, by, seconds, output.head, output.tail, reason=exceeded)
 
 
 def _follow(

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from taskweaver.errors import TaskWeaverError
+from taskweaver.errors import RemediedError
 
 
-class KernelError(TaskWeaverError):
-    """A kernel cannot carry out a request.
-
-    Attributes:
-        detail: The event.
-        hint: The remedy.
-    """
-
-    def __init__(self, detail: str, hint: str = "") -> None:
-        super().__init__(detail, hint)
-        self.detail = detail
-        self.hint = hint
-
-    def __str__(self) -> str:
-        return f"{self.detail} {self.hint}".strip()
+class KernelError(RemediedError):
+    """A kernel cannot carry out a request."""
 
 
 class KernelStartFailed(KernelError):

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
-from taskweaver.ces.claims import mapping, text
+from taskweaver.ces.claims import from_json, mapping, text
 from taskweaver.ces.errors import KernelClosed, KernelError, KernelStartFailed, PluginLoadFailed
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import register_secret
@@ -185,11 +185,7 @@ def quoted(path: str) -> str:
 
 def refusal(response: Any) -> KernelError:
     """Return the error for a response that is one."""
-    try:
-        problem = response.json()
-    except ValueError:
-        problem = {}
-    found = problem if isinstance(problem, dict) else {}
+    found = from_json(response.content)
     detail = text(found.get("detail"), 2000) or f"The server answered {response.status_code}."
     kind = text(found.get("type"), 200).rpartition(":")[2]
     if kind == "plugin-load-failed":

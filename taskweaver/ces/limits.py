@@ -10,6 +10,7 @@ import psutil
 
 from taskweaver.ces.cgroup_tree import own_memory_limit
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.config.keys.key import Key
 from taskweaver.config.keys.known_keys import BY_NAME
 
 LIMIT_KEYS = (
@@ -25,7 +26,7 @@ LIMIT_KEYS = (
     "log_limit_mb",
     "cpu_limit_s",
 )
-"""Keys under ``execution.`` that `KernelLimits.read` asks for."""
+"""Keys under ``execution.`` that set a kernel's limits."""
 _UNIT_BITS = {"kb": 10, "mb": 20}
 
 
@@ -61,39 +62,32 @@ class KernelLimits:
     log_limit_bytes: int = 0
 
     @classmethod
-    def read(cls, value_of: Callable[[str], Any]) -> KernelLimits:
-        """Return a configuration's limits. `value_of` maps `LIMIT_KEYS` to values."""
-        fields: dict[str, Any] = {}
-        for name in LIMIT_KEYS:
-            value, (field, _, unit) = value_of(name), name.rpartition("_")
-            if unit in _UNIT_BITS:
-                is_unset = value is None  # only the memory's has no default
-                value = half_of_memory() if is_unset else value << _UNIT_BITS[unit]
-                fields[f"{field}_bytes"] = value
-            else:
-                fields[name] = value
-        return cls(**fields)
-
-    @classmethod
     def from_source(cls, src: AppConfigSource) -> KernelLimits:
         """Return the limits of a configuration.
 
         Raises:
             ConfigError: If one is of the wrong type, or too low.
         """
-
-        def value_of(name: str) -> float | int | None:
-            key = BY_NAME[f"execution.{name}"]
-            if key.type == "float":
-                return src.get_float(key.name)
-            return src.get_int(key.name, key.default)
-
-        return cls.read(value_of)
+        return cls._read(
+            lambda key: src.read(key) if key.default is not None else src.read(key, None)
+        )
 
     @classmethod
     def default(cls) -> KernelLimits:
         """Return the limits of an empty configuration."""
-        return cls.read(lambda name: BY_NAME[f"execution.{name}"].default)
+        return cls._read(lambda key: key.default)
+
+    @classmethod
+    def _read(cls, value_of: Callable[[Key], Any]) -> KernelLimits:
+        fields: dict[str, Any] = {}
+        for name in LIMIT_KEYS:
+            value, (field, _, unit) = value_of(BY_NAME[f"execution.{name}"]), name.rpartition("_")
+            if unit in _UNIT_BITS:
+                is_unset = value is None  # only the memory's has no default
+                value = half_of_memory() if is_unset else value << _UNIT_BITS[unit]
+                name = f"{field}_bytes"
+            fields[name] = value
+        return cls(**fields)
 
     def of_process(self, processes: int) -> tuple[int, ...]:
         """Return a process's limits, see `inkernel.process`, where `processes` 0 sets no limit."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -96,21 +96,14 @@ class RemoteKernel(OriginalUses):
         path: Path of its session at the server.
     """
 
-    def __init__(
-        self,
-        server: KernelServer,
-        session_id: str,
-        cwd: Path,
-        on_stop: Callable[[RemoteKernel], None],
-    ) -> None:
-        """Prepare a kernel. The session is made when needed, and `on_stop` is called once."""
+    def __init__(self, server: KernelServer, session_id: str, cwd: Path) -> None:
+        """Prepare a kernel. The session is made when needed."""
         self.state = "not started"
         self.session_id = session_id
         self.path = f"/sessions/{quoted(session_id)}"
         self._server = server
         self.cwd = cwd
         self._files = RemoteFiles(server, self.path, cwd)
-        self._on_stop: Callable[[RemoteKernel], None] | None = on_stop
         self._interrupts = Interrupts()
         self._one_cell = threading.RLock()
         self._plugins: dict[str, PluginCode] = {}
@@ -139,9 +132,6 @@ class RemoteKernel(OriginalUses):
                     self._server.ask("DELETE", self.path)
             self._is_there = False
             self.state = "stopped"
-            on_stop, self._on_stop = self._on_stop, None
-        if on_stop is not None:
-            on_stop(self)
 
     def interrupt(self) -> None:
         """Interrupt the running cell, or the next."""
@@ -332,9 +322,7 @@ class RemoteManager:
 
     def clean_up(self) -> None:
         """Stop every kernel, and end the connections."""
-        with self._lock:
-            clients = list(self._clients.values())
-        for client in clients:
+        for client in self._clients.values():
             client.stop()
         self._server.close()
 
@@ -361,16 +349,11 @@ class RemoteManager:
             where.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise KernelStartFailed(f"{where} cannot be used: {error.strerror}.") from error
-        client = RemoteKernel(self._server, session_id, where.resolve(), self._release)
+        client = RemoteKernel(self._server, session_id, where.resolve())
         with self._lock:
-            self._clients[session_id] = client
+            others = {id_: one for id_, one in self._clients.items() if one.state != "stopped"}
+            self._clients = others | {session_id: client}
         return client
-
-    def _release(self, client: RemoteKernel) -> None:
-        """Forget a kernel that was stopped."""
-        with self._lock:
-            if self._clients.get(client.session_id) is client:
-                del self._clients[client.session_id]
 
     def get_kernel_mode(self) -> str:
         """Return how kernels run."""

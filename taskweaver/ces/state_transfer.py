@@ -84,27 +84,27 @@ def receive_state(
         return Stored(text(getattr(error, "strerror", None) or str(error), 500))
 
 
+@dataclass(frozen=True, slots=True)
 class StateWriter:
     """A child of a kernel that holds the kernel's state and writes on request. Close the writer."""
 
-    def __init__(self, connection: socket.socket, handle: ProcessHandle) -> None:
-        self._connection = connection
-        self._handle = handle
+    connection: socket.socket
+    handle: ProcessHandle
 
     def write(self, folder: StateFolder, branch: str, round_id: str) -> Stored:
         """Store the state of a round's end, and return once on disk."""
-        return receive_state(self._connection, folder, branch, round_id)
+        return receive_state(self.connection, folder, branch, round_id)
 
     def cancel(self) -> None:
         """Break a `write` off, from another thread."""
         with suppress(OSError):  # the child has ended
-            self._connection.shutdown(socket.SHUT_RDWR)
+            self.connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """End the child, whether or not the state was written."""
-        self._connection.close()
-        self._handle.send(signal.SIGKILL)
-        self._handle.close()
+        self.connection.close()
+        self.handle.send(signal.SIGKILL)
+        self.handle.close()
 
 
 def send_state(connection: socket.socket, folder: StateFolder, state: StateManifest) -> None:

@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from taskweaver.ces.claims import from_json
 from taskweaver.ces.environment import kernel_environment
 from taskweaver.ces.errors import ForkRefused
 from taskweaver.ces.inkernel.process import ForkRequest, readable
@@ -287,20 +288,11 @@ def _introduction(
         for number in handles:
             os.close(number)
         if "Pid:\t-1\n" in facts:
-            raise ForkRefused(str(_json_fields(data).get("error", "the new process ended at once")))
+            raise ForkRefused(str(from_json(data).get("error", "the new process ended at once")))
         raise ForkRefused("the new process gave a handle that is not its own")
     for file in files:
         footprint.keep(pid, file)
-    return ProcessHandle(pid, handle), _json_fields(data)
-
-
-def _json_fields(line: bytes) -> dict[str, Any]:
-    """Return the fields of a line of JSON, or an empty dictionary for an invalid line."""
-    try:
-        told = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
+    return ProcessHandle(pid, handle), from_json(data)
 
 
 def require_running(process: ProcessHandle | KernelProcess) -> bool:
@@ -413,7 +405,7 @@ class Template:
                     break
                 *lines, rest = (self._unread + data).split(b"\n")
                 self._unread = rest[-_LINE_BYTES:]
-                for told in map(_json_fields, lines):
+                for told in map(from_json, lines):
                     if isinstance(told.get("code"), int):
                         self._codes[told.get("pid", 0)] = told["code"]
                 while len(self._codes) > _MOST_CODES:  # the oldest were asked for long ago

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from taskweaver.errors import TaskWeaverError
+from taskweaver.errors import RemediedError
 
 
-class ServerError(TaskWeaverError):
-    """The server cannot start, or an account cannot be read or changed.
-
-    Attributes:
-        detail: The event.
-        hint: The remedy.
-    """
-
-    def __init__(self, detail: str, hint: str = "") -> None:
-        super().__init__(detail, hint)
-        self.detail = detail
-        self.hint = hint
-
-    def __str__(self) -> str:
-        return f"{self.detail} {self.hint}".strip()
+class ServerError(RemediedError):
+    """The server cannot start, or an account cannot be read or changed."""
 
 
 class RequestRefused(ServerError):
@@ -46,6 +33,16 @@ def not_found(detail: str) -> RequestRefused:
 def conflict(detail: str) -> RequestRefused:
     """Return the refusal of a request that does not fit the present state."""
     return RequestRefused(409, "conflict", detail)
+
+
+def invalid_query(detail: str) -> RequestRefused:
+    """Return the refusal of a request whose query cannot be used."""
+    return RequestRefused(422, "invalid-query", detail)
+
+
+def invalid_body(detail: str) -> RequestRefused:
+    """Return the refusal of a request whose body cannot be used."""
+    return RequestRefused(422, "invalid-body", detail)
 
 
 def stopping() -> RequestRefused:

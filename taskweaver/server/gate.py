@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from pydantic import BaseModel
@@ -32,29 +33,27 @@ _MOST_KEYS = 4096
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.05, 2.0
 
 
+@dataclass(slots=True)
 class FallingCounts:
     """A falling number for each of at most `_MOST_KEYS` keys. The least recent are forgotten.
 
     As a rate of requests: `per_s` for long, `burst` at once.
     """
 
-    def __init__(
-        self, per_s: float, burst: int = 0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._per_s = per_s
-        self._burst = burst
-        self._clock = clock
-        self._counts: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    per_s: float
+    burst: int = 0
+    clock: Callable[[], float] = time.monotonic
+    _counts: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict)
 
     def now(self, key: str) -> float:
         """Return the number of a key."""
         value, at_s = self._counts.get(key, (0.0, 0.0))
-        return max(0.0, value - (self._clock() - at_s) * self._per_s)
+        return max(0.0, value - (self.clock() - at_s) * self.per_s)
 
     def add_one(self, key: str) -> float:
         """Add one, and return the new number."""
         value = self.now(key) + 1
-        self._counts[key] = value, self._clock()
+        self._counts[key] = value, self.clock()
         self._counts.move_to_end(key)
         while len(self._counts) > _MOST_KEYS:
             self._counts.popitem(last=False)
@@ -66,10 +65,10 @@ class FallingCounts:
         Raises:
             RequestRefused: If there are too many; this one is not counted.
         """
-        excess = self.now(token_id) + 1 - self._burst
+        excess = self.now(token_id) + 1 - self.burst
         if excess > 0:
-            detail = f"More than {self._per_s:g} requests a second came with this token."
-            raise RequestRefused(429, "rate", detail, retry_after_s=excess / self._per_s)
+            detail = f"More than {self.per_s:g} requests a second came with this token."
+            raise RequestRefused(429, "rate", detail, retry_after_s=excess / self.per_s)
         self.add_one(token_id)
 
 

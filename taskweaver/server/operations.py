@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from taskweaver import __version__
 from taskweaver.server.admission import User
-from taskweaver.server.errors import RequestRefused, not_found
+from taskweaver.server.errors import RequestRefused, invalid_query, not_found
 from taskweaver.server.problems import MEDIA_TYPE, Statuses
 
 JSON_TYPE = "application/json"
@@ -95,8 +95,6 @@ class ApiOperation:
         answer_type: Media type of an answer that is not JSON.
         status: Status of a success.
         query: Parameters of the query, each with its purpose.
-        problems: Statuses of the problems it can have besides those that all have, and 404 for
-            admins' operations; None for 404 and 409 where the path has a placeholder.
         is_public: Whether it needs no token.
         is_end: Whether it ends something, for which no share of a user's is asked.
         of_admins: Beginning of the message that refuses users who are no admins, as ``Searches``;
@@ -114,7 +112,6 @@ class ApiOperation:
     answer_type: str = JSON_TYPE
     status: int = 200
     query: dict[str, str] = field(default_factory=dict)
-    problems: tuple[int, ...] | None = None
     is_public: bool = False
     is_end: bool = False
     of_admins: str = ""
@@ -304,7 +301,7 @@ def number_of(call: Call, name: str, default: int, most: int) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise RequestRefused(422, "invalid-query", f"{name} must be a number from 0 on.")
+        raise invalid_query(f"{name} must be a number from 0 on.")
     return min(int(text), most)
 
 
@@ -352,41 +349,50 @@ def openapi_document(operations: Sequence[ApiOperation]) -> dict[str, Any]:
 
 
 def _entry(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
-    usual = (404, 409) if item.parameters else ()
-    own = usual if item.problems is None else item.problems
-    problems = {*_EVERYWHERE, *own, *((404,) if item.of_admins else ())}
-    problems |= set() if item.is_public else {401}
-    content: dict[str, Any] = {MEDIA_TYPE: {"schema": references[ProblemDocument]}}
-    failures = {
-        str(status): {"description": HTTPStatus(status).phrase, "content": content}
-        for status in problems
+    in_path = [{**_parameter(name), "in": "path", "required": True} for name in item.parameters]
+    in_query = [
+        {**_parameter(name), "in": "query", "description": use} for name, use in item.query.items()
+    ]
+    entry: dict[str, Any] = {
+        "summary": item.summary,
+        "operationId": _operation_id(item),
+        "parameters": in_path + in_query,
+        "responses": {
+            str(item.status): _success(item, references),
+            **_problems(item, references[ProblemDocument]),
+        },
+        "security": [] if item.is_public else [{"bearer": []}, {"key": []}],
     }
+    content: dict[str, Any] = {}
+    if item.body is not None:
+        content = {JSON_TYPE: {"schema": references[item.body]}}
+    elif item.raw:
+        content = {FORM_TYPE: _FORM} if item.raw == FORM_TYPE else {"*/*": _BINARY}
+    if content:
+        entry["requestBody"] = {"required": True, "content": content}
+    return entry
+
+
+def _success(item: ApiOperation, references: dict[type[BaseModel], Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": HTTPStatus(item.status).phrase}
     if item.answer is not None:
         answer["content"] = {JSON_TYPE: {"schema": references[item.answer]}}
     elif item.status != HTTPStatus.NO_CONTENT:
         is_text = item.answer_type == EVENTS_TYPE
         answer["content"] = {item.answer_type: _TEXT if is_text else _BINARY}
-    entry: dict[str, Any] = {
-        "summary": item.summary,
-        "operationId": _operation_id(item),
-        "parameters": [
-            *({**_parameter(name), "in": "path", "required": True} for name in item.parameters),
-            *(
-                {**_parameter(name), "in": "query", "description": use}
-                for name, use in item.query.items()
-            ),
-        ],
-        "responses": {str(item.status): answer} | dict(sorted(failures.items())),
-        "security": [] if item.is_public else [{"bearer": []}, {"key": []}],
+    return answer
+
+
+def _problems(item: ApiOperation, schema: Any) -> dict[str, Any]:
+    """Map the usual statuses of problems to descriptions, and all further ones as ``default``."""
+    statuses = {*_EVERYWHERE, *((404, 409) if item.parameters else ())}
+    statuses |= ({404} if item.of_admins else set()) | (set() if item.is_public else {401})
+    phrases = {str(status): HTTPStatus(status).phrase for status in sorted(statuses)}
+    content = {MEDIA_TYPE: {"schema": schema}}
+    return {
+        status: {"description": phrase, "content": content}
+        for status, phrase in (phrases | {"default": "Another problem"}).items()
     }
-    if item.body is not None:
-        content = {JSON_TYPE: {"schema": references[item.body]}}
-        entry["requestBody"] = {"required": True, "content": content}
-    elif item.raw:
-        content = {FORM_TYPE: _FORM} if item.raw == FORM_TYPE else {"*/*": _BINARY}
-        entry["requestBody"] = {"required": True, "content": content}
-    return entry
 
 
 def _operation_id(item: ApiOperation) -> str:

@@ -31,29 +31,21 @@ def problem_response(
     On the OpenAI-compatible routes it has the field ``error`` of that API too. An error that is no
     refusal and in none of `statuses` becomes 500, without its text.
     """
-    if isinstance(error, RequestRefused):
-        status, kind, detail = error.status, error.kind, error.detail
-    elif isinstance(error, HTTPException):
-        status, kind = error.status_code, HTTPStatus(error.status_code).phrase.lower()
-        kind, detail = kind.replace(" ", "-"), f"{error.detail}."
-    elif isinstance(error, ValidationError):
-        status, kind, detail = 422, "invalid-body", "The body does not fit this request."
-    elif isinstance(error, TaskWeaverError) and (
-        known := [statuses[kind] for kind in type(error).__mro__ if kind in statuses]
-    ):
-        status, detail = known[0], str(error)
-        kind = re.sub(r"\B([A-Z])", r"-\1", type(error).__name__).lower()
-    else:
-        status, kind = 500, "internal"
-        detail = "The server failed; its log has the details under the id of this request."
-    more: dict[str, Any] = {}
+    status, kind, detail = _facts(error, statuses)
+    content: dict[str, Any] = {
+        "type": f"urn:taskweaver:problem:{kind}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": redact(detail),
+        "request_id": request_id,
+    }
     if isinstance(error, ValidationError):
-        more["errors"] = [
+        content["errors"] = [
             {"pointer": "/" + "/".join(map(str, item["loc"])), "detail": item["msg"]}
             for item in error.errors(include_url=False, include_input=False, include_context=False)
         ]
     if path.startswith(_OPENAI):
-        more["error"] = {"message": redact(detail), "type": kind, "code": kind}
+        content["error"] = {"message": redact(detail), "type": kind, "code": kind}
     headers = dict(getattr(error, "headers", None) or {})
     if isinstance(error, RequestRefused) and error.retry_after_s:
         headers["Retry-After"] = str(math.ceil(error.retry_after_s))
@@ -61,18 +53,23 @@ def problem_response(
         headers["Connection"] = "close"  # a connection is a descriptor
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    body = document(status, kind, redact(detail), request_id, **more)
-    return Response(body, status, headers, MEDIA_TYPE)
+    return Response(json.dumps(content), status, headers, MEDIA_TYPE)
 
 
-def document(status: int, kind: str, detail: str, request_id: str, **more: Any) -> bytes:
-    """Return a problem document."""
-    content = {
-        "type": f"urn:taskweaver:problem:{kind}",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "request_id": request_id,
-        **more,
-    }
-    return json.dumps(content).encode()
+def _facts(error: Exception, statuses: Statuses) -> tuple[int, str, str]:
+    """Return the status of the response, the kind of the problem, and its description."""
+    match error:
+        case RequestRefused():
+            return error.status, error.kind, error.detail
+        case HTTPException():
+            phrase = HTTPStatus(error.status_code).phrase.lower()
+            return error.status_code, phrase.replace(" ", "-"), f"{error.detail}."
+        case ValidationError():
+            return 422, "invalid-body", "The body does not fit this request."
+        case TaskWeaverError():
+            for base in type(error).__mro__:
+                if base in statuses:
+                    kind = re.sub(r"\B([A-Z])", r"-\1", type(error).__name__).lower()
+                    return statuses[base], kind, str(error)
+    detail = "The server failed; its log has the details under the id of this request."
+    return 500, "internal", detail

@@ -186,7 +186,7 @@ def test_a_server_that_restarts_loses_the_variables_and_no_file(tmp_path: Path) 
     try:
         with served([KernelApi(kernels, folder / "users")], folder) as first:
             server = KernelServer(first.url, first.token.text, try_s=0.5)
-            client = RemoteKernel(server, "one", cwd, lambda _: None)
+            client = RemoteKernel(server, "one", cwd)
             client.load_plugin("greet", GREET)
             run(client, "x = 1\nopen('a.txt', 'w').write('a')")
             port = int(first.url.rpartition(":")[2])

@@ -19,7 +19,7 @@ _REST = 20  # a pass is followed by a rest of this many times its length
 _SHORTEST_REST_S = 1.0
 _CHANGE_BYTES = 1 << 20
 _FEW_ENTRIES = 500  # they are measured whenever the size matters: that takes about 3 ms
-_OPEN = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class FolderSize:
@@ -153,6 +153,6 @@ def _free_bytes(folder: Path) -> int:
     """Return the free space of a folder's file system, or 0 where unknown."""
     try:
         facts = os.statvfs(folder)
-    except (OSError, AttributeError):
+    except OSError:
         return 0
     return facts.f_bavail * facts.f_frsize

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 import threading
 import time
@@ -31,8 +32,7 @@ from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.limits import KernelLimits
 from taskweaver.ces.process.handles import is_owned
 
-_OPEN = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
-_OPEN |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_OPEN = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _KEPT_BYTES = 1 << 20
 SLICE_S = 0.25
 """Time between two looks at a cell that runs."""
@@ -238,8 +238,6 @@ class SessionGuard:
             with suppress(OSError):  # it has ended
                 os.setpriority(os.PRIO_PROCESS, pid, os.nice(0) + _NICENESS)
         if self._watcher.limits.processes and os.geteuid() != 0:
-            import resource  # not there on Windows
-
             most = room_for_processes(self.limits.process_limit)
             with suppress(OSError, ValueError):  # it has ended, or has a lower limit
                 resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))

@@ -19,7 +19,7 @@ from taskweaver.ces.bounds.cgroup import ControlGroup
 from taskweaver.ces.bounds.folder_size import FolderSize
 from taskweaver.ces.process.footprint import read_rollup
 
-_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _STAT_BYTES = 4096
 _ENDED = {"Z", "X", "x"}
 _BLOCK_BYTES = 512

@@ -4,9 +4,8 @@ A request carries ``user_expressions = {"taskweaver": <JSON>}`` with an ``op``:
 
 - ``cell``: ``exec_id``; ``table_chars``, length of the table that is wanted, 0 for none; the code
   of the request runs. Report of `report.make_report`, and ``table`` of `report.table_text`.
-- ``session``: ``env_id``, ``session_id``, ``cwd``.
-- ``variables``: ``values`` plugins may read.
-- ``host``: ``socket``, where functions of the application answer; empty for none.
+- ``session``: ``ids`` of environment and session; ``variables`` plugins may read; ``host``, socket
+  where functions of the application answer, empty for none.
 - ``load``: ``plugins``, each with ``name``, ``source``, ``config`` and ``file``; names ``removed``;
   ``limit_s``, seconds for each. Report: ``problems`` by name.
 - ``test``: ``name`` of a loaded plugin; ``limit_s``. Report: ``results``, name and failure each.
@@ -46,7 +45,7 @@ from taskweaver.ces.inkernel import template
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS, FOREIGN
 from taskweaver.ces.inkernel.cell.display import set_formats
 from taskweaver.ces.inkernel.cell.output import BUDGET, LimitedStream
-from taskweaver.ces.inkernel.cell.report import make_report, table_text, take_figures, to_json
+from taskweaver.ces.inkernel.cell.report import make_report, take_figures, to_json
 from taskweaver.ces.inkernel.cell.shell import CellShell, add_script_magics
 from taskweaver.ces.inkernel.forking.safety import ForkSafety
 from taskweaver.ces.inkernel.namespace import (
@@ -55,7 +54,6 @@ from taskweaver.ces.inkernel.namespace import (
     add_usual_names,
     configure_libraries,
     kernel_names,
-    table_reads,
 )
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, Payload, PluginSession
 from taskweaver.ces.inkernel.process import BASE, ForkRequest, announce
@@ -110,7 +108,7 @@ class CellKernel(IPythonKernel):
         self._numbers: Any = None
         self._made = MadeBy()
         self._operations: dict[str, Callable[[Payload], Payload]] = {
-            **dict.fromkeys(("session", "variables", "host"), self._set),
+            "session": self._plugin_session.update,
             "load": self._plugins.load,
             "test": self._plugins.test,
             "snapshot": self._snapshot,
@@ -237,10 +235,7 @@ class CellKernel(IPythonKernel):
         os.chdir(self._cwd)
         BUDGET.renew()
         configure_libraries()
-        ARTIFACTS.begin(exec_id)
-        self._plugin_session.lines = []
-        self._plugin_session.calls.begin()
-        table_reads(begin=True)
+        self._plugin_session.begin(exec_id)
         self._value = None
 
     def enter_directory(self, folder: str) -> None:
@@ -254,13 +249,11 @@ class CellKernel(IPythonKernel):
         """Make the report with interrupts held back: the cell is over."""
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            session = self._plugin_session
-            report = make_report(self.shell, self._value, self._hidden_names, session.lines)
-            table = table_text(self._value, table_chars) if table_chars else ""
-            own = {"calls": session.calls.rows, "tables": table_reads(), "table": table}
+            seen = self._hidden_names, self._plugin_session, table_chars
+            report = make_report(self.shell, self._value, *seen)
             self.shell.print_traceback()
             self._warn_moved()
-            return report | own
+            return report
         except Exception as error:  # noqa: BLE001 - a cell can break what reports it; it is told
             return {"output": f"<no report of this cell: {type(error).__name__}: {error}>"}
         finally:
@@ -282,16 +275,6 @@ class CellKernel(IPythonKernel):
         """Send the output of a cell, with the output of programs, and all held output."""
         for send in (*(stream.flush for stream in self._streams), BUDGET.flush) * 2:
             send()
-
-    def _set(self, payload: Payload) -> Payload:
-        match payload["op"]:
-            case "session":
-                self._plugin_session.ids = (payload["env_id"], payload["session_id"])
-            case "variables":
-                self._plugin_session.session_vars.update(payload["values"])
-            case "host":
-                self._plugin_session.host = payload["socket"]
-        return {}
 
     def _snapshot(self, payload: Payload) -> Payload:
         reasons = self._safety.reasons() if self._safety else []
@@ -335,7 +318,7 @@ class CellKernel(IPythonKernel):
         try:
             self._templates.append(template.snapshot(request))
         except OSError as error:
-            announce(request.socket, {"error": str(error.strerror)}, request.secret).close()
+            announce(request, str(error.strerror)).close()
 
     def inherit(self, parent: CellKernel, numbers: Any) -> None:
         """Take over the session's state from the kernel this one was forked from.
@@ -347,7 +330,8 @@ class CellKernel(IPythonKernel):
         self._plugins = parent._plugins
         self._made = parent._made
         self._is_heir = True
-        self._operations |= {"load": self._plugins.load, "test": self._plugins.test}
+        names = ("session", "load", "test")
+        self._operations |= {name: parent._operations[name] for name in names}
         before: Any = parent.shell
         self.shell.execution_count = before.execution_count
         self.shell.user_ns_hidden = before.user_ns_hidden  # its own would hide inherited variables

@@ -9,13 +9,14 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS
+from taskweaver.ces.inkernel.namespace import table_reads
 from taskweaver.ces.inkernel.timelimit import TooSlow, hard_time_limit
 from taskweaver.plugin.base import Plugin
 from taskweaver.plugin.context import ArtifactType, LogErrorLevel, PluginContext
@@ -128,11 +129,24 @@ class PluginSession:
         calls: Calls of plugins in the current cell.
     """
 
-    ids: tuple[str, str] = ("", "")
+    ids: Sequence[str] = ("", "")
     session_vars: dict[str, str] = field(default_factory=dict)
     lines: list[tuple[str, str, str]] = field(default_factory=list)
     host: str = ""
     calls: PluginCallLog = field(default_factory=PluginCallLog)
+
+    def begin(self, exec_id: str) -> None:
+        """Begin a cell, with empty records of artifacts, plugins and tables."""
+        ARTIFACTS.begin(exec_id)
+        self.lines = []
+        self.calls.begin()
+        table_reads(begin=True)
+
+    def update(self, payload: Payload) -> Payload:
+        """Take the facts of the session in a request."""
+        self.ids, self.host = payload["ids"], payload["host"]
+        self.session_vars = payload["variables"]
+        return {}
 
 
 class KernelPluginContext(PluginContext):

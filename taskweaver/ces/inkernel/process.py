@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 OWN_VARIABLES = frozenset({"TASKWEAVER_KERNEL_ID"})
 """Variables of the environment that mark the process itself."""
@@ -152,27 +152,28 @@ def fork(request: ForkRequest, *, is_template: bool = False) -> tuple[int, socke
     os.setsid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
-        _cut_loose(request.log, before)
+        replace_files(request.log, before, keeps_reading=True)
         if is_template:
             close_memory()
-        return 0, announce(request.socket, {"pid": os.getpid()}, request.secret)
+        return 0, announce(request)
     except OSError:
         os._exit(1)  # it is not expected any more, and must not go on as a second kernel
 
 
-def announce(path: str, message: dict[str, Any], secret: str = "") -> socket.socket:
+def announce(request: ForkRequest, error: str = "") -> socket.socket:
     """Connect to the owner that expects this process, with a process handle and memory totals.
 
-    The handle is a pidfd: it works across process id namespaces and never means another process.
-    The second file is ``smaps_rollup`` of this process, which its owner may not open if the memory
-    is closed; see `ces.process.footprint`.
+    With an error it says why no process comes. The handle is a pidfd: it works across process id
+    namespaces and never means another process. The second file is ``smaps_rollup`` of this process,
+    which its owner may not open if the memory is closed; see `ces.process.footprint`.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(path)
+    connection.connect(request.socket)
     handles = [os.pidfd_open(os.getpid())]
     with suppress(OSError):  # without it the owner estimates
         handles.append(os.open("/proc/self/smaps_rollup", os.O_RDONLY | os.O_CLOEXEC))
-    line = json.dumps({**message, "secret": secret}).encode() + b"\n"
+    told = {"error": error} if error else {"pid": os.getpid()}
+    line = json.dumps({**told, "secret": request.secret}).encode() + b"\n"
     socket.send_fds(connection, [line], handles)
     for handle in handles:
         os.close(handle)
@@ -190,12 +191,13 @@ def die_with(connection: socket.socket) -> None:
     fcntl.fcntl(connection, fcntl.F_SETFL, flags | os.O_ASYNC)
 
 
-def _cut_loose(log: str, inherited: Mapping[int, str]) -> None:
+def replace_files(log: str, inherited: Mapping[int, str], *, keeps_reading: bool = False) -> None:
     """Replace all inherited files: output goes to the log, the rest nowhere.
 
-    The numbers stay taken, because inherited objects may close them. A file that the at-fork
-    handler of a library opened anew in this process is kept: it is this process's own, and has
-    another link than the inherited file of its number.
+    With `keeps_reading` files that are only read stay open. The numbers stay taken, because
+    inherited objects may close them. A file that the at-fork handler of a library opened anew in
+    this process is kept: it is this process's own, and has another link than the inherited file of
+    its number.
     """
     present = open_files()
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -204,13 +206,11 @@ def _cut_loose(log: str, inherited: Mapping[int, str]) -> None:
         if fd in {1, 2}:
             os.dup2(output, fd)
         elif inherited.get(fd) == link:
-            with suppress(
-                OSError
-            ):  # one that may not be opened again is only read: it stays shared
-                if is_only_read(fd):
+            if keeps_reading and is_only_read(fd):
+                with suppress(OSError):  # one that may not be opened again stays shared
                     _reopen(fd)
-                else:
-                    os.dup2(nowhere, fd, inheritable=fd == 0)
+            else:
+                os.dup2(nowhere, fd, inheritable=fd == 0)
     os.close(nowhere)
     os.close(output)
 

@@ -96,7 +96,7 @@ def wait_as_template(path: str, *, is_warm: bool) -> Forked:
             sys.stderr.write(f"{name} is not there to be kept warm: {error}\n")
     gc.freeze()  # what all kernels share is for none of them to look through, and to copy
     close_memory()
-    forked = serve(announce(path, {"pid": os.getpid()}))
+    forked = serve(announce(ForkRequest(path, "", "")))
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed()  # or all sessions would draw the same numbers
@@ -142,7 +142,7 @@ def _admit(entry: Entry, handles: list[int]) -> Forked | None:
     try:
         pid = os.fork()
     except OSError as error:
-        announce(entry.socket, {"error": str(error.strerror)}, entry.secret).close()
+        announce(entry, str(error.strerror)).close()
         pid = -1
     if pid == 0:
         signal.set_wakeup_fd(-1)
@@ -158,7 +158,7 @@ def _fork_kernel(request: ForkRequest, kernels: set[int]) -> Forked | None:
     try:
         pid, lifeline = fork(request)
     except OSError as error:
-        announce(request.socket, {"error": str(error.strerror)}, request.secret).close()
+        announce(request, str(error.strerror)).close()
         return None
     if lifeline is None:
         kernels.add(pid)

@@ -16,7 +16,7 @@ from taskweaver.ces.inkernel.cell.values import bounded_repr, describe, shown_va
 from taskweaver.ces.inkernel.state.placeholder import LostObject
 from taskweaver.ces.inkernel.state.placeholder import describe as describe_lost
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
-from taskweaver.ces.inkernel.viewed_tables import ViewProblem, is_table, select, table_of
+from taskweaver.ces.inkernel.viewed_tables import ViewProblem, library_of, select, table_of
 
 MOST_CHARS = 500
 """Most characters of a value; of a longer text its beginning and its length are given."""
@@ -146,7 +146,7 @@ def _variables(namespace: Variables, hidden: frozenset[str]) -> Iterator[Payload
             "text": describe(value),
             "shape": _shape(value),
             "bytes": _bytes(value),
-            "is_table": is_table(value),
+            "is_table": bool(library_of(value)),
         }
 
 

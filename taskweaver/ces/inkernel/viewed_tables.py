@@ -53,32 +53,44 @@ class ViewedColumn:
     kind: str
 
 
+def library_of(value: Any) -> str:
+    """Return the library of a value that is a table, or "" for other values, without copying."""
+    kind, library = type(value).__name__, type(value).__module__.partition(".")[0]
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(value, pandas.DataFrame | pandas.Series):
+        return "pandas"
+    if polars is not None and isinstance(value, polars.DataFrame | polars.Series):
+        return "polars"
+    is_arrow = library == "pyarrow" and kind in {"Table", "RecordBatch"}
+    is_array = library == "numpy" and kind == "ndarray" and value.ndim in {1, 2}
+    return library if is_arrow or is_array else ""
+
+
 def table_of(value: Any) -> ViewedTable:
     """Return a value as a table.
 
     Raises:
         ViewProblem: If it is none.
     """
-    kind, library = type(value).__name__, type(value).__module__.partition(".")[0]
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
-    if pandas is not None and isinstance(value, pandas.DataFrame):
-        return PandasTable(value)
-    if pandas is not None and isinstance(value, pandas.Series | pandas.Index):
-        return PandasTable(value.to_frame("value" if value.name is None else value.name))
-    if polars is not None and isinstance(value, polars.DataFrame | polars.Series):
-        return ArrowTable(_arrow_of(value.to_frame() if kind == "Series" else value, polars))
-    if library == "pyarrow" and kind in {"Table", "RecordBatch"}:
-        return ArrowTable(value)
-    if library == "numpy" and kind == "ndarray" and value.ndim in {1, 2}:
-        import pandas as pd
+    match library_of(value):
+        case "pandas":
+            if value.ndim == 1:
+                value = value.to_frame("value" if value.name is None else value.name)
+            return PandasTable(value)
+        case "numpy":
+            import pandas as pd
 
-        return PandasTable(pd.DataFrame(value, copy=False))
-    raise ViewProblem("invalid", f"A {kind} is no table.")
+            return PandasTable(pd.DataFrame(value, copy=False))
+        case "polars":
+            return ArrowTable(_arrow_of(value if len(value.shape) == 2 else value.to_frame()))
+        case "pyarrow":
+            return ArrowTable(value)
+    raise ViewProblem("invalid", f"A {type(value).__name__} is no table.")
 
 
-def _arrow_of(frame: Any, polars: Any) -> Any:
+def _arrow_of(frame: Any) -> Any:
     """Return a frame of polars as a table of pyarrow, without a copy but for objects, as texts."""
-    shown = frame.clone()
+    polars, shown = sys.modules["polars"], frame.clone()
     for number, dtype in enumerate(frame.dtypes):
         if dtype == polars.Object:  # pyarrow would have their addresses
             column = frame.to_series(number)
@@ -90,18 +102,6 @@ def _arrow_of(frame: Any, polars: Any) -> Any:
         raise ViewProblem(
             "invalid", "Frames of polars are shown by pyarrow, which is not installed."
         ) from None
-
-
-def is_table(value: Any) -> bool:
-    """Return whether a value is a table, without copying."""
-    library, kind = type(value).__module__.partition(".")[0], type(value).__name__
-    if library == "numpy":
-        return kind == "ndarray" and value.ndim in {1, 2}
-    if library == "pyarrow":
-        return kind in {"Table", "RecordBatch"}
-    names = {base.__name__ for base in type(value).__mro__}
-    libraries = {base.__module__.partition(".")[0] for base in type(value).__mro__}
-    return bool(names & {"DataFrame", "Series"}) and bool(libraries & {"pandas", "polars"})
 
 
 class PandasTable:

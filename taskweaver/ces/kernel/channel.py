@@ -166,10 +166,7 @@ class KernelChannel:
         socket.rcvhwm = _MOST_WAITING
         socket.setsockopt(self._zmq.MAXMSGSIZE, _LARGEST_BYTES)
         socket.reconnect_ivl = 10
-        is_ipc = connection["transport"] == "ipc"
-        separator = "-" if is_ipc else ":"
-        address = f"{connection['transport']}://{connection['ip']}{separator}{connection[port]}"
-        socket.connect(address)
+        socket.connect(f"ipc://{connection['ip']}-{connection[port]}")
         return socket
 
     def handshake(self, timeout_s: float, is_wanted: Callable[[], bool] = lambda: True) -> Ending:

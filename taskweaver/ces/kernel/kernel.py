@@ -243,7 +243,7 @@ class Kernel(OriginalUses):
                 return
             self._calls = HostCalls(self.place.calls, functions)
             if self._running is not None:
-                self._ask(self._running, {"op": "host", "socket": str(self._calls.path)})
+                self._introduce(self._running)
 
     def load_plugins(
         self, plugins: Iterable[PluginCode], removed: Iterable[str] = ()
@@ -294,7 +294,7 @@ class Kernel(OriginalUses):
         with self.operation():
             self._session_vars |= {name: str(value) for name, value in session_var_dict.items()}
             if self._running is not None:
-                self._ask(self._running, {"op": "variables", "values": self._session_vars})
+                self._introduce(self._running)
 
     def restore_from(self, origin: Origin) -> None:
         """Start from a stored state, now and after each restart (see `Client`)."""
@@ -401,8 +401,9 @@ class Kernel(OriginalUses):
             running = self._adopt(process)
             running.handshake(self._limits.start_timeout_s, self._interrupts)
             running.has_state = is_copy
-            if not is_copy:
-                self._prepare(running)
+            if not is_copy:  # what a restart must not lose
+                self._introduce(running)
+                self._plugins.load_again()
         except BaseException:
             self._discard()
             raise
@@ -416,15 +417,12 @@ class Kernel(OriginalUses):
         self.place.guard.adopt(process.pid)
         return self._running
 
-    def _prepare(self, running: RunningKernel) -> None:
-        """Bring a fresh kernel to the state a restart must not lose."""
-        place = self.place
-        ids = {"env_id": place.env_id, "session_id": place.session_id}
-        self._ask(running, {"op": "session", **ids})
-        self._ask(running, {"op": "variables", "values": self._session_vars})
-        if self._calls is not None:
-            self._ask(running, {"op": "host", "socket": str(self._calls.path)})
-        self._plugins.load_again()
+    def _introduce(self, running: RunningKernel) -> None:
+        """Let a kernel's own side know the session: ids, variables, and the socket for calls."""
+        ids = [self.place.env_id, self.place.session_id]
+        host = str(self._calls.path) if self._calls is not None else ""
+        session = {"op": "session", "ids": ids, "variables": self._session_vars, "host": host}
+        self._ask(running, session)
 
     def _ask(
         self, running: RunningKernel, operation: Operation, limit_s: float | None = None

@@ -7,7 +7,6 @@ author of cells reads them: frames of libraries are left out.
 
 from __future__ import annotations
 
-import json
 import mimetypes
 import os
 import re
@@ -20,7 +19,7 @@ from typing import Any
 
 from taskweaver.ces.bounds.bound import explanations
 from taskweaver.ces.bounds.guard import CellWatch
-from taskweaver.ces.claims import items, mapping, rows, text
+from taskweaver.ces.claims import from_json, items, mapping, rows, text
 from taskweaver.ces.common import (
     CellStatus,
     CellTables,
@@ -36,6 +35,7 @@ from taskweaver.ces.process.process import KernelProcess
 from taskweaver.ces.state_transfer import Origin
 from taskweaver.tables.plans.plan import reads_of
 from taskweaver.utils.file_system.safe_fs import Folder
+from taskweaver.utils.text import counted
 
 Reported = Mapping[str, Any]
 """Plain data that a kernel sent."""
@@ -90,8 +90,7 @@ def _shortened(part: str) -> str:
     for package, run in groupby(frames, lambda frame: _package(frame["file"] or "")):
         kept = [frame[0] for frame in run]
         if package:
-            noun = "frame" if len(kept) == 1 else "frames"
-            kept = [f"  ... {len(kept)} {noun} inside {package}\n"]
+            kept = [f"  ... {counted(len(kept), 'frame')} inside {package}\n"]
         lines += kept
     return part[: frames[0].start()] + "".join(lines) + part[frames[-1].end() :]
 
@@ -169,11 +168,7 @@ def fields(reply: Reported) -> dict[str, Any]:
         return {}
     if len(text) > MAX_REPORT_CHARS:
         return {"output": f"<the report of this cell is too large: {len(text):,} characters>"}
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return from_json(text)
 
 
 def answer(operation: str, reply: Reported) -> dict[str, Any]:

@@ -18,7 +18,6 @@ import time
 from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -28,7 +27,7 @@ from taskweaver.utils.system.platform import has_process_handles
 HAS_HANDLES = has_process_handles()
 _CREDENTIALS = struct.Struct("3i")
 _KILL_WAIT_S = 5.0
-_STOPPED = (b"T", b"t")
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 OWNED: set[int] = set()
 """Process ids that have a handle: they are ended by it. A forked one carries its parent's mark."""
 _RECENT: deque[int] = deque(maxlen=256)
@@ -121,12 +120,9 @@ class ProcessHandle:
     @property
     def is_stopped(self) -> bool:
         """True if a signal or a tracer holds the process, which then answers nothing."""
-        try:
-            facts = Path(f"/proc/{self.pid}/stat").read_bytes()
-        except OSError:
-            return False  # it has ended, or the system has no such files
-        # The name before the state stands in parentheses, and may hold some itself.
-        return facts.rpartition(b")")[2].split()[0] in _STOPPED
+        with suppress(psutil.Error):  # it has ended
+            return psutil.Process(self.pid).status() in _STOPPED
+        return False
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""

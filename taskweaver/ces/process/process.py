@@ -197,12 +197,10 @@ def start(
 
 
 def _write_connection(home: Home) -> dict[str, Any]:
-    """Choose addresses: ipc sockets in the private folder, TCP where the system has none."""
+    """Choose addresses: ipc sockets in the private folder."""
     from jupyter_client.connect import write_connection_file
 
-    place: dict[str, Any] = {"ip": "127.0.0.1"}
-    if hasattr(os, "fork"):
-        place = {"transport": "ipc", "ip": str(home.path / "k")}
+    file, place = str(home.draft / _CONNECTION_FILE), str(home.path / "k")
     key = secrets.token_hex(32).encode()
-    _, connection = write_connection_file(str(home.draft / _CONNECTION_FILE), key=key, **place)
+    _, connection = write_connection_file(file, ip=place, key=key, transport="ipc")
     return dict(connection)

@@ -7,7 +7,6 @@ and the traps it avoids are listed in docs/security.md.
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -24,6 +23,12 @@ _SYSTEM_FILES = (
     "alternatives", "ssl/certs", "fonts",
 )  # fmt: skip
 _NETWORK_FILES = ("resolv.conf", "hosts")
+_WALLS = (
+    "--die-with-parent --new-session --cap-drop ALL --unshare-user --unshare-ipc --unshare-pid"
+    " --unshare-uts --hostname sandbox --unshare-cgroup-try"
+)
+# The settings of the system: root's own would be writable otherwise.
+_SYSTEM = "--ro-bind /usr /usr --proc /proc --dev /dev --ro-bind /proc/sys /proc/sys"
 
 
 def bwrap_command(
@@ -38,20 +43,10 @@ def bwrap_command(
     `copies` pairs files and folders to read with their places inside, `aliases` folders to write.
     """
     options = [
-        ["--die-with-parent"],
-        ["--new-session"],
-        ["--cap-drop", "ALL"],
-        ["--unshare-user"],
+        _WALLS.split(),
         ["--disable-userns"] if _can_disable_namespaces() else [],
-        ["--unshare-ipc"],
-        ["--unshare-pid"],
-        ["--unshare-uts", "--hostname", "sandbox"],
-        ["--unshare-cgroup-try"],
         [] if policy.has_network else ["--unshare-net"],
-        ["--ro-bind", "/usr", "/usr"],
-        ["--proc", "/proc"],
-        ["--dev", "/dev"],
-        ["--ro-bind", "/proc/sys", "/proc/sys"],  # root's own would be writable otherwise
+        _SYSTEM.split(),
         _tmpfs("/dev/shm"),
         _tmpfs("/tmp"),
         *_system(policy),
@@ -74,8 +69,6 @@ def _tmpfs(path: str) -> list[str]:
 @cache
 def _can_disable_namespaces() -> bool:
     """Return whether this bubblewrap has the option (0.8 and newer). The filter refuses too."""
-    if shutil.which("bwrap") is None:
-        return False
     done = subprocess.run(
         ["bwrap", "--help"], capture_output=True, text=True, timeout=_HELP_TIMEOUT_S, check=False
     )

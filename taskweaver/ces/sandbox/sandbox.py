@@ -115,12 +115,9 @@ def require(tier: Tier) -> None:
         raise SandboxUnavailable("bubblewrap is not installed (Debian: apt install bubblewrap)")
     try:
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
-            done, output = _attempt(tier, folder)
-    except OSError as error:
+            done = _attempt(tier, folder)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise SandboxUnavailable(f"{_NAMES[tier]} cannot be tried here: {error}") from error
-    if done is None:
-        reason = " ".join(output.split()) or "it ends without a word"
-        raise SandboxUnavailable(f"{_NAMES[tier]} does not run: {reason}")
     refuse_escapes(tier, done)
 
 
@@ -138,15 +135,30 @@ def refuse_escapes(tier: Tier, done: Iterable[str]) -> None:
         )
 
 
-def _attempt(tier: Tier, folder: Path) -> tuple[list[str] | None, str]:
-    """Return the actions possible in a sandbox, None when it did not run, and its error output."""
+def _attempt(tier: Tier, folder: Path) -> list[str]:
+    """Return the actions that are possible in a sandbox.
+
+    Raises:
+        SandboxUnavailable: If it does not run.
+        OSError: If it cannot be tried.
+    """
     inside = folder / "inside"
     inside.mkdir()
+    environment = {"PATH": os.environ.get("PATH", os.defpath)}
     with facts_of_outside(folder) as facts:
-        done, output = _run_probe(tier, inside, facts | {"is_entered": False})
-    if not (inside / "here").exists():
-        return None, output
-    return done, output
+        told = json.dumps(facts | {"is_entered": False})
+        program = [sys.executable, "-I", "-S", str(Path(probe.__file__)), told]
+        with confined(SandboxPolicy(tier=tier), [inside], program) as run:
+            done = subprocess.run(
+                run.command, cwd=inside, env=environment, pass_fds=run.pass_fds,
+                timeout=_TEST_TIMEOUT_S, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+    outcome = inside / "here"
+    if not outcome.exists():
+        reason = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+        raise SandboxUnavailable(f"{_NAMES[tier]} does not run: {reason}")
+    found: list[str] = json.loads(outcome.read_text())
+    return found
 
 
 @contextmanager
@@ -171,23 +183,6 @@ def facts_of_outside(folder: Path) -> Iterator[dict[str, object]]:
             yield facts
         finally:
             other.kill()
-
-
-def _run_probe(tier: Tier, inside: Path, facts: dict[str, object]) -> tuple[list[str] | None, str]:
-    program = [sys.executable, "-I", "-S", str(Path(probe.__file__)), json.dumps(facts)]
-    environment = {"PATH": os.environ.get("PATH", os.defpath)}
-    try:
-        with confined(SandboxPolicy(tier=tier), [inside], program) as run:
-            done = subprocess.run(
-                run.command, cwd=inside, env=environment, pass_fds=run.pass_fds,
-                timeout=_TEST_TIMEOUT_S, capture_output=True, text=True, check=False,
-            )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return None, str(error)
-    try:
-        return json.loads(done.stdout), done.stderr
-    except ValueError:
-        return None, done.stderr or str(done.returncode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -115,14 +115,12 @@ class SandboxStart:
     calls: Path
     group: ControlGroup
     proxy: EgressProxy | None = None
-    _fonts: list[Path] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
-        """Find the lists of fonts. Without namespaces, make a folder for temporary files."""
-        self._fonts.extend(self.plan.font_lists())
+        """Make a folder for temporary files, with lists of fonts, where there are no namespaces."""
         if not self._has_namespaces:  # `/tmp` is everybody's
             (Path(self._tmp) / ".matplotlib").mkdir(parents=True)
-            for path in self._fonts:
+            for path in self.plan.font_lists():
                 shutil.copy(path, Path(self._tmp) / ".matplotlib")
 
     @property
@@ -141,7 +139,8 @@ class SandboxStart:
         return kernel_environment(self.mark) | places | bridge
 
     def _copies(self) -> list[tuple[Path, str]]:
-        copies = [(path, f"{self._tmp}/.matplotlib/{path.name}") for path in self._fonts]
+        fonts = self.plan.font_lists()
+        copies = [(path, f"{self._tmp}/.matplotlib/{path.name}") for path in fonts]
         copies.append((self.calls, str(self.calls)))
         if self.proxy is not None:
             copies.append((self.proxy.path, _PROXY))

@@ -48,7 +48,6 @@ from taskweaver import __version__
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.doors.acp.requests import (
     INTERNAL_ERROR,
-    INVALID_PARAMS,
     INVALID_REQUEST,
     client_servers,
     read_prompt,
@@ -160,15 +159,9 @@ class AcpAgent:
         return ResumeSessionResponse()
 
     @worded
-    async def list_sessions(
-        self, cwd: str | None = None, cursor: str | None = None, **_: Any
-    ) -> ListSessionsResponse:
+    async def list_sessions(self, cwd: str | None = None, **_: Any) -> ListSessionsResponse:
         """List the sessions of a folder, or all."""
-        if cursor is not None and not (cursor.isascii() and cursor.isdigit()):
-            raise refused(INVALID_PARAMS, f"{cursor[:64]!r} is no cursor of an earlier list.")
-        found, following = await self._sessions.listed(cwd, int(cursor or 0))
-        next_cursor = None if following is None else str(following)
-        return ListSessionsResponse(sessions=found, next_cursor=next_cursor)
+        return ListSessionsResponse(sessions=await self._sessions.listed(cwd))
 
     @worded
     async def fork_session(

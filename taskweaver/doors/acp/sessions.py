@@ -28,7 +28,6 @@ from taskweaver.utils.files import write_json
 from taskweaver.utils.text import title_line
 
 _RECORD = "acp.json"
-_PAGE = 100
 
 
 @dataclass(slots=True)
@@ -167,20 +166,12 @@ class AcpSessions:
             if not any(other.session is found.session for other in self._open.values()):
                 await asyncio.to_thread(self._manager.stop_session, own_id)
 
-    async def listed(self, cwd: str | None, start: int) -> tuple[list[SessionInfo], int | None]:
-        """Return a page of the sessions, the newest first, and the start of the next one.
-
-        Args:
-            cwd: Folder of the client's whose sessions are listed; None for all.
-            start: Position of the first.
-        """
+    async def listed(self, cwd: str | None) -> list[SessionInfo]:
+        """Return the sessions of a folder of the client's, or all, the newest first."""
         async with self._opening:  # to look whether one is locked takes its lock for a moment
             stored = await asyncio.to_thread(stored_sessions, self._manager.sessions_folder)
             found = [info for item in stored for info in _infos(item)]
-        if cwd is not None:
-            found = [info for info in found if info.cwd == cwd]
-        end = start + _PAGE
-        return found[start:end], end if end < len(found) else None
+        return [info for info in found if cwd in {None, info.cwd}]
 
     def _added(self, session_id: str, session: Session, name: str, folder: Path) -> OpenSession:
         branch, emitter = session.at(name), session.event_emitter

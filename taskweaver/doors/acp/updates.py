@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ from taskweaver.module.event_emitter import (
 )
 from taskweaver.utils.markup.characters import without_steering
 from taskweaver.utils.redact import redact_known
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced, shorten, shorten_words, title_line
 
 _TITLE_CHARS = 80
 _LIVE_CHARS = 4_000
@@ -136,9 +136,7 @@ def shown(text: str) -> str:
 
 
 def _title(code: str) -> str:
-    lines = [line.strip() for line in code.strip().splitlines() if line.strip()]
-    first = shown(lines[0]) if lines else "code"
-    return first if len(first) <= _TITLE_CHARS else f"{first[: _TITLE_CHARS - 3]}..."
+    return shorten_words(shown(title_line(code)), _TITLE_CHARS) or "code"
 
 
 _STEP = re.compile(r"(?:(\d+)[.)]|[-*])\s+(\S.*)")
@@ -255,9 +253,8 @@ class RoundUpdates:
         """Yield the updates of an event of a cell that runs or is asked about."""
         match kind:
             case PostEventType.post_execution_output:
-                yield from self._begin_cell()
-                if self._cell is not None:
-                    yield self._cell.print(event.extra["text"])
+                cell = yield from self._begin_cell()
+                yield cell.print(event.extra["text"])
             case PostEventType.post_confirmation_request:
                 yield from self._ask(event)
             case PostEventType.post_confirmation_response:
@@ -302,9 +299,8 @@ class RoundUpdates:
             case AttachmentType.reply_content if text.strip():
                 self._code = text.strip("\n")
             case AttachmentType.execution_status if text in {"SUCCESS", "FAILURE"}:
-                yield from self._begin_cell()
-                if self._cell is not None:
-                    self._cell.status = text
+                cell = yield from self._begin_cell()
+                cell.status = text
             case AttachmentType.execution_result if self._cell is not None:
                 self._cell.report = text
             case AttachmentType.artifact_paths if self._cell is not None:
@@ -321,15 +317,17 @@ class RoundUpdates:
             self._sent_plan = update
             yield update
 
-    def _begin_cell(self, *, is_running: bool = True) -> Iterator[SessionUpdate]:
-        if self._cell is None:
+    def _begin_cell(self, *, is_running: bool = True) -> Generator[SessionUpdate, None, CellCall]:
+        cell = self._cell
+        if cell is None:
             yield from self._show_plan(is_done=False)
             self._calls += 1
             call_id = f"{self._draft.id}-{self._calls}"
-            self._cell = CellCall(call_id, self._code, is_running=is_running)
-            yield self._cell.begin()
-        elif is_running and not self._cell.is_running:
-            yield self._cell.run()
+            cell = self._cell = CellCall(call_id, self._code, is_running=is_running)
+            yield cell.begin()
+        elif is_running and not cell.is_running:
+            yield cell.run()
+        return cell
 
     def _end_cell(self, status: ToolCallStatus, outcome: str = "") -> Iterator[SessionUpdate]:
         if self._cell is not None:
@@ -345,9 +343,8 @@ class RoundUpdates:
             yield start_tool_call(call_id, title, kind="other", status="pending", content=content)
             return
         self._code = event.msg
-        yield from self._begin_cell(is_running=False)
-        if self._cell is not None:
-            self._asked[event.extra["id"]] = self._cell.id
+        cell = yield from self._begin_cell(is_running=False)
+        self._asked[event.extra["id"]] = cell.id
 
     def asked_call(self, request_id: str) -> ToolCallUpdate:
         """Return the call that a request for confirmation is about."""

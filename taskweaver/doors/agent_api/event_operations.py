@@ -19,7 +19,7 @@ from taskweaver.server.agents.following import (
     event_stream,
 )
 from taskweaver.server.databases.statements import LoopCalls
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_query
 from taskweaver.server.operations import EVENTS_TYPE, Call, operation, require_admin
 from taskweaver.session.storage.event_log import NumberedEvent, read_events
 from taskweaver.treesearch.service import find_run
@@ -73,7 +73,6 @@ class EventOperations(AgentOperations):
         "Events of a session, on all branches; Last-Event-ID resumes",
         query={"after": "Number of the last event that was seen"},
         answer_type=EVENTS_TYPE,
-        problems=(404, 409, 410),
     )
     async def _of_one(self, call: Call) -> Response:
         conversation = await self._found(call)
@@ -99,14 +98,13 @@ class EventOperations(AgentOperations):
             "after": "Id of the last event that was seen; Last-Event-ID goes before it",
         },
         answer_type=EVENTS_TYPE,
-        problems=(404, 409, 410),
     )
     async def _of_many(self, call: Call) -> Response:
         own = await self._own(call)
         wanted = list(dict.fromkeys(filter(None, call.query("sessions").split(","))))
         if len(wanted) > _MOST_SESSIONS:
             detail = f"A stream has at most {_MOST_SESSIONS} sessions."
-            raise RequestRefused(422, "invalid-query", detail)
+            raise invalid_query(detail)
         runs = {name: await self._of_run(call, name) for name in wanted if "/" in name}
         conversations = {name: await own.conversation(name) for name in wanted if "/" not in name}
         logs = {name: one.session.events for name, one in conversations.items()}

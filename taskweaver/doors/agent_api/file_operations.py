@@ -102,7 +102,6 @@ class AgentFiles(AgentOperations):
         "Write a file; the body is its bytes",
         raw=BYTES_TYPE,
         query=OF_BRANCH,
-        problems=(404, 409, 413, 507),
     )
     async def _upload(self, call: Call) -> FileFacts:
         admission = self._sessions.accounts.admission
@@ -115,7 +114,6 @@ class AgentFiles(AgentOperations):
         "Bytes of a file, or a range of them",
         query=OF_BRANCH,
         answer_type=BYTES_TYPE,
-        problems=(404, 409, 416),
     )
     async def _download(self, call: Call) -> Response:
         with await self._folder(call) as folder:
@@ -148,7 +146,6 @@ class AgentFiles(AgentOperations):
         f"{PREFIX}/links/{{name}}",
         "The file of an address that is good once",
         answer_type=BYTES_TYPE,
-        problems=(404, 416),
         is_public=True,
     )
     async def _open_link(self, call: Call) -> Response:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncGenerator
-from functools import partial
 
 from starlette.responses import Response
 
@@ -62,9 +61,8 @@ class MessageOperations(AgentOperations):
 
     @operation("GET", _ONE_MESSAGE, "A message and its answer")
     async def _show(self, call: Call) -> models.MessageView:
-        index, wanted = (await self._own(call)).index, call.path("message_id")
-        find = partial(index.message_of, call.path("session_id"), wanted)
-        return message_view(await index.calls.in_thread(find))
+        index, names = (await self._own(call)).index, map(call.path, ("session_id", "message_id"))
+        return message_view(await index.calls.in_thread(index.message_of, *names))
 
     @operation(
         "GET",
@@ -72,12 +70,11 @@ class MessageOperations(AgentOperations):
         "Events of the message's branch until it is answered; Last-Event-ID resumes",
         query={"after": "Number of the last event that was seen"},
         answer_type=EVENTS_TYPE,
-        problems=(404, 409, 410),
     )
     async def _follow(self, call: Call) -> Response:
         conversation = await self._found(call)
-        find = partial(conversation.message, call.path("message_id"))
-        message = await conversation.index.calls.in_thread(find)
+        in_thread = conversation.index.calls.in_thread
+        message = await in_thread(conversation.message, call.path("message_id"))
         after = check_position(conversation.session.events, event_number(last_seen(call)))
         return event_stream(self._events(conversation, message, after))
 
@@ -95,7 +92,7 @@ class MessageOperations(AgentOperations):
             if parts:
                 yield b"".join(parts)
         index = conversation.index
-        ended = await index.calls.in_thread(partial(index.message, message.id))
+        ended = await index.calls.in_thread(index.message, message.id)
         if ended is not None:
             data = message_view(ended).model_dump_json()
             yield encoded_event(str(after), "message", data)

@@ -184,7 +184,7 @@ class ModelOperations:
         note = await asyncio.to_thread(self._setup.choose, model, wanted.scope, call.user.name)
         return (await self._show(call)).model_copy(update={"note": note})
 
-    @operation("DELETE", _MODEL, "Take the last choice of the model back", problems=(409,))
+    @operation("DELETE", _MODEL, "Take the last choice of the model back")
     async def _undo(self, call: Call) -> ModelNow:
         if not self._setup.can_undo(call.user.name):
             raise RequestRefused(
@@ -205,21 +205,15 @@ class ModelOperations:
         try:
             model = self._setup.present()
         except ModelError as error:
-            problem = redact(f"{error.detail} {error.hint}".strip())
-            return now.model_copy(update={"problem": problem})
-        found = {"model": _row(model, model), "answers": self._setup.answers(model)}
-        return now.model_copy(update=found)
+            now.problem = redact(f"{error.detail} {error.hint}".strip())
+        else:
+            now.model, now.answers = _row(model, model), self._setup.answers(model)
+        return now
 
     def _found(self, call: Call) -> ModelList:
         models, present = self._setup.found()
         providers = [
-            ModelProvider(
-                name=name,
-                label=preset.label,
-                model=preset.model,
-                needs_key=preset.needs_key,
-                needs_address=not preset.api_base,
-            )
+            view(ModelProvider, preset, name=name, needs_address=not preset.api_base)
             for name, preset in PRESETS.items()
             if preset.needs_key or name == OTHER
         ]
@@ -255,7 +249,6 @@ def _result(model: FoundModel, test: ModelTest) -> ModelTestResult:
         tokens=usage.total_tokens,
         is_estimated=usage.is_estimated,
         cost=usage.cost,
-        expected="42",
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, StringConstraints, model_validator
 
+from taskweaver.server.agents.index import ListedSession
 from taskweaver.server.transfer import FileFacts
+from taskweaver.session.moments import OutlineMerge
 
 Title = Field(default="", max_length=200)
 BranchName = Field(default="main", max_length=64)
@@ -27,23 +28,10 @@ class SessionTitle(BaseModel):
     title: str = Field(min_length=1, max_length=200)
 
 
-class SessionSummary(BaseModel):
-    """A session in a list; `activity` says what goes on in it, or how its newest round ended."""
-
-    session_id: str
-    title: str
-    rounds: int
-    changed_at: datetime
-    state: Literal["open", "stored", "locked", "damaged"]
-    problem: str = ""
-    branches: int
-    activity: Literal["idle", "running", "asks", "failed", "stopped"]
-
-
 class SessionSummaries(BaseModel):
     """A page of the caller's sessions, the newest first, and the number of all."""
 
-    sessions: list[SessionSummary]
+    sessions: list[ListedSession]
     total: int
     last_change: int
 
@@ -207,19 +195,11 @@ class RoundSummary(BaseModel):
     forks: list[str]
 
 
-class RoundMerge(BaseModel):
-    """A merge of memory in the index: made on a branch after its round `number`, 0 for none."""
-
-    branch: str
-    number: int
-    source: str
-
-
 class RoundIndex(BaseModel):
     """All rounds of a session, each once, and merges; events go on after `last_event`."""
 
     rounds: list[RoundSummary]
-    merges: list[RoundMerge]
+    merges: list[OutlineMerge]
     last_event: int
 
 

@@ -6,7 +6,7 @@ import asyncio
 
 from taskweaver.doors.agent_api import moment_views as views
 from taskweaver.doors.agent_api.routes import BRANCH, ONE, AgentOperations
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_query
 from taskweaver.server.operations import Call, missing, number_of, operation, optional_number, view
 from taskweaver.session.moments import Moment
 
@@ -41,7 +41,7 @@ class MomentOperations(AgentOperations):
     async def _compare(self, call: Call) -> views.Differences:
         conversation = await self._found(call)
         if not call.query("first") or not call.query("second"):
-            raise RequestRefused(422, "invalid-query", "first and second must name branches.")
+            raise invalid_query("first and second must name branches.")
         sides = [
             (call.query(side), optional_number(call, f"{side}_round"))
             for side in ("first", "second")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from taskweaver.doors.agent_api.memory_operations import fact_view
-from taskweaver.doors.agent_api.models import FactView
+from taskweaver.doors.agent_api.models import FactView, MemoryView
 from taskweaver.doors.agent_api.views import round_dict
 from taskweaver.memory.branched.types import MergePreview
 from taskweaver.server.operations import view
@@ -50,13 +50,6 @@ class MomentFiles(BaseModel):
     total: int
 
 
-class MomentMemory(BaseModel):
-    """Memory of a branch at a moment: core memory and the branch's own facts."""
-
-    core: dict[str, str]
-    facts: list[FactView]
-
-
 class MomentView(BaseModel):
     """A branch at the end of one of its rounds.
 
@@ -70,7 +63,7 @@ class MomentView(BaseModel):
     state: Literal["live", "stored", "none", "empty"]
     variables: list[VariableView]
     files: MomentFiles
-    memory: MomentMemory
+    memory: MemoryView
     artifacts: list[str]
 
 
@@ -227,7 +220,7 @@ def moment_view(moment: Moment) -> MomentView:
         round=round_dict(round_),
         variables=variables,
         files=files_view(moment, 0, FILES_OF_PAGE),
-        memory=MomentMemory(
+        memory=MemoryView(
             core={key: redact_secrets(value) for key, value in moment.core.items()},
             facts=[fact_view(fact) for fact in moment.facts],
         ),

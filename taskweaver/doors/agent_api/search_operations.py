@@ -42,7 +42,7 @@ class SearchOperations(AgentOperations):
         found = await asyncio.to_thread(lambda: list(every_run(self._sessions.app)))
         return views.SearchRuns(runs=[views.run_view(run, self._processes) for run in found])
 
-    @operation("GET", _RUN, "A run with all its attempts", query=_SEEN, problems=())
+    @operation("GET", _RUN, "A run with all its attempts", query=_SEEN)
     async def _show(self, call: Call) -> views.SearchTree:
         run = await self._run(call)
         return await asyncio.to_thread(views.tree_view, run, self._processes, call.query("seen"))
@@ -51,7 +51,6 @@ class SearchOperations(AgentOperations):
         "GET",
         _NODE,
         "An attempt, with plan, program, changes, output, logs and error",
-        problems=(),
     )
     async def _node(self, call: Call) -> views.SearchNode:
         run, wanted = await self._run(call), call.path("node")
@@ -64,7 +63,6 @@ class SearchOperations(AgentOperations):
         _SEARCHES,
         "Start a search of an idea; it ends with the server, and can be gone on with",
         status=201,
-        problems=(409,),
     )
     async def _start(self, _call: Call, wanted: views.NewSearch) -> views.SearchName:
         name = await self._processes.start(wanted.idea, wanted.files, wanted.data, _options(wanted))
@@ -74,7 +72,6 @@ class SearchOperations(AgentOperations):
         "POST",
         f"{_SEARCHES}/trial",
         "Run a program once, as attempts run",
-        problems=(409,),
     )
     async def _try(self, _call: Call, wanted: NewTrial) -> ProgramTrial:
         return await self._trials.run(wanted)
@@ -113,7 +110,6 @@ class SearchOperations(AgentOperations):
         f"{_NODE}/session",
         "Fork an attempt into a branch that continues it; for the person who started the server",
         status=201,
-        problems=(404,),
     )
     async def _continue(self, call: Call) -> ContinuedAttempt:
         if call.user.name != LOCAL_USER:

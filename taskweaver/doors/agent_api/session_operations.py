@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 
 from taskweaver.doors.agent_api import models, views
 from taskweaver.doors.agent_api.routes import ONE, PREFIX, SESSIONS, AgentOperations
 from taskweaver.server.agents.conversation import UserConversation
-from taskweaver.server.agents.index import AgentIndex
-from taskweaver.server.errors import RequestRefused
-from taskweaver.server.operations import Call, number_of, operation, view
+from taskweaver.server.agents.index import AgentIndex, ListedSession
+from taskweaver.server.errors import invalid_query
+from taskweaver.server.operations import Call, number_of, operation
 
 _PAGE = {"first": "Number of those to leave out", "limit": "Most sessions, up to 500"}
 
@@ -25,12 +25,7 @@ class SessionOperations(AgentOperations):
         last = await own.index.calls.in_thread(lambda: own.index.last_change)
         listed = await own.listed()
         page = listed[first : first + limit]
-        failed = [item.id for item in page if item.activity == "failed"]
-        stopped = await own.index.calls.in_thread(partial(_stopped, own.index, failed))
-        shown = [
-            view(models.SessionSummary, item, session_id=item.id, **stopped.get(item.id, {}))
-            for item in page
-        ]
+        shown = await own.index.calls.in_thread(_with_stops, own.index, page)
         return models.SessionSummaries(sessions=shown, total=len(listed), last_change=last)
 
     @operation("POST", SESSIONS, "Make a session", status=201)
@@ -65,15 +60,14 @@ class SessionOperations(AgentOperations):
         f"{PREFIX}/find",
         "Passages of all conversations that have a word of a query",
         query={"q": "Words", "session": "Id of a session; all if it is left out"},
-        problems=(404,),
     )
     async def _find(self, call: Call) -> models.FoundPassages:
         own = await self._own(call)
         query, session = call.query("q"), call.query("session")
         if not query.strip():
-            raise RequestRefused(422, "invalid-query", "q must have words to look for.")
+            raise invalid_query("q must have words to look for.")
         rows = await own.find(query, session)
-        titles = {item.id: item.title for item in await own.listed()} if rows else {}
+        titles = {item.session_id: item.title for item in await own.listed()} if rows else {}
         passages = [
             models.FoundPassage(session_id=id_, title=titles.get(id_, ""), **row)
             for id_, row in ((row.pop("session"), row) for row in rows)
@@ -95,7 +89,7 @@ class SessionOperations(AgentOperations):
 
     async def _spent(self, call: Call) -> models.UsageView:
         accounts, quota = self._sessions.accounts, call.user.quota
-        spent = await accounts.calls.in_thread(partial(accounts.spent, call.user.name))
+        spent = await accounts.calls.in_thread(accounts.spent, call.user.name)
         return models.UsageView(
             spent_tokens=spent.tokens,
             spent_cost=spent.cost,
@@ -104,27 +98,31 @@ class SessionOperations(AgentOperations):
         )
 
     async def _shown(self, conversation: UserConversation) -> models.SessionView:
-        return await conversation.index.calls.in_thread(partial(self._view, conversation))
-
-    @staticmethod
-    def _view(conversation: UserConversation) -> models.SessionView:
-        session, last_change = conversation.session, conversation.index.last_change
-        titles = {item.session: item.title for item in conversation.index.sessions()}
-        branches = [views.branch_summary(conversation, item) for item in session.branches()]
-        running = conversation.index.messages(session.session_id, states=("running",))
-        return models.SessionView(
-            session_id=session.session_id,
-            title=titles.get(session.session_id, ""),
-            branches=branches,
-            last_event=session.events.last,
-            open_event=session.events.before([one.round_id for one in running]),
-            last_change=last_change,
-            waiting=len(conversation.confirmations.waiting()),
-        )
+        return await conversation.index.calls.in_thread(_view, conversation)
 
 
-def _stopped(index: AgentIndex, sessions: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the activity of those sessions whose newest message was stopped by a person."""
-    newest = {one: index.messages(one)[-1:] for one in sessions}
-    stopped = [one for one, last in newest.items() if last and last[0].state == "stopped"]
-    return {one: {"activity": "stopped"} for one in stopped}
+def _view(conversation: UserConversation) -> models.SessionView:
+    session, index = conversation.session, conversation.index
+    last_change = index.last_change  # first, so that no later change is missed
+    titles = {item.session: item.title for item in index.sessions()}
+    running = index.messages(session.session_id, states=("running",))
+    return models.SessionView(
+        session_id=session.session_id,
+        title=titles.get(session.session_id, ""),
+        branches=[views.branch_summary(conversation, item) for item in session.branches()],
+        last_event=session.events.last,
+        open_event=session.events.before([one.round_id for one in running]),
+        last_change=last_change,
+        waiting=len(conversation.confirmations.waiting()),
+    )
+
+
+def _with_stops(index: AgentIndex, listed: Sequence[ListedSession]) -> list[ListedSession]:
+    """Return sessions, with the activity of those whose newest message a person stopped."""
+    return [
+        replace(item, activity="stopped")
+        if item.activity == "failed"
+        and [one.state for one in index.messages(item.session_id)[-1:]] == ["stopped"]
+        else item
+        for item in listed
+    ]

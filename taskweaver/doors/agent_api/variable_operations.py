@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from taskweaver.doors.agent_api import moment_views as views
 from taskweaver.doors.agent_api.routes import BRANCH, AgentOperations
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, invalid_query
 from taskweaver.server.operations import Call, number_of, operation
 from taskweaver.session.branches.locks import PAST
 
@@ -45,7 +45,6 @@ class VariableOperations(AgentOperations):
         "GET",
         f"{BRANCH}/variables",
         "Variables of a branch with types, shapes and sizes",
-        problems=(403, 404, 409, 503),
     )
     async def _list(self, call: Call) -> views.Variables:
         view = await self._view(call, {"view": "variables"})
@@ -56,7 +55,6 @@ class VariableOperations(AgentOperations):
         f"{BRANCH}/variables/{{name}}/rows",
         "A page of a table, sorted and filtered by the kernel",
         query=_PAGE,
-        problems=(403, 404, 409, 503),
     )
     async def _rows(self, call: Call) -> views.TablePage:
         return _checked(views.TablePage, await self._view(call, _wanted_page(call)))
@@ -66,7 +64,6 @@ class VariableOperations(AgentOperations):
         f"{BRANCH}/rounds/{{number:int}}/variables/{{name}}/rows",
         "A page of a table as it was at the end of a round",
         query=_PAGE,
-        problems=(403, 404, 409, 503),
     )
     async def _past_rows(self, call: Call) -> views.TablePage:
         """Return a page of a table as it was.
@@ -143,7 +140,7 @@ def _from_json(form: TypeAdapter[list[Any]], call: Call, name: str) -> list[Any]
         return form.validate_json(text)
     except ValidationError as error:
         reason = error.errors(include_url=False)[0]["msg"]
-        raise RequestRefused(422, "invalid-query", f"{name}: {reason}. {_PAGE[name]}.") from None
+        raise invalid_query(f"{name}: {reason}. {_PAGE[name]}.") from None
 
 
 def _checked(model: type[ModelT], view: Mapping[str, Any]) -> ModelT:

@@ -50,8 +50,7 @@ def round_index(outline: Outline, last_event: int) -> models.RoundIndex:
         )
         for one in outline.rounds
     ]
-    merges = [view(models.RoundMerge, one) for one in outline.merges]
-    return models.RoundIndex(rounds=rounds, merges=merges, last_event=last_event)
+    return models.RoundIndex(rounds=rounds, merges=outline.merges, last_event=last_event)
 
 
 def round_page(rounds: Sequence[Round], first: int, limit: int) -> models.RoundPage:

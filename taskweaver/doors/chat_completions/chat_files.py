@@ -19,7 +19,7 @@ from starlette.responses import Response
 from taskweaver.server.admission import User
 from taskweaver.server.agents.conversation import UserConversation
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, invalid_body
 from taskweaver.server.operations import (
     BYTES_TYPE,
     FORM_TYPE,
@@ -87,9 +87,7 @@ class ChatFiles:
         await asyncio.to_thread(folder.mkdir, 0o700, exist_ok=True)
         return folder
 
-    @operation(
-        "POST", _FILES, "Keep a file, for chats to name", raw=FORM_TYPE, problems=(409, 413, 507)
-    )
+    @operation("POST", _FILES, "Keep a file, for chats to name", raw=FORM_TYPE)
     async def _upload(self, call: Call) -> KeptFile:
         headers = call.request.headers
         length = headers.get("content-length", "")
@@ -102,7 +100,7 @@ class ChatFiles:
                 file = form.get("file")
                 if not isinstance(file, UploadFile):
                     detail = "The form has no file in its field `file`."
-                    raise RequestRefused(422, "invalid-body", detail)
+                    raise invalid_body(detail)
                 return await asyncio.to_thread(_keep, await self._folder(call.user), file)
 
     @operation("GET", _FILES, "The uploaded files")
@@ -110,7 +108,7 @@ class ChatFiles:
         folder = await self._folder(call.user)
         return KeptFiles(data=await asyncio.to_thread(_all, folder))
 
-    @operation("GET", f"{_FILES}/{{file_id}}", "An uploaded file", problems=(404,))
+    @operation("GET", f"{_FILES}/{{file_id}}", "An uploaded file")
     async def _show(self, call: Call) -> KeptFile:
         return await asyncio.to_thread(_found, await self._folder(call.user), call.path("file_id"))
 
@@ -119,14 +117,13 @@ class ChatFiles:
         f"{_FILES}/{{file_id}}/content",
         "Bytes of an uploaded file",
         answer_type=BYTES_TYPE,
-        problems=(404, 416),
     )
     async def _content(self, call: Call) -> Response:
         folder, found = await self._folder(call.user), await self._show(call)
         with explained(found.filename), Folder.at(folder / found.id) as place:
             return await sent(call, place, found.filename)
 
-    @operation("DELETE", f"{_FILES}/{{file_id}}", "Delete an uploaded file", problems=(404,))
+    @operation("DELETE", f"{_FILES}/{{file_id}}", "Delete an uploaded file")
     async def _delete(self, call: Call) -> DeletedFile:
         folder, found = await self._folder(call.user), await self._show(call)
         with Folder.at(folder) as place:
@@ -146,7 +143,7 @@ class ChatFiles:
             return []
         if len(parts) > _MOST_PARTS:
             detail = f"At most {_MOST_PARTS} files come with a chat: pack them into an archive."
-            raise RequestRefused(422, "invalid-body", detail)
+            raise invalid_body(detail)
         folder = await self._folder(user)
         given = await asyncio.to_thread(lambda: [_given(folder, part) for part in parts])
         size = sum(size for size, _ in given)
@@ -158,7 +155,7 @@ class ChatFiles:
 def _keep(folder: Path, file: UploadFile) -> KeptFile:
     name = PurePosixPath((file.filename or "").replace("\\", "/")).name
     if not is_plain_name(name):
-        raise RequestRefused(422, "invalid-body", f"{name[:200]!r} is not a valid file name.")
+        raise invalid_body(f"{name[:200]!r} is not a valid file name.")
     id_ = f"file-{secrets.token_hex(12)}"
     draft = f".{id_}"  # incomplete files are not listed
     with explained(name), Folder.at(folder) as place:
@@ -213,5 +210,5 @@ def _given(folder: Path, part: FilePart) -> tuple[int, AddedFile]:
         content = base64.b64decode(part.file_data.rpartition(",")[2], validate=True)
     except (binascii.Error, ValueError):
         detail = f"The content of the file {name[:200]!r} (file_data) is not valid base64."
-        raise RequestRefused(422, "invalid-body", detail) from None
+        raise invalid_body(detail) from None
     return len(content), AddedFile(name=name, content=content)

@@ -29,10 +29,9 @@ from taskweaver.server.agents.following import event_stream, until_left
 from taskweaver.server.agents.index import IndexedMessage
 from taskweaver.server.agents.sessions import PROGRESS, AgentSessions, SilentMessage
 from taskweaver.server.agents.user_sessions import UserSessions
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import RequestRefused, invalid_body
 from taskweaver.server.operations import Call, Door, missing, operation, view
 from taskweaver.utils.redact import redact_known
-from taskweaver.utils.text import title_line
 
 MODEL = "taskweaver"
 """Name of the one model; others are taken as well, and mean the same."""
@@ -125,7 +124,6 @@ class OfferedModels(BaseModel):
 
 
 _MOST_KEPT = 10_000
-_TITLE_CHARS = 60
 _HISTORY_CHARS = 100_000
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
@@ -180,7 +178,7 @@ class ChatTurns:
                 async with self._kept(own, conversation, known) as branch:
                     yield ChatPlace(conversation, branch, text, messages[-1].files)
                 return
-        async with own.asked("", title_line(text)[:_TITLE_CHARS]) as conversation:
+        async with own.asked("", text) as conversation:
             files = [file for message in messages for file in message.files]
             branch = conversation.session.branch
             yield ChatPlace(conversation, branch, with_history(messages), files)
@@ -219,11 +217,11 @@ def _question(messages: Sequence[CompletionMessage]) -> str:
     last = messages[-1]
     if last.role != "user" or not last.text.strip():
         detail = "The last message must be the user's, and have a text."
-        raise RequestRefused(422, "invalid-body", detail)
+        raise invalid_body(detail)
     parts = [part for message in messages for part in message.parts]
     if any(part.type != ("file" if part.file else "text") for part in parts):
         detail = "The parts of messages are texts and files here; send a picture as a file."
-        raise RequestRefused(422, "invalid-body", detail)
+        raise invalid_body(detail)
     return last.text
 
 
@@ -266,9 +264,7 @@ class ChatCompletions(Door):
     async def _models(self, _call: Call) -> OfferedModels:
         return OfferedModels(data=[OfferedModel()])
 
-    @operation(
-        "GET", "/v1/models/{model}", "A model of the OpenAI-compatible routes", problems=(404,)
-    )
+    @operation("GET", "/v1/models/{model}", "A model of the OpenAI-compatible routes")
     async def _model(self, call: Call) -> OfferedModel:
         if call.path("model") != MODEL:
             raise missing("Model", call.path("model")[:64])
@@ -278,15 +274,14 @@ class ChatCompletions(Door):
         "POST",
         "/v1/chat/completions",
         "Answer a chat; with `stream` the answer is server-sent events",
-        problems=(404, 409),
         body_limit=_MOST_BODY_BYTES,
     )
     async def _complete(self, call: Call, wanted: CompletionRequest) -> Response | CompletionAnswer:
         if wanted.n != 1:
-            raise RequestRefused(422, "invalid-body", "n must be 1: there is one answer.")
+            raise invalid_body("n must be 1: there is one answer.")
         if (wanted.response_format or {"type": "text"}).get("type") != "text":
             detail = "Answers are text: another form is not promised. Ask for it in the question."
-            raise RequestRefused(422, "invalid-body", detail)
+            raise invalid_body(detail)
         completion_id = f"chatcmpl-{secrets.token_hex(12)}"
         async with self._turns.place(call.user, wanted.messages) as place:
             conversation, branch = place.conversation, place.branch
@@ -309,7 +304,7 @@ class _Completion:
     call: Call
     wanted: CompletionRequest
     place: ChatPlace
-    message: SilentMessage
+    sent: SilentMessage
     created: int
 
     async def _steps(self) -> AsyncIterator[str]:
@@ -317,7 +312,7 @@ class _Completion:
         limit = self.wanted.max_completion_tokens or self.wanted.max_tokens
         if limit is not None:
             yield _UNBOUND
-        async for kind, text in self.message.events():
+        async for kind, text in self.sent.events():
             if kind in PROGRESS:
                 yield f"{redact_known(text).rstrip()}\n"
 
@@ -328,7 +323,7 @@ class _Completion:
             RequestRefused: If there is none; its text is the reason.
         """
         conversation = self.place.conversation
-        ended = await conversation.index.calls.in_thread(conversation.message, self.message.id)
+        ended = await conversation.index.calls.in_thread(conversation.message, self.sent.message.id)
         if ended.state != "finished":
             raise RequestRefused(422, "not-answered", ended.answer or f"It was {ended.state}.")
         text = await self.links.answer(self.call, ended)
@@ -348,7 +343,7 @@ class _Completion:
             message["reasoning_content"] = steps
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         return CompletionAnswer(
-            id=self.message.id,
+            id=self.sent.message.id,
             created=self.created,
             model=self.wanted.model,
             choices=[choice],
@@ -357,7 +352,7 @@ class _Completion:
 
     async def _give_up_without_client(self) -> None:
         await until_left(self.call.request.receive)
-        await self.message.give_up()
+        await self.sent.give_up()
 
     def _usage(self) -> CompletionUsage:
         branch = self.place.conversation.branch(self.place.branch)
@@ -383,7 +378,7 @@ class _Completion:
                 yield self._chunk(None, usage=self._usage().model_dump())
             yield b"data: [DONE]\n\n"
         finally:
-            await self.message.give_up()
+            await self.sent.give_up()
 
     def _chunk(
         self, delta: Mapping[str, str] | None, *, finish_reason: str | None = None, **more: Any
@@ -391,7 +386,7 @@ class _Completion:
         choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
         return _data_event(
             {
-                "id": self.message.id,
+                "id": self.sent.message.id,
                 "object": "chat.completion.chunk",
                 "created": self.created,
                 "model": self.wanted.model,

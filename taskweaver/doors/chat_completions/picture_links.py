@@ -91,7 +91,6 @@ class PictureLinks:
         f"{PICTURES}{{signature}}/{{user}}/{{session_id}}/{{branch}}/{{path:path}}",
         "A picture, by the address that an answer has of it",
         answer_type=BYTES_TYPE,
-        problems=(404, 416),
         is_public=True,
     )
     async def _send(self, call: Call) -> Response:

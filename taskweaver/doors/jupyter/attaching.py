@@ -104,11 +104,8 @@ def _answers(file: Path) -> bool:
     """Return whether a kernel listens at the addresses of a connection file."""
     try:
         facts = json.loads(file.read_text("utf-8"))
-        if facts["transport"] == "ipc":
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-                probe.connect(f"{facts['ip']}-{facts['shell_port']}")
-        else:
-            socket.create_connection((facts["ip"], facts["shell_port"]), 1.0).close()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.connect(f"{facts['ip']}-{facts['shell_port']}")
     except (OSError, ValueError, KeyError):
         return False  # left behind by a process that was killed
     return True

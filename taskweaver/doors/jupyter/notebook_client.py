@@ -27,14 +27,13 @@ from taskweaver.ces.common import (
 from taskweaver.ces.errors import KernelStartFailed
 from taskweaver.ces.inkernel.cell.current import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import save_rich, text_of
-from taskweaver.ces.inkernel.cell.report import make_report, table_text, to_json
+from taskweaver.ces.inkernel.cell.report import make_report, to_json
 from taskweaver.ces.inkernel.namespace import (
     PANDAS_OPTIONS,
     add_functions,
     add_usual_names,
     kernel_names,
     leave_libraries,
-    table_reads,
 )
 from taskweaver.ces.inkernel.plugins import LoadedPlugins, PluginSession
 from taskweaver.ces.kernel.channel import Exchange
@@ -77,10 +76,7 @@ class NotebookCells:
         """
         shell = self.shell
         ARTIFACTS.folder = cwd
-        ARTIFACTS.begin(exec_id)
-        self.session.lines = []
-        self.session.calls.begin()
-        table_reads(begin=True)
+        self.session.begin(exec_id)
         with chdir(cwd), _usual_options(), _captured(shell) as captured:
             outcome = shell.run_cell(code, store_history=False)
             error = outcome.error_before_exec or outcome.error_in_exec
@@ -94,9 +90,8 @@ class NotebookCells:
                         continue  # the cell has written it to a file of its own
                 if not save_rich(shown):
                     sys.stdout.write(f"{text_of(shown)}\n")
-            report = make_report(shell, captured.value, self.hidden_names, self.session.lines)
-            report |= {"calls": self.session.calls.rows, "tables": table_reads()}
-            report["table"] = table_text(captured.value, table_chars) if table_chars else ""
+            seen = self.hidden_names, self.session, table_chars
+            report = make_report(shell, captured.value, *seen)
         trace = [without_steering("\n".join(captured.trace))] if error is not None else []
         reply = {
             "status": "ok" if error is None else "error",

@@ -7,7 +7,6 @@ import base64
 import binascii
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
-from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
@@ -19,7 +18,7 @@ from taskweaver.doors.kernel_api.registry import KernelSessions
 from taskweaver.doors.kernel_api.sessions import KernelSession, LastEvents
 from taskweaver.server.admission import Admission
 from taskweaver.server.agents.following import event_stream
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_body
 from taskweaver.server.operations import (
     BYTES_TYPE,
     EVENTS_TYPE,
@@ -40,7 +39,6 @@ ONE = f"{SESSIONS}/{{session_id}}"
 _OVERVIEW_BYTES = 64 << 20
 _FILE = f"{ONE}/files/{{path:path}}"
 _MOST_BASE64_BYTES = 64 << 20
-_DOWNLOAD: Any = {"answer_type": BYTES_TYPE, "problems": (404, 416)}
 
 
 class KernelApi(Door):
@@ -82,16 +80,16 @@ class KernelApi(Door):
             sessions=[item.facts for item in self._sessions.of(call.user.name)]
         )
 
-    @operation("POST", SESSIONS, "Make a session", status=201, problems=(409,))
+    @operation("POST", SESSIONS, "Make a session", status=201)
     async def _create(self, call: Call, wanted: models.NewSession) -> models.CreatedSession:
         session = await self._sessions.create(call.user, wanted.session_id)
         return models.CreatedSession(session_id=session.id, cwd=session.facts.cwd)
 
-    @operation("GET", ONE, "Facts about a session", problems=(404,))
+    @operation("GET", ONE, "Facts about a session")
     async def _facts(self, call: Call) -> models.SessionFacts:
         return self._sessions.get(call.user, call.path("session_id")).facts
 
-    @operation("DELETE", ONE, "Stop a session and delete its files", problems=(404,))
+    @operation("DELETE", ONE, "Stop a session and delete its files")
     async def _remove(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await self._sessions.remove(session)
@@ -141,30 +139,26 @@ class KernelApi(Door):
         position = execution.position(call.request.headers.get("last-event-id", ""))
         return event_stream(execution.follow(position))
 
-    @operation(
-        "POST", f"{ONE}/interrupt", "Interrupt the running cell", problems=(404,), is_end=True
-    )
+    @operation("POST", f"{ONE}/interrupt", "Interrupt the running cell", is_end=True)
     async def _interrupt(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await session.interrupt()
         return models.SessionStatus(session_id=session.id, status="interrupted")
 
-    @operation("POST", f"{ONE}/restart", "Replace the kernel by a fresh one", problems=(404,))
+    @operation("POST", f"{ONE}/restart", "Replace the kernel by a fresh one")
     async def _restart(self, call: Call) -> models.SessionStatus:
         session = self._found(call)
         await self._sessions.restart(call.user, session)
         return models.SessionStatus(session_id=session.id, status="restarted")
 
-    @operation("POST", f"{ONE}/plugins", "Load a plugin", problems=(404,))
+    @operation("POST", f"{ONE}/plugins", "Load a plugin")
     async def _load_plugin(self, call: Call, wanted: models.NewPlugin) -> models.LoadedPlugin:
         session, plugin = self._found(call), (wanted.name, wanted.code, wanted.config)
         await session.run(lambda kernel: kernel.load_plugin(*plugin))
         session.plugins[wanted.name] = PluginCode(*plugin)
         return models.LoadedPlugin(name=wanted.name)
 
-    @operation(
-        "POST", f"{ONE}/variables", "Set session variables, which plugins read", problems=(404,)
-    )
+    @operation("POST", f"{ONE}/variables", "Set session variables, which plugins read")
     async def _set_variables(
         self, call: Call, wanted: models.NewVariables
     ) -> models.UpdatedVariables:
@@ -177,7 +171,6 @@ class KernelApi(Door):
         "POST",
         f"{ONE}/overview",
         "A first impression of data files, from their beginnings",
-        problems=(404,),
         body_limit=_OVERVIEW_BYTES,
     )
     async def _overview(self, call: Call, wanted: models.Overview) -> models.OverviewAnswer:
@@ -194,7 +187,6 @@ class KernelApi(Door):
         "POST",
         f"{ONE}/files",
         "Write a file that is in the body",
-        problems=(404, 507),
         body_limit=_MOST_BASE64_BYTES,
     )
     async def _write_file(self, call: Call, wanted: models.NewFile) -> models.UploadedFile:
@@ -215,20 +207,22 @@ class KernelApi(Door):
         _FILE,
         "Write a file; the body is its bytes",
         raw=BYTES_TYPE,
-        problems=(404, 413, 507),
     )
     async def _upload(self, call: Call) -> FileFacts:
         session, path = self._found(call), call.path("path")
         return await upload(self._sessions.admission, session.files, path, call)
 
-    @operation("GET", _FILE, "Bytes of a file, or a range of them", **_DOWNLOAD)
+    @operation("GET", _FILE, "Bytes of a file, or a range of them", answer_type=BYTES_TYPE)
     @operation(
-        "GET", f"{ONE}/artifacts/{{path:path}}", "Bytes of a file, or a range of them", **_DOWNLOAD
+        "GET",
+        f"{ONE}/artifacts/{{path:path}}",
+        "Bytes of a file, or a range of them",
+        answer_type=BYTES_TYPE,
     )
     async def _download(self, call: Call) -> Response:
         return await sent(call, self._found(call).files, call.path("path"))
 
-    @operation("DELETE", _FILE, "Delete a file or a folder", problems=(404,))
+    @operation("DELETE", _FILE, "Delete a file or a folder")
     async def _delete_file(self, call: Call) -> None:
         await remove(self._found(call).files, call.path("path"))
 
@@ -250,4 +244,4 @@ def _decoded(file: models.NewFile) -> bytes:
         return base64.b64decode(file.content, validate=True)
     except (binascii.Error, ValueError):
         detail = "The content is not encoded in base64."
-        raise RequestRefused(422, "invalid-body", detail) from None
+        raise invalid_body(detail) from None

@@ -41,8 +41,6 @@ class Execution:
         id: Id that the client gave.
         code: The code.
         events: Its events so far, as server-sent events whose ids are their numbers.
-        result: Its result; None until it ended by itself.
-        error: The error that it ended with; None for none.
         is_interrupted: Whether it is to end, also before its code runs.
     """
 
@@ -50,8 +48,7 @@ class Execution:
         self.id = execution_id
         self.code = code
         self.events: list[bytes] = []
-        self.result: ExecutionResult | None = None
-        self.error: Exception | None = None
+        self._outcome: ExecutionResult | Exception | None = None
         self._loop = asyncio.get_running_loop()
         self._pending: deque[tuple[Stream, str]] = deque()
         self._is_scheduled = False
@@ -93,12 +90,10 @@ class Execution:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    def end(
-        self, last: LastEvents, result: ExecutionResult | None, error: Exception | None
-    ) -> None:
+    def end(self, last: LastEvents, outcome: ExecutionResult | Exception) -> None:
         """End the execution with the last events for readers."""
         self._flush()
-        self.result, self.error = result, error
+        self._outcome = outcome
         for kind, data in (*last, ("done", "{}")):
             self._add(kind, data)
         self._is_done.set()
@@ -110,10 +105,10 @@ class Execution:
             Exception: The error it ended with.
         """
         await self._is_done.wait()
-        if self.error is not None:
-            raise self.error
-        assert self.result is not None
-        return self.result
+        if isinstance(self._outcome, ExecutionResult):
+            return self._outcome
+        assert self._outcome is not None
+        raise self._outcome
 
     def position(self, last_event_id: str) -> int:
         """Return the number of events that a reader has seen, from the header.
@@ -287,9 +282,9 @@ class KernelSession:
         try:
             result = await self.run(work)
         except Exception as error:  # noqa: BLE001 - its readers get it, whatever it is
-            execution.end(describe(str(error)), None, error)
+            execution.end(describe(str(error)), error)
         else:
-            execution.end(describe(result), result, None)
+            execution.end(describe(result), result)
 
     async def interrupt(self) -> None:
         """Interrupt the execution that runs, or is the next to run."""

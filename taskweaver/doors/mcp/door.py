@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from pydantic import RootModel
@@ -15,18 +15,12 @@ from taskweaver.server.errors import stopping
 from taskweaver.server.operations import EVENTS_TYPE, Call, Door, operation
 
 _PATH = "/mcp"
+_SERVERS = "taskweaver.doors.mcp.tool_servers"
 _INTERRUPTED_S = 5.0
 
 
 class McpMessage(RootModel[dict[str, Any]]):
     """A message of the protocol, in JSON-RPC."""
-
-
-def _import_user_server() -> Callable[..., Any]:
-    """Import the server of a user, and the package of the protocol, which takes a second."""
-    from taskweaver.doors.mcp.tool_servers import UserServer
-
-    return UserServer
 
 
 class _Answer(Response):
@@ -39,14 +33,10 @@ class _Answer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
-        has_read = False
+        read = iter([{"type": "http.request", "body": self._read, "more_body": False}])
 
         async def receive_again() -> Message:
-            nonlocal has_read
-            if has_read:
-                return await receive()
-            has_read = True
-            return {"type": "http.request", "body": self._read, "more_body": False}
+            return next(read, None) or await receive()
 
         await self._app(scope, receive_again, send)
 
@@ -57,7 +47,6 @@ class McpDoor(Door):
     def __init__(self, sessions: AgentSessions) -> None:
         self._sessions = sessions
         self._log = sessions.app.log
-        self._user_server: Callable[..., Any] | None = None  # imported for the first client
         self._servers: dict[str, Any] = {}
         self._is_stopping = False
 
@@ -66,7 +55,6 @@ class McpDoor(Door):
         _PATH,
         "A message of MCP, over streamable HTTP",
         answer_type=EVENTS_TYPE,
-        problems=(404,),
     )
     async def _message(self, call: Call, message: McpMessage) -> Response:
         return await self._answer(call, message.model_dump_json().encode())
@@ -76,20 +64,19 @@ class McpDoor(Door):
         _PATH,
         "Messages of the server to a client of MCP",
         answer_type=EVENTS_TYPE,
-        problems=(404,),
     )
     @operation("DELETE", _PATH, "End a client's session of MCP")
     async def _stream(self, call: Call) -> Response:
         return await self._answer(call, b"")
 
     async def _answer(self, call: Call, body: bytes) -> Response:
-        if self._user_server is None:
-            self._user_server = await asyncio.to_thread(_import_user_server)
+        # For the first client: the package of the protocol takes a second.
+        module = await asyncio.to_thread(import_module, _SERVERS)
         if self._is_stopping:
             raise stopping()
         server = self._servers.get(call.user.name)
         if server is None:
-            server = self._user_server(self._sessions, call.user, _PATH)
+            server = module.UserServer(self._sessions, call.user, _PATH)
             self._servers[call.user.name] = server
         server.sessions.user = call.user
         try:

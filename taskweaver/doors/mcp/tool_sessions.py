@@ -22,12 +22,10 @@ from taskweaver.session.branches.turn import require_text
 from taskweaver.session.storage.workdir import AddedFile, add_files
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
-from taskweaver.utils.text import title_line
 
 Progress = Callable[[str], Coroutine[Any, Any, None]]
 RoundKind = Literal["ask", "code"]
 
-_TITLE_CHARS = 60
 _MOST_READ_BYTES, _MOST_LISTED = 8 << 20, 10_000
 
 
@@ -53,22 +51,24 @@ class RoundResult:
     warnings: list[str]
 
 
+@dataclass(slots=True)
 class ToolSessions:
     """The sessions of a user, within the user's quotas. All methods raise TaskWeaverError.
 
     A call without a branch works on the session's current one, which no call changes.
 
     Attributes:
+        all: The sessions of all users.
         user: The user, as of the newest request.
+        is_local: Whether the caller is a program of this machine.
     """
 
-    def __init__(self, sessions: AgentSessions, user: User, *, is_local: bool = False) -> None:
-        self.user = user
-        self._sessions = sessions
-        self._is_local = is_local
+    all: AgentSessions
+    user: User
+    is_local: bool = False
 
     async def _own(self) -> UserSessions:
-        return await self._sessions.of(self.user)
+        return await self.all.of(self.user)
 
     async def play(
         self, kind: RoundKind, text: str, session: str, branch: str, report: Progress
@@ -79,11 +79,11 @@ class ToolSessions:
         """
         require_text(text)  # before a session is made for it
         own, warnings = await self._own(), list[str]()
-        async with own.asked(session, title_line(text)[:_TITLE_CHARS]) as conversation:
+        async with own.asked(session, text) as conversation:
             branch = branch or conversation.session.branch
             session_id, message_id = conversation.session.session_id, f"mcp-{secrets.token_hex(12)}"
             message = IndexedMessage(message_id, session_id, branch, kind, text)
-            sent = SilentMessage(self._sessions, self.user, conversation, message)
+            sent = SilentMessage(self.all, self.user, conversation, message)
             await sent.submit()
         try:
             async for event, line in sent.events():
@@ -118,7 +118,7 @@ class ToolSessions:
             is_answered=ended.state == "finished"
             and round_.is_answered
             and not has_failed(round_.post_list[-1]),  # of a last cell
-            files=[str(folder / name) if self._is_local else name for name in files],
+            files=[str(folder / name) if self.is_local else name for name in files],
             warnings=warnings,
         )
         figures = [*read_figures(filter(is_picture, round_.artifacts), folder)]
@@ -143,7 +143,7 @@ class ToolSessions:
 
         Without a session a new one is made.
         """
-        own, admission = await self._own(), self._sessions.accounts.admission
+        own, admission = await self._own(), self.all.accounts.admission
         async with own.asked(session, file["name"]) as conversation:
             branch = branch or conversation.session.branch
             with await admission.reserve(self.user, size=len(file["content"])):
@@ -191,7 +191,7 @@ class ToolSessions:
         """Return the sessions, the newest first."""
         found: list[dict[str, Any]] = [
             {
-                "session": item.id,
+                "session": item.session_id,
                 "changed_at": item.changed_at.isoformat(),
                 "rounds": item.rounds,
                 "first_query": item.title,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from taskweaver.page.assets import PageFile, page_files
 from taskweaver.page.one_file import conversation_page
 from taskweaver.server.agents.sessions import AgentSessions
-from taskweaver.server.errors import RequestRefused
+from taskweaver.server.errors import invalid_query
 from taskweaver.server.operations import Call, Door, missing, operation, optional_number
 from taskweaver.session.export import export
 from taskweaver.utils.file_system.safe_fs import Folder
@@ -47,7 +47,6 @@ class PageDoor(Door):
         "/page/{version}/{path:path}",
         "A file of the page",
         answer_type="text/javascript",
-        problems=(404,),
         is_public=True,
     )
     async def _file(self, call: Call) -> Response:
@@ -77,7 +76,7 @@ class PageDoor(Door):
     async def _export(self, call: Call) -> Response:
         suffix = _SUFFIXES.get(call.query("kind", "notebook"))
         if suffix is None:
-            raise RequestRefused(422, "invalid-query", "kind must be notebook or script.")
+            raise invalid_query("kind must be notebook or script.")
         return await self._written(call, suffix, "application/octet-stream")
 
     async def _written(self, call: Call, suffix: str, media_type: str) -> Response:

@@ -1,23 +1,25 @@
-"""An open session of a user, and the messages that run and wait on the branches."""
+"""An open session of a user: messages that run and wait on its branches, within the quotas."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeVar
 
 from taskweaver.ces.common import Shared
 from taskweaver.errors import TaskWeaverError
 from taskweaver.llm.types import Usage
+from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import PostEventType, RoundEventType, TaskWeaverEvent
-from taskweaver.server.admission import HeldShare, User
+from taskweaver.server.accounts import Accounts
+from taskweaver.server.admission import Admission, HeldShare, User, used_up
 from taskweaver.server.agents.confirming import ClientConfirmations
 from taskweaver.server.agents.index import AgentIndex, IndexedMessage
 from taskweaver.server.agents.open_messages import OpenMessages, RoundEnds, WaitingMessages
-from taskweaver.server.agents.workers import RoundWorkers, check_spending
 from taskweaver.server.databases.statements import DatabaseLost, retry_while_lost
 from taskweaver.server.errors import RequestRefused, ServerError, conflict, stopping
 from taskweaver.session.branches.branch import SessionBranch
@@ -29,43 +31,94 @@ T = TypeVar("T")
 
 _MOST_WAITING = 16
 _CUT = "The server stopped before this message was answered."
+_PAID = "An admin may raise it."
 
 
+@dataclass(frozen=True, slots=True)
+class RoundWorkers:
+    """Means by which messages are answered.
+
+    Attributes:
+        accounts: Accounts whose shares are spent.
+        log: The log of failures.
+    """
+
+    accounts: Accounts
+    log: TelemetryLogger
+
+    @property
+    def admission(self) -> Admission:
+        """The shares of the users, and places for their work."""
+        return self.accounts.admission
+
+    def check_spending(self, user: User, more: Usage | None = None) -> None:
+        """Check the money and the tokens of a user, with those of an open round.
+
+        Raises:
+            RequestRefused: If a quota is used up, or what calls cost is unknown.
+        """
+        quota, more = user.quota, more or Usage()
+        if quota.cost is None and quota.tokens is None:
+            return
+        spent = self.accounts.spent(user.name)
+        tokens, cost = spent.tokens + more.total_tokens, spent.cost + (more.cost or 0.0)
+        if quota.tokens is not None and tokens >= quota.tokens:
+            raise used_up(user, "tokens", f"{tokens:,}", f"{quota.tokens:,}", _PAID)
+        if quota.cost is None:
+            return
+        if more.calls and more.cost is None:
+            remedy = "Set llm.prompt_price and llm.completion_price."
+            raise used_up(user, "cost", "an unknown part", f"{quota.cost:.4f}", remedy)
+        if cost >= quota.cost:
+            raise used_up(user, "cost", f"{cost:.4f}", f"{quota.cost:.4f}", _PAID)
+
+    def log_failures(self, what: str, outcomes: Iterable[object]) -> None:
+        """Log the errors among the outcomes of several steps that each had to be taken."""
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                self.log.error(f"{what}: {outcome!r}")
+
+    def spend(self, user: User, usage: Usage, end: threading.Event) -> None:
+        """Add to the spending of a user. Wait for a database that is away, until an event."""
+        add = partial(self.accounts.spend, user.name, usage.cost or 0.0, usage.total_tokens)
+        try:
+            retry_while_lost(add, end, is_repeatable=False)
+        except ServerError:  # the answer that was paid for is not lost
+            self.log.exception(f"the spending of {user.name} may lack {usage.total_tokens} tokens")
+
+
+@dataclass(slots=True, eq=False)
 class _Watch:
     """Listener of the round that answers a message."""
 
-    def __init__(self, conversation: UserConversation, message: IndexedMessage, user: User) -> None:
-        self._conversation = conversation
-        self._message = message
-        self._user = user
-        self.error = ""
-        self.refusal = ""
-        self.has_begun = False
+    conversation: UserConversation
+    message: IndexedMessage
+    user: User
+    error: str = ""
+    refusal: str = ""
+    has_begun: bool = False
 
     def handle(self, event: TaskWeaverEvent) -> None:
         """Handle an event."""
+        conversation, message = self.conversation, self.message
         if event.t is RoundEventType.round_start:
             self.has_begun = True
-            self._conversation.index.update(
-                self._message.id, state="running", round_id=event.round_id or ""
-            )
-            if self._conversation.is_stopped(self._message.id):
-                self._conversation.branch(self._message.branch).interrupt()
+            conversation.index.update(message.id, state="running", round_id=event.round_id or "")
+            if conversation.is_stopped(message.id):
+                conversation.branch(message.branch).interrupt()
         elif event.t is RoundEventType.round_error:
             self.error = event.msg
         elif event.t.name.startswith("post_confirmation"):
-            message = self._message
-            self._conversation.index.note(
-                "confirmation_changed", message.session, branch=message.branch
-            )
+            conversation.index.note("confirmation_changed", message.session, branch=message.branch)
         elif event.t is PostEventType.post_end and not self.refusal:
             self._check()
 
     def _check(self) -> None:
         """End the round when a quota of the user is used up."""
-        branch = self._conversation.branch(self._message.branch)
+        conversation = self.conversation
+        branch = conversation.branch(self.message.branch)
         try:
-            check_spending(self._conversation.workers.accounts, self._user, branch.usage_now)
+            conversation.workers.check_spending(self.user, branch.usage_now)
         except DatabaseLost:
             return  # the next post checks again
         except RequestRefused as error:
@@ -208,8 +261,8 @@ class UserConversation:
         if self._waiting.count(branch) >= _MOST_WAITING:
             detail = f"{_MOST_WAITING} messages wait on the branch {branch} already."
             raise RequestRefused(429, "queue-full", detail, retry_after_s=5)
-        accounts = self.workers.accounts
-        await accounts.calls.in_thread(check_spending, accounts, user)
+        workers = self.workers
+        await workers.accounts.calls.in_thread(workers.check_spending, user)
 
     async def withdraw(self, message_id: str) -> IndexedMessage:
         """Withdraw a message that waits.
@@ -362,7 +415,7 @@ class UserConversation:
 
     def _outcome(self, user: User, message: IndexedMessage) -> dict[str, Any]:
         """Play the round of a message, and return the fields of the outcome."""
-        retry_while_lost(lambda: check_spending(self.workers.accounts, user), self._end_of_waits)
+        retry_while_lost(lambda: self.workers.check_spending(user), self._end_of_waits)
         branch, watch = self.branch(message.branch), _Watch(self, message, user)
         play = branch.run_code if message.kind == "code" else branch.send_message
         try:

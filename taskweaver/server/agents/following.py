@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from taskweaver.server.agents.index import IndexChange
 from taskweaver.server.databases.statements import DatabaseLost, LoopCalls
 from taskweaver.server.errors import RequestRefused, conflict
 from taskweaver.server.operations import EVENTS_TYPE
@@ -36,14 +35,13 @@ class Listenable(Protocol):
         """Call a function no longer."""
 
 
-SourceEvent = NumberedEvent | IndexChange
-NamedEvents = list[tuple[str, SourceEvent]]
+NamedEvents = list[tuple[str, NumberedEvent]]
 
 
 class EventSource(Listenable, Protocol):
     """A source of numbered events."""
 
-    def read(self, after: int, limit: int) -> Sequence[SourceEvent]:
+    def read(self, after: int, limit: int) -> Sequence[NumberedEvent]:
         """Return the events after one, oldest first."""
 
 
@@ -68,59 +66,40 @@ class Alarm:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._has_rung = self._is_urgent = self._is_pausing = False
-        self._waiting: list[asyncio.Future[None]] = []  # one, while the reader waits or pauses
+        self._has_rung = False
+        self._rung, self._urgent = asyncio.Event(), asyncio.Event()
 
     def ring(self) -> None:
         """Wake a reader that waits. A reader that pauses looks after the pause."""
-        self._has_rung = True
-        if not self._is_pausing:
-            self._wake()
+        if not self._has_rung:  # of many rings between two looks, the loop hears of one
+            self._has_rung = True
+            self._loop.call_soon_threadsafe(self._rung.set)
 
     def ring_at_once(self) -> None:
         """Wake a reader that waits or pauses."""
-        self._has_rung = self._is_urgent = True
-        self._wake()
-
-    def _wake(self) -> None:
-        try:
-            waiting = self._waiting.pop()  # in one step: one of several threads that ring gets it
-        except IndexError:
-            return
-        self._loop.call_soon_threadsafe(_end_wait, waiting)
+        self._loop.call_soon_threadsafe(self._urgent.set)
+        self.ring()
 
     def reset(self) -> None:
         """Forget what rang so far."""
-        self._has_rung = self._is_urgent = False
+        self._rung.clear()
+        self._urgent.clear()
+        self._has_rung = False  # a ring before this is of what the reader looks for next
 
     async def wait(self) -> bool:
         """Wait for a ring. Return False after `_KEEP_ALIVE_S` without a ring."""
-        await self._until(lambda: self._has_rung, _KEEP_ALIVE_S)
-        return self._has_rung
+        return await _is_set(self._rung, _KEEP_ALIVE_S)
 
     async def pause(self) -> None:
         """Let events gather for a moment, except after an urgent ring."""
-        self._is_pausing = True
-        try:
-            await self._until(lambda: self._is_urgent, _GATHERED_S)
-        finally:
-            self._is_pausing = False
-
-    async def _until(self, is_rung: Callable[[], bool], most_s: float) -> None:
-        waiting = self._loop.create_future()
-        timer = self._loop.call_later(most_s, _end_wait, waiting)
-        self._waiting.append(waiting)
-        try:
-            if not is_rung():  # asked after `append`: a ring that comes later finds the future
-                await waiting
-        finally:
-            timer.cancel()
-            self._waiting.clear()
+        await _is_set(self._urgent, _GATHERED_S)
 
 
-def _end_wait(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+async def _is_set(event: asyncio.Event, within_s: float) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            await event.wait()
+    return event.is_set()
 
 
 class StreamReaders:
@@ -142,7 +121,7 @@ class StreamReaders:
         positions: Mapping[str, int],
         end: StreamEnd | None = None,
         calls: LoopCalls | None = None,
-    ) -> AsyncIterator[Sequence[tuple[str, SourceEvent]]]:
+    ) -> AsyncIterator[Sequence[tuple[str, NumberedEvent]]]:
         """Yield events of sources after given positions, each with the source's name.
 
         The stream ends at its `end`, and when the server stops, once all that came before is
@@ -227,7 +206,7 @@ def _new_events(
     What a source tells comes after what the sources before it had told by then: the last one is
     read first, and waits while one before it has more.
     """
-    read: dict[str, Sequence[SourceEvent]] = {}
+    read: dict[str, Sequence[NumberedEvent]] = {}
     for name in reversed(names):
         try:
             read[name] = source_events = sources[name].read(positions[name], _AT_ONCE)

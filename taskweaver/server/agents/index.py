@@ -25,6 +25,7 @@ from taskweaver.server.databases.statements import (
 from taskweaver.server.errors import conflict
 from taskweaver.server.operations import missing
 from taskweaver.session.errors import check_events
+from taskweaver.session.storage.event_log import NumberedEvent
 
 OPEN_STATES = ("queued", "running")
 
@@ -34,7 +35,7 @@ _NOTED = "session, branch, state, round_id"
 _ADD_SESSION = 'INSERT INTO sessions ("user", session, title, created_at) VALUES (?, ?, ?, ?)'
 
 
-Activity = Literal["idle", "running", "asks", "failed"]
+Activity = Literal["idle", "running", "asks", "failed", "stopped"]
 
 
 class IndexedSession(NamedTuple):
@@ -50,22 +51,22 @@ class ListedSession:
     """A session of a user.
 
     Attributes:
-        id: Its id.
+        session_id: Its id.
         title: Title that the user gave it, or the first line of the first question.
         rounds: Number of rounds on its first branch.
         changed_at: Time of the last change.
         state: ``open``, ``stored``, ``locked`` by another program, or ``damaged``.
         problem: Reason why it cannot be opened; empty if it can.
         branches: Number of its branches; 0 for a damaged one.
-        activity: ``asks`` for confirmation, ``running``, ``failed`` in its newest round, or
-            ``idle``.
+        activity: ``asks`` for confirmation, ``running``, ``failed`` in its newest round or
+            ``stopped`` by a person there, or ``idle``.
     """
 
-    id: str
+    session_id: str
     title: str
     rounds: int
     changed_at: datetime
-    state: str
+    state: Literal["open", "stored", "locked", "damaged"]
     problem: str = ""
     branches: int = 1
     activity: Activity = "idle"
@@ -117,24 +118,14 @@ class IndexedMessage:
 _FIELDS = tuple(item.name for item in fields(IndexedMessage))
 
 
-class IndexChange(NamedTuple):
-    """A change of the index: number, kind, and fields as JSON."""
-
-    number: int
-    kind: str
-    data: str
-
-
 class IndexServers(Protocol):
-    """The servers that use an index, seen from one server.
+    """The servers that share an index, seen from one server.
 
     Attributes:
         id: Id of this server, another one at each start.
-        is_shared: Whether others may use it at the same time.
     """
 
     id: str
-    is_shared: bool
 
     def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:
         """Return the given servers of a database that have ended."""
@@ -146,8 +137,28 @@ class IndexServers(Protocol):
         """Call the function of a user no longer."""
 
 
-class AgentIndex:
-    """A thread-safe index. Needs `close`.
+class Listeners:
+    """Functions that are called after changes, in the thread that made or heard of the change."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Call a function after each change."""
+        self._listeners.append(on_change)
+
+    def unlisten(self, on_change: Callable[[], None]) -> None:
+        """Call a function no longer."""
+        self._listeners.remove(on_change)
+
+    def wake(self) -> None:
+        """Call the functions that listen."""
+        for listener in tuple(self._listeners):
+            listener()
+
+
+class AgentIndex(Listeners):
+    """A thread-safe index, whose listeners hear of each change. Needs `close`.
 
     A change is on disk when its method returns.
 
@@ -159,7 +170,9 @@ class AgentIndex:
         is_shared: Whether several servers use it.
     """
 
-    def __init__(self, database: ServerDatabase, servers: IndexServers, user: str = "") -> None:
+    def __init__(
+        self, database: ServerDatabase, servers: IndexServers | None = None, user: str = ""
+    ) -> None:
         """Use the index of a user in a database, which the caller closes.
 
         Messages that the sudden end of a server cut are marked; where others share the index, by
@@ -167,24 +180,26 @@ class AgentIndex:
 
         Args:
             database: The database.
-            servers: The servers that use it.
+            servers: The servers that share it; None for this one alone.
             user: Name of the user; empty where the database has the index of one alone.
         """
+        super().__init__()
         self._database = database
         self._servers = servers
         self._user = user
         self._marking = threading.Lock()
-        self._listeners: list[Callable[[], None]] = []
         self.calls = LoopCalls(database)
-        self.server = servers.id
-        self.is_shared = servers.is_shared
-        servers.listen(user, self.wake)
-        if not self.is_shared:
+        self.server = secrets.token_hex(8) if servers is None else servers.id
+        self.is_shared = servers is not None
+        if servers is not None:
+            servers.listen(user, self.wake)
+        else:
             self._mark_cut(self.messages(states=OPEN_STATES))
 
     def close(self) -> None:
         """Hear of changes no longer."""
-        self._servers.unlisten(self._user)
+        if self._servers is not None:
+            self._servers.unlisten(self._user)
 
     @contextmanager
     def _changing(self) -> Iterator[RunStatement]:
@@ -192,11 +207,6 @@ class AgentIndex:
         with self._database.changing(self._user) as run:
             yield run
         self.wake()
-
-    def wake(self) -> None:
-        """Call the functions that listen."""
-        for listener in tuple(self._listeners):
-            listener()
 
     def _note(self, run: RunStatement, kind: str, **data: object) -> None:
         sql = (
@@ -321,8 +331,9 @@ class AgentIndex:
 
     def _mark(self, messages: Sequence[IndexedMessage]) -> bool:
         open_ = [one for one in messages if one.state in OPEN_STATES and one.server != self.server]
-        servers = sorted({one.server for one in open_})
-        ended = self._servers.ended(self._database, servers) if servers else []
+        ended = sorted({one.server for one in open_})
+        if ended and self._servers is not None:  # else any other server has ended
+            ended = self._servers.ended(self._database, ended)
         cut = [one for one in open_ if one.server in ended]
         for one in cut:
             self.mark_stopped(one, _CUT)
@@ -351,7 +362,7 @@ class AgentIndex:
         ((number,),) = self._database.rows(sql, self._user)
         return int(number)
 
-    def read(self, after: int, limit: int) -> list[IndexChange]:
+    def read(self, after: int, limit: int) -> list[NumberedEvent]:
         """Return the changes after one, the oldest first.
 
         Raises:
@@ -365,43 +376,11 @@ class AgentIndex:
             " ORDER BY number LIMIT ?"
         )
         rows = self._database.rows(sql, self._user, after, limit)
-        return [IndexChange(*row) for row in rows]
-
-    def listen(self, on_change: Callable[[], None]) -> None:
-        """Call a function after each change, in the thread that made or heard of the change."""
-        self._listeners.append(on_change)
-
-    def unlisten(self, on_change: Callable[[], None]) -> None:
-        """Call a function no longer."""
-        self._listeners.remove(on_change)
+        return [NumberedEvent(*row) for row in rows]
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
-
-
-class OnlyServer:
-    """The only server of some files. Any server that the files name has ended.
-
-    Attributes:
-        id: Its id.
-        is_shared: False.
-    """
-
-    is_shared = False
-
-    def __init__(self) -> None:
-        self.id = secrets.token_hex(8)
-
-    def ended(self, database: ServerDatabase, servers: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """Return all given servers."""
-        return list(servers)
-
-    def listen(self, user: str, on_change: Callable[[], None]) -> None:
-        """Do nothing: only one server changes an index."""
-
-    def unlisten(self, user: str) -> None:
-        """Do nothing."""
 
 
 class FileIndexes:
@@ -410,7 +389,6 @@ class FileIndexes:
     def __init__(self, folder: Path | None = None) -> None:
         """Keep the files in a folder of one user, or each beside the user's sessions."""
         self._folder = folder
-        self._server = OnlyServer()
         self._databases: list[SqliteDatabase] = []
 
     def of(self, user: str, folder: Path) -> AgentIndex:  # noqa: ARG002 - the folder is the user's
@@ -418,7 +396,7 @@ class FileIndexes:
         path = (self._folder or folder) / "agent.sqlite"
         database = SqliteDatabase(path, "The index", SQLITE_INDEX)
         try:
-            index = AgentIndex(database, self._server)
+            index = AgentIndex(database)
         except BaseException:
             database.close()
             raise

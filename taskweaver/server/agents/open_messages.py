@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 
 from taskweaver.logging.log import TelemetryLogger
 from taskweaver.module.event_emitter import RoundEventType, TaskWeaverEvent
 from taskweaver.server.admission import HeldShare
 from taskweaver.server.agents.following import StreamEnd
-from taskweaver.server.agents.index import AgentIndex, IndexedMessage
+from taskweaver.server.agents.index import AgentIndex, IndexedMessage, Listeners
 from taskweaver.server.errors import ServerError
 
 
@@ -35,12 +34,12 @@ class RoundEnds:
             self.over.add(event.branch)
 
 
-class OpenMessages:
+class OpenMessages(Listeners):
     """Open messages, and their shares. Listeners are called after each end. Thread-safe."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._shares: dict[str, HeldShare] = {}
-        self._listeners: list[Callable[[], None]] = []
 
     def __contains__(self, message_id: str) -> bool:
         """Return whether a message is open."""
@@ -57,20 +56,11 @@ class OpenMessages:
     def end(self, message_id: str) -> None:
         """Let streams of a message's answer end, now that the outcome is written."""
         self.discard(message_id)
-        for listener in tuple(self._listeners):
-            listener()
+        self.wake()
 
     def end_of(self, message_id: str) -> StreamEnd:
         """Return the end of a stream that lasts as long as a message is open."""
         return StreamEnd(lambda: message_id not in self._shares, self)
-
-    def listen(self, on_end: Callable[[], None]) -> None:
-        """Call a function after each end of a message, in the thread of the end."""
-        self._listeners.append(on_end)
-
-    def unlisten(self, on_end: Callable[[], None]) -> None:
-        """Call a function no longer."""
-        self._listeners.remove(on_end)
 
 
 class WaitingMessages:

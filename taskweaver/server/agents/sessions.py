@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from taskweaver.app.app import TaskWeaverApp
@@ -12,11 +13,10 @@ from taskweaver.app.session_manager import InMemorySessionStore, SessionManager
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.server.accounts import LOCAL_USER, Accounts
 from taskweaver.server.admission import User, UserHolding
-from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
 from taskweaver.server.agents.following import StreamReaders
 from taskweaver.server.agents.index import AgentIndexes, IndexedMessage
 from taskweaver.server.agents.user_sessions import UserSessions
-from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.errors import stopping
 from taskweaver.utils.text import fenced
 
@@ -134,29 +134,15 @@ class AgentSessions:
         await asyncio.to_thread(self._indexes.close)
 
 
+@dataclass(slots=True)
 class SilentMessage:
-    """A message whose client follows the answer, and is shown no requests for confirmation.
+    """A message whose client follows the answer, and is shown no requests for confirmation."""
 
-    Attributes:
-        id: Its id.
-        conversation: The session that it is for.
-        branch: The branch.
-    """
-
-    def __init__(
-        self,
-        sessions: AgentSessions,
-        user: User,
-        conversation: UserConversation,
-        message: IndexedMessage,
-    ) -> None:
-        """Prepare for the answer. `submit` sends the message."""
-        self.id, self.branch = message.id, message.branch
-        self.conversation = conversation
-        self._sessions = sessions
-        self._user = user
-        self._message = message
-        self._after = conversation.session.events.last
+    sessions: AgentSessions
+    user: User
+    conversation: UserConversation
+    message: IndexedMessage
+    _after: int = 0
 
     async def submit(self) -> None:
         """Send the message.
@@ -164,20 +150,21 @@ class SilentMessage:
         Raises:
             RequestRefused: If the user may have no further kernel, money or message.
         """
-        own = await self._sessions.of(self._user)
-        share = await own.reserve(self.conversation, self.branch)
-        await self.conversation.submit(self._user, self._message, share)
+        self._after = self.conversation.session.events.last
+        own = await self.sessions.of(self.user)
+        share = await own.reserve(self.conversation, self.message.branch)
+        await self.conversation.submit(self.user, self.message, share)
 
     async def events(self) -> AsyncIterator[tuple[str, str]]:
         """Yield kind and text of the branch's events, and cells, until the outcome is written."""
         cells = dict[str, str]()  # by the attachments that they are written in
         session, open_messages = self.conversation.session, self.conversation.open_messages
-        sources, end = {"": session.events}, open_messages.end_of(self.id)
-        async for events in self._sessions.readers.follow(sources, {"": self._after}, end):
+        sources, end = {"": session.events}, open_messages.end_of(self.message.id)
+        async for events in self.sessions.readers.follow(sources, {"": self._after}, end):
             for _, event in events:
                 fields = json.loads(event.data)
                 text = fields["msg"]
-                if fields["branch"] == self.branch and text:
+                if fields["branch"] == self.message.branch and text:
                     if event.kind == "post_confirmation_request":
                         where = "on the page or by the agent API"
                         text = f"waits for a yes in session {session.session_id}, {where}: {text}"
@@ -190,5 +177,5 @@ class SilentMessage:
 
     async def give_up(self) -> None:
         """Withdraw the message, or stop the answer, unless the message has ended."""
-        if self.id in self.conversation.open_messages:
-            await self.conversation.give_up(self.id)
+        if self.message.id in self.conversation.open_messages:
+            await self.conversation.give_up(self.message.id)

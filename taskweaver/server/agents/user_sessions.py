@@ -11,14 +11,14 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from taskweaver.app.session_manager import SessionManager
 from taskweaver.ces.common import Client
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.server.admission import HeldShare, KernelName, User, used_up
-from taskweaver.server.agents.conversation import UserConversation
+from taskweaver.server.agents.conversation import RoundWorkers, UserConversation
 from taskweaver.server.agents.index import (
     OPEN_STATES,
     Activity,
@@ -27,7 +27,6 @@ from taskweaver.server.agents.index import (
     IndexedSession,
     ListedSession,
 )
-from taskweaver.server.agents.workers import RoundWorkers
 from taskweaver.server.databases.statements import DatabaseLost
 from taskweaver.server.errors import RequestRefused, ServerError, stopping
 from taskweaver.server.operations import missing
@@ -45,7 +44,7 @@ from taskweaver.session.storage.stored_sessions import (
 from taskweaver.utils.redact import redact_secrets_in
 from taskweaver.utils.text import title_line
 
-_MOST_FOUND = 20
+_MOST_FOUND, _TITLE_CHARS = 20, 60
 
 
 def _found(
@@ -136,11 +135,13 @@ class UserSessions:
         return made
 
     @asynccontextmanager
-    async def asked(self, session_id: str, title: str) -> AsyncIterator[UserConversation]:
+    async def asked(self, session_id: str, text: str) -> AsyncIterator[UserConversation]:
         """Give a session, or a new one for an empty id, which goes where the block fails.
 
+        The first line of the text is the title of a new one.
         So nothing is asked in a session that no client knows. Raises as `conversation`.
         """
+        title = title_line(text)[:_TITLE_CHARS]
         found = await (self.conversation(session_id) if session_id else self.create(title))
         try:
             yield found
@@ -270,14 +271,14 @@ class UserSessions:
             state = self._state(id_, is_locked=id_ not in self._open and is_locked(folder))
             activity = work.get(id_, "idle")
             found.append(ListedSession(id_, known.title, 0, at, state, activity=activity))
-        return sorted(found, key=lambda item: (item.changed_at, item.id), reverse=True)
+        return sorted(found, key=lambda item: (item.changed_at, item.session_id), reverse=True)
 
     def _runs(self, indexed: Sequence[IndexedSession]) -> list[Path]:
         """Return the folders of the runs of the tree search whose chats the user has."""
         folders = (self.manager.folder_of(item.session) for item in indexed)
         return [folder for folder in folders if layout_of(folder) is RUN]
 
-    def _state(self, session_id: str, *, is_locked: bool) -> str:
+    def _state(self, session_id: str, *, is_locked: bool) -> Literal["open", "stored", "locked"]:
         if session_id in self._open:
             return "open"
         return "locked" if is_locked else "stored"

@@ -345,10 +345,7 @@ class ServerPresence:
 
     Attributes:
         id: Id of this server, a number.
-        is_shared: True.
     """
-
-    is_shared = True
 
     def __init__(self, address: PostgresAddress, log: TelemetryLogger) -> None:
         """Enter.

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from taskweaver.server.errors import RequestRefused, ServerError
 
@@ -46,11 +46,8 @@ class StatementOutcome(NamedTuple):
     changed: int
 
 
-class RunStatement(Protocol):
-    """Runs a statement of a transaction."""
-
-    def __call__(self, sql: str, *values: object) -> StatementOutcome:
-        """Run a statement with values for the marks. Raises as `ServerDatabase`."""
+RunStatement = Callable[Concatenate[str, ...], StatementOutcome]
+"""Runs a statement of a transaction, with values for its marks. Raises as `ServerDatabase`."""
 
 
 def retry_while_lost(

@@ -195,7 +195,7 @@ def test_the_environment_of_the_process_tells_nothing_more(compared: dict[str, A
 
 # Each of these lines is run in a process that a warm one has forked, before it enters.
 WEAKER = {
-    "files stay open": "entry._replace_files = lambda log: None",
+    "files stay open": "entry.replace_files = lambda *_: None",
     "the terminal session is kept": "os.setsid = lambda: None",
     "capabilities are kept": "confine._drop_capabilities = lambda libc: None",
     "programs may give rights": "confine._NO_NEW_PRIVILEGES = 39",

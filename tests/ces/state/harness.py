@@ -20,12 +20,13 @@ from typing import Any, NoReturn
 
 from taskweaver.ces.inkernel.namespace import add_usual_names, configure_libraries
 from taskweaver.ces.inkernel.process import BASE
+from taskweaver.ces.inkernel.state.chunks import HostChunks
 from taskweaver.ces.inkernel.state.load import load_state
 from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
 
 
-class Folder:
+class Folder(HostChunks):
     """Chunks as files."""
 
     def __init__(self, folder: Path) -> None:

@@ -18,7 +18,7 @@ from taskweaver.ces.inkernel.cell.current import ARTIFACTS
 from taskweaver.ces.inkernel.cell.display import MAX_VALUE_CHARS, save_rich, text_of
 from taskweaver.ces.inkernel.cell.output import BUDGET
 from taskweaver.ces.inkernel.cell.values import visible_variables
-from taskweaver.ces.inkernel.namespace import configure_libraries
+from taskweaver.ces.inkernel.namespace import configure_libraries, table_reads
 from taskweaver.ces.inkernel.timelimit import TooSlow, time_limit
 from taskweaver.plugin.register import MODULE_PREFIX
 from taskweaver.utils.text import shorten
@@ -107,8 +107,18 @@ def _plain_value(value: Any) -> Any:
     return shorten(str(value), _TEXT_CHARS)
 
 
-def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) -> PlainData:
-    """Describe the cell that just ran."""
+def make_report(
+    shell: Any, value: Any, hidden: frozenset[str], session: Any, table_chars: int
+) -> PlainData:
+    """Describe the cell that just ran.
+
+    Args:
+        shell: The shell that ran it.
+        value: Its value.
+        hidden: Names that are not the user's.
+        session: Records of its plugins, a `PluginSession`.
+        table_chars: Length of the table that is wanted, 0 for none.
+    """
     configure_libraries()
     take_figures(value)
     variables: list[tuple[str, str]] = []
@@ -123,7 +133,10 @@ def make_report(shell: Any, value: Any, hidden: frozenset[str], log: list[Any]) 
         "output": output,
         "variables": variables,
         "artifacts": ARTIFACTS.report(),
-        "log": log,
+        "log": session.lines,
+        "calls": session.calls.rows,
+        "tables": table_reads(),
+        "table": table_text(value, table_chars) if table_chars else "",
         "dropped_chars": BUDGET.dropped_chars,
     }
 

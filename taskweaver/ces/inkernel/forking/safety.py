@@ -35,6 +35,7 @@ from taskweaver.ces.inkernel.forking.threads import (
     thread_ids,
     voluntary_switches,
 )
+from taskweaver.utils.text import counted
 
 READ_CALL, _FUTEX, _EPOLL_WAIT = 0, 202, 232
 """Numbers of system calls on x86-64, the only machine on which threads are attributed."""
@@ -342,18 +343,18 @@ class ForeignThreads:
         for path, group in verdicts.native.items():
             if path is None:
                 names = ", ".join(sorted({one.name for one in group}))
-                yield f"{_threads(len(group))} of an unknown library are running ({names})"
+                yield f"{counted(len(group), 'thread')} of an unknown library are running ({names})"
             else:
                 counts[refused(path)] += len(group)
         for library, count in counts.items():
             yield self._library_text(library, count)
         for name, group in verdicts.busy.items():
-            yield f"{name} is still working in {_threads(len(group))}"
+            yield f"{name} is still working in {counted(len(group), 'thread')}"
 
     def _library_text(self, library: RefusedLibrary, count: int) -> str:
         held_by = names_of(self._namespace, *library.holder) if library.holder else ""
         remedy = f"{library.remedy_of_holder} {held_by}" if held_by else library.remedy
-        reason = library.reason or f"{library.name} has {_threads(count)}"
+        reason = library.reason or f"{library.name} has {counted(count, 'thread')}"
         return f"{reason}: {remedy}" if remedy else reason
 
     def _python_reason(self, one: threading.Thread) -> str:
@@ -373,10 +374,6 @@ class ForeignThreads:
 
 def _keys(groups: Iterable[list[NativeThread]]) -> set[ThreadKey]:
     return {(one.id, one.start_time) for group in groups for one in group}
-
-
-def _threads(count: int) -> str:
-    return "1 thread" if count == 1 else f"{count} threads"
 
 
 class ForkSafety:

@@ -19,41 +19,35 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.ces.inkernel.process import (
+    ForkRequest,
     announce,
     close_memory,
     open_files,
     open_memory,
+    replace_files,
     set_limits,
 )
 from taskweaver.ces.inkernel.sandbox.confine import Confinement, give_up_rights
-from taskweaver.ces.inkernel.sandbox.probe import attempted
+from taskweaver.ces.inkernel.sandbox.probe import attempt_all
 
 _SET_CHILD_SUBREAPER = 36
 _MARK = "TASKWEAVER_KERNEL_ID"
 _SETTINGS = "MPLCONFIGDIR"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry(ForkRequest):
     """Request to fork a process that enters a sandbox.
 
     Attributes:
-        socket: Socket at which its owner expects it; see `process.announce`.
-        secret: Proof of its identity there; see `process.ForkRequest`.
-        log: File for its output.
         namespaces: Flags of ``setns(2)`` for the namespaces of the anchor that it joins.
-        cwd: Its working directory.
         environment: Its environment. The mark in it is as long as the one of the warm process.
         limits: Arguments of `process.set_limits`.
         confinement: Fields of the `Confinement` that it applies to itself.
         facts: Facts of the outside, for a trial of the sandbox; empty for none.
     """
 
-    socket: str
-    secret: str
-    log: str
     namespaces: int
-    cwd: str
     environment: dict[str, str]
     limits: list[int]
     confinement: dict[str, Any]
@@ -80,20 +74,19 @@ def enter(entry: Entry, anchor: int | None) -> socket.socket:
         if anchor is not None:
             _join(anchor, entry.namespaces)
         os.setsid()
-        _replace_files(entry.log)
+        replace_files(entry.log, open_files())  # an open folder outside would be an escape
         _move(entry)
         set_limits(*entry.limits)
         give_up_rights(Confinement(**entry.confinement))
         # As after the start of a program; the process has no more rights than others inside.
         open_memory()
         if entry.facts:
-            attempted(entry.facts)
+            attempt_all(entry.facts)
         close_memory()
-        return announce(entry.socket, {"pid": os.getpid()}, entry.secret)
+        return announce(entry)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - its owner learns of it
         with suppress(OSError):  # the owner is gone
-            told = {"error": f"it cannot enter the sandbox: {error}"}
-            announce(entry.socket, told, entry.secret).close()
+            announce(entry, f"it cannot enter the sandbox: {error}").close()
         os._exit(1)
 
 
@@ -104,20 +97,6 @@ def _join(anchor: int, namespaces: int) -> None:
         raise OSError(ctypes.get_errno(), "setns")
     if os.fork():
         os._exit(0)
-
-
-def _replace_files(log: str) -> None:
-    """Replace all open files by files of the sandbox: an open folder outside would be an escape.
-
-    The numbers stay taken, because inherited objects may close them.
-    """
-    inherited = open_files()
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    for fd in inherited.keys() - {nowhere, output}:
-        os.dup2(output if fd in {1, 2} else nowhere, fd, inheritable=fd <= 2)
-    os.close(nowhere)
-    os.close(output)
 
 
 def _move(entry: Entry) -> None:

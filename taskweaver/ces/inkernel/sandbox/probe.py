@@ -2,7 +2,7 @@
 
 It is run as a program by its path, with the facts of the outside as JSON, and imports nothing but
 the standard library: the sandbox is tried, not this package. A process that entered a sandbox calls
-`attempted` itself.
+`attempt_all` itself.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _attempts(facts: dict[str, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "make a user namespace", lambda: bool(unshare(_NEW_USER_NAMESPACE) == 0)
 
 
-def attempted(facts: dict[str, Any]) -> list[str]:
-    """Try everything, and return the names of successful attempts, also as a file."""
+def attempt_all(facts: dict[str, Any]) -> None:
+    """Try everything, and write the names of successful attempts to a file."""
     done = []
     for name, attempt in _attempts(facts):
         try:
@@ -138,8 +138,7 @@ def attempted(facts: dict[str, Any]) -> list[str]:
         except OSError:
             continue
     Path("here").write_text(json.dumps(done))
-    return done
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(attempted(json.loads(sys.argv[1]))))
+    attempt_all(json.loads(sys.argv[1]))

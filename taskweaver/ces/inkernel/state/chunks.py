@@ -6,40 +6,53 @@ import gc
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 import xxhash
 
 from taskweaver.ces.inkernel.state.pickling.rebuild import Namespace, reading_into
-from taskweaver.ces.inkernel.wire import CHUNK_BYTES
+from taskweaver.ces.inkernel.wire import CHUNK_BYTES, Wire
 
 
-class ChunkSink(Protocol):
-    """Destination of chunks while a state is saved."""
+class HostChunks:
+    """The host as destination and origin of chunks."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
 
     def missing(self, names: Sequence[str]) -> set[str]:
         """Return those of `names` that are not stored yet."""
+        self._wire.send({"missing": list(names)})
+        return set(self._wire.receive()["missing"])
 
     def write(self, name: str, data: memoryview) -> None:
-        """Store one chunk under its hash."""
+        """Store a chunk under its hash."""
+        self._wire.send({"chunk": name, "size": len(data)}, data)
 
     def at(self, variable: str) -> None:
         """Note progress: the variable that is written now."""
-
-
-class ChunkSource(Protocol):
-    """Origin of chunks while a state is loaded."""
+        self._wire.send({"at": variable[:500]})
 
     def read(self, name: str, size: int, into: memoryview) -> None:
-        """Copy one chunk of `size` bytes.
+        """Fill a buffer with a chunk.
 
         Raises:
-            OSError: If the chunk cannot be read.
-            ValueError: If there is no chunk of this name and size.
+            OSError: If the host is gone.
+            ValueError: If the host does not have it in this size.
         """
+        self._wire.send({"read": name})
+        answer = self._wire.receive()
+        found = answer.get("size")
+        if found == size:
+            self._wire.receive_into(into)
+            return
+        if isinstance(found, int):
+            self._wire.receive_bytes(found)
+        raise ValueError(answer.get("error") or "it has another size")
 
     def damaged(self, name: str) -> None:
         """Report a chunk that is not as it was stored, so that it is stored again."""
+        self._wire.send({"damaged": name})
 
 
 def chunk_name(data: memoryview) -> str:
@@ -98,7 +111,7 @@ def unpickle(
 
 def read_entry(
     entry: Mapping[str, Any],
-    source: ChunkSource,
+    source: HostChunks,
     namespace: Namespace,
     problems: list[str],
 ) -> Namespace:
@@ -119,7 +132,7 @@ def read_entry(
     return unpickle(stream, buffers, namespace, problems)
 
 
-def _fill(into: memoryview, offset: int, names: Sequence[str], source: ChunkSource) -> None:
+def _fill(into: memoryview, offset: int, names: Sequence[str], source: HostChunks) -> None:
     places = list(spans(into.nbytes, offset))
     if len(places) != len(names):
         raise DamagedChunk("the list of chunks is damaged")

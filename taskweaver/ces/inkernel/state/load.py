@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from taskweaver.ces.inkernel.state.chunks import (
-    ChunkSource,
     DamagedChunk,
+    HostChunks,
     no_collection,
     read_entry,
 )
@@ -33,7 +33,7 @@ class Problem:
     reason: str
 
 
-def load_state(manifest: StateEntry, namespace: Namespace, source: ChunkSource) -> list[Problem]:
+def load_state(manifest: StateEntry, namespace: Namespace, source: HostChunks) -> list[Problem]:
     """Put stored variables into a namespace, in their old order, and restore the process's state.
 
     Variables that are lost come back as placeholders.
@@ -62,7 +62,7 @@ def mark_missing(namespace: Namespace, names: Mapping[str, str]) -> None:
 
 
 class _Loading:
-    def __init__(self, manifest: StateEntry, namespace: Namespace, source: ChunkSource) -> None:
+    def __init__(self, manifest: StateEntry, namespace: Namespace, source: HostChunks) -> None:
         self._manifest = manifest
         self._namespace = namespace
         self._source = source

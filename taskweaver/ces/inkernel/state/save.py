@@ -25,7 +25,7 @@ from typing import Any
 
 from taskweaver.ces.inkernel.namespace import USUAL_NAMES, LazyModule
 from taskweaver.ces.inkernel.state.chunks import (
-    ChunkSink,
+    HostChunks,
     chunk_name,
     no_collection,
     spans,
@@ -215,7 +215,7 @@ class Subject:
     max_variable_bytes: int
 
 
-def save_state(subject: Subject, sink: ChunkSink) -> Entry:
+def save_state(subject: Subject, sink: HostChunks) -> Entry:
     """Write the chunks of a namespace, and return the manifest, which is plain JSON.
 
     Call it in a forked child that ends without clean-up: stored objects are read back to prove
@@ -228,7 +228,7 @@ def save_state(subject: Subject, sink: ChunkSink) -> Entry:
 
 
 class _Save:
-    def __init__(self, subject: Subject, sink: ChunkSink) -> None:
+    def __init__(self, subject: Subject, sink: HostChunks) -> None:
         self._subject = subject
         self._sink = sink
         self._scope = SaveScope(subject.namespace, subject.made_by, standard_tokens())

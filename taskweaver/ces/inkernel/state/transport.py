@@ -9,10 +9,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from taskweaver.ces.inkernel.process import ForkRequest, fork
+from taskweaver.ces.inkernel.state.chunks import HostChunks
 from taskweaver.ces.inkernel.state.load import Problem, load_state, mark_missing
 from taskweaver.ces.inkernel.state.pickling.reducers import note_classes
 from taskweaver.ces.inkernel.state.save import Subject, save_state
@@ -20,46 +21,6 @@ from taskweaver.ces.inkernel.wire import Wire, WireError
 
 _LONGEST_S = 3600
 _NICENESS = 10
-
-
-class _HostChunks:
-    """The host as destination and origin of chunks."""
-
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-
-    def missing(self, names: Sequence[str]) -> set[str]:
-        """Return the chunks that the host does not have."""
-        self._wire.send({"missing": list(names)})
-        return set(self._wire.receive()["missing"])
-
-    def write(self, name: str, data: memoryview) -> None:
-        """Send a chunk."""
-        self._wire.send({"chunk": name, "size": len(data)}, data)
-
-    def at(self, variable: str) -> None:
-        """Report the variable that is being written now."""
-        self._wire.send({"at": variable[:500]})
-
-    def read(self, name: str, size: int, into: memoryview) -> None:
-        """Fill a buffer with a chunk.
-
-        Raises:
-            ValueError: If the host does not have it in this size.
-        """
-        self._wire.send({"read": name})
-        answer = self._wire.receive()
-        found = answer.get("size")
-        if found == size:
-            self._wire.receive_into(into)
-            return
-        if isinstance(found, int):
-            self._wire.receive_bytes(found)
-        raise ValueError(answer.get("error") or "it has another size")
-
-    def damaged(self, name: str) -> None:
-        """Report a chunk whose bytes do not fit the name."""
-        self._wire.send({"damaged": name})
 
 
 def fork_writer(request: ForkRequest, subject: Subject) -> int:
@@ -93,9 +54,7 @@ def _write(connection: socket.socket, subject: Subject) -> None:
     wire.receive()  # the writer of an earlier round may still be at work
     os.nice(_NICENESS)
     try:
-        manifest = json.dumps(
-            save_state(subject, _HostChunks(wire)), separators=(",", ":")
-        ).encode()
+        manifest = json.dumps(save_state(subject, HostChunks(wire)), separators=(",", ":")).encode()
         wire.send({"manifest": True, "size": len(manifest)}, manifest)
     except WireError:
         raise
@@ -120,7 +79,7 @@ def restore(path: str, namespace: dict[str, Any], missing: Mapping[str, str]) ->
         connection.connect(path)
         wire = Wire(connection)
         manifest = json.loads(wire.receive_bytes(wire.receive()["size"]))
-        problems = load_state(manifest, namespace, _HostChunks(wire))
+        problems = load_state(manifest, namespace, HostChunks(wire))
         wire.send({"done": True})
     mark_missing(namespace, missing)
     return problems
