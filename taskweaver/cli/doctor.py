@@ -95,7 +95,7 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
         if not as_json:
             _print(finding)
     if as_json:
-        print_json([asdict(finding) for finding in findings])
+        print_json(findings)
     return 1 if any(finding.status == "fail" for finding in findings) else 0
 
 
