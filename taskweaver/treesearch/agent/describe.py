@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -122,7 +123,7 @@ def change_sections(node: Node, journal: Journal) -> dict[str, str]:
 def candidate_sections(node: Node, journal: Journal) -> dict[str, str]:
     """Return the sections of a node that is compared with others as the best."""
     objective = journal.objective
-    metric = node.metric.to_dict() if node.metric else {}
+    metric = asdict(node.metric) if node.metric else {}
     again = journal.repeated_samples(node.id)
     sections = {
         "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",

@@ -101,15 +101,6 @@ class Measurement:
         values = {name: value for name, value in self.values.items() if name in datasets}
         return Measurement(values, {**self.details, "further data sets": further})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the measurement as plain data."""
-        return {"values": dict(self.values), "details": dict(self.details)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the measurement of plain data."""
-        return cls(dict(data["values"]), dict(data.get("details", {})))
-
 
 class NodeKind(StrEnum):
     """Purpose of a node."""
@@ -361,7 +352,7 @@ class Node:
             **{entry.name: getattr(self, entry.name) for entry in fields(self)},
             "phases": tuple(map(asdict, self.phases)),
             "error": asdict(self.error) if self.error else None,
-            "metric": self.metric.to_dict() if self.metric else None,
+            "metric": asdict(self.metric) if self.metric else None,
             "artifacts": self.artifacts.to_dict() if self.artifacts else None,
             "summary": dict(self.summary),
             "cost": asdict(self.cost),
@@ -385,5 +376,5 @@ class Node:
         if values.get("error"):
             values["error"] = NodeError(**values["error"])
         if values.get("metric"):
-            values["metric"] = Measurement.from_dict(values["metric"])
+            values["metric"] = Measurement(**values["metric"])
         return cls(**values)
