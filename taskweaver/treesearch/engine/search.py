@@ -36,7 +36,7 @@ from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
 from taskweaver.treesearch.engine.plots import LaterPlots
 from taskweaver.treesearch.engine.run_parts import RunBackground, RunParts
-from taskweaver.treesearch.engine.stage_questions import Judge, RunAgent, Substages
+from taskweaver.treesearch.engine.stage_questions import StageAgent
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.execution.executors.local import open_executor
@@ -134,7 +134,7 @@ class Search:
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
             parts = self._parts(stack)
-            self._agent = RunAgent(parts, LLMApi(self.services))
+            self._agent = StageAgent(parts, LLMApi(self.services))
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(parts)
             self._stack = stack.pop_all()
@@ -311,18 +311,10 @@ class Search:
 
     def _wired(self, parts: RunParts) -> Coordinator:
         """Return the coordinator, with all that it needs."""
-        config, journal = self._config, self.state.journal
-        asks = not self.is_embedded
-        transition = StageTransition(
-            config.stage_nodes,
-            self.state,
-            self._log,
-            RunEvents(self.store, journal),
-            Substages(config, journal, self._agent, asks),
-            Judge(journal, self._agent, asks and config.has_judge),
-        )
+        events = RunEvents(self.store, self.state.journal)
+        transition = StageTransition(self.state, self._log, events, self._agent)
         return Coordinator(
-            parts, config, self.budget, self.state, self._log, transition, LaterPlots(parts)
+            parts, self._config, self.budget, self.state, self._log, transition, LaterPlots(parts)
         )
 
     @property
