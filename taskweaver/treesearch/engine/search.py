@@ -369,10 +369,8 @@ class Search:
 
 
 def _idea(places: RunPlaces) -> Idea:
-    try:
+    with system_errors("The run's idea cannot be read"):
         return parse_idea(read_text(places.idea))
-    except (OSError, ValueError) as error:
-        raise SearchError(f"The run's idea cannot be read: {error}.") from error
 
 
 def _network(sandbox: SandboxPolicy | None) -> str:

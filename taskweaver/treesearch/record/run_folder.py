@@ -97,10 +97,8 @@ def load_config(places: RunPlaces) -> tuple[dict[str, Any], list[str]]:
     Raises:
         SearchError: If it cannot be read.
     """
-    try:
+    with system_errors(f"The run's configuration {places.config} cannot be read"):
         found = read_json(places.config)
-    except (OSError, ValueError) as error:
-        raise SearchError(f"The run's configuration cannot be read: {error}.") from error
     values = found if isinstance(found, dict) else {}
     if values.pop(_SEAL, None) == _seal(places, values):
         return values, []
