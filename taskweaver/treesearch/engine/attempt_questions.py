@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.agent.asking import Question
 from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_phases, read_script
 from taskweaver.treesearch.agent.board import board
@@ -23,9 +22,9 @@ from taskweaver.treesearch.engine.node_attempt import NodeAttempt
 from taskweaver.treesearch.engine.review_questions import style_of
 from taskweaver.treesearch.engine.run_parts import RunParts
 from taskweaver.treesearch.errors import PhasePlanError
+from taskweaver.treesearch.execution.installation import Decision, read_decision
 from taskweaver.treesearch.model.artifacts import Artifacts
 from taskweaver.treesearch.model.node import NodeKind
-from taskweaver.treesearch.model.plan_checks import refuse_mask
 from taskweaver.utils.text import fenced
 
 T = TypeVar("T")
@@ -100,7 +99,7 @@ def attempt_question(attempt: NodeAttempt) -> Question[Proposal]:
 
 def install_question(
     attempt: NodeAttempt, artifacts: Artifacts | None, progress: Mapping[str, Any]
-) -> Question[dict[str, Any]]:
+) -> Question[Decision]:
     """Return the question for the installer's next ``command``, ``done`` and ``notes``."""
     run, plan = attempt.run, attempt.plan
     parts = artifacts.to_dict() if artifacts else {}
@@ -117,17 +116,8 @@ def install_question(
         "Progress": plan_lines(progress),
         "Reply": run.prompts.text("agent/parallel/response_format/phase1"),
     }
-
-    def read(text: str) -> dict[str, Any]:
-        step = required_object(text, {})
-        if not {"command", "done"} & step.keys():
-            raise ValueError("`command` and `done` missing")
-        step = {"command": "", "done": False} | step
-        refuse_mask("command", step["command"])
-        return step
-
-    label = f"phase1_step{progress.get('step', 0)}"
-    return _needed(attempt, label, "config/phases/phase1_installer", sections, read, "phase1")
+    label, text = f"phase1_step{progress['step']}", "config/phases/phase1_installer"
+    return _needed(attempt, label, text, sections, read_decision, "phase1")
 
 
 def _needed(

@@ -35,6 +35,7 @@ from taskweaver.treesearch.engine.node_attempt import NodeAttempt
 from taskweaver.treesearch.engine.plots import Plotter
 from taskweaver.treesearch.engine.review_questions import measured, metric_question, style_of
 from taskweaver.treesearch.errors import ReplyUnusable
+from taskweaver.treesearch.execution.installation import Decision
 from taskweaver.treesearch.execution.job import JobResult
 from taskweaver.treesearch.execution.scripts import ReplayError
 from taskweaver.treesearch.model.artifacts import ScriptArtifact, program_text
@@ -310,7 +311,7 @@ class SearchWorker(SearchRole):
     def _carried_out(self, node: Node) -> tuple[Node, JobResult]:
         attempt = self.attempt
 
-        def ask(progress: Mapping[str, Any]) -> Mapping[str, Any]:
+        def ask(progress: Mapping[str, Any]) -> Decision:
             return attempt.agent.ask(install_question(attempt, node.artifacts, progress))
 
         needs: Mapping[str, Any] = attempt.plan.dependencies if attempt.plan else {}
