@@ -7,7 +7,6 @@ decide: in two steps, first for the memory block, then for an answer of a given 
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from taskweaver.treesearch.agent.describe import (
 from taskweaver.treesearch.engine.node_attempt import NodeAttempt
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import JobResult
+from taskweaver.treesearch.execution.results import as_float
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Measurement, Node
@@ -92,19 +92,11 @@ class Review:
 
 
 def measured(result: Mapping[str, Any] | None) -> Measurement | None:
-    """Return the metric in a run's result file; None when it holds none."""
+    """Return the metric of a run's result, which was checked; None without a result."""
     if result is None:
         return None
-    metric, details = result.get("metric"), result.get("details")
-    values = dict(metric) if isinstance(metric, Mapping) else {"": metric}
-    numbers = {
-        str(name): float(value)
-        for name, value in values.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
-    if not numbers or len(numbers) < len(values):
-        return None
-    return Measurement(numbers, dict(details) if isinstance(details, Mapping) else {})
+    metric = result["metric"]
+    return Measurement(metric if isinstance(metric, dict) else {"": metric}, result["details"])
 
 
 def review_question(attempt: NodeAttempt, node: Node) -> Question[Review]:
@@ -311,14 +303,7 @@ def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     for point in data if isinstance(data, list) else []:
         value = point.get("value") if isinstance(point, Mapping) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
-            yield str(point.get("dataset_name", "")), _number(value)
-
-
-def _number(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of hundreds of digits
-        return math.inf
+            yield str(point.get("dataset_name", "")), as_float(value)
 
 
 def _data_url(path: Path) -> str:
