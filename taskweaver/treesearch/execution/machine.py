@@ -22,6 +22,8 @@ from itertools import takewhile
 from pathlib import Path
 from time import perf_counter
 
+import psutil
+
 from taskweaver import __version__
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.limits import half_of_memory
@@ -82,7 +84,7 @@ def collect_environment() -> dict[str, Fact]:
         "machine": platform.machine(),
         "cpu": _field(_CPUINFO, "model name") or platform.processor(),
         "cpus": len(os.sched_getaffinity(0)),
-        "memory_mib": _memory_mib(),
+        "memory_mib": psutil.virtual_memory().total >> 20,
         "caches": _caches(),
         "simd": _simd(),
         "numa_nodes": _numa_nodes(),
@@ -205,12 +207,6 @@ def _simd() -> list[str]:
     """Return the vector instructions of the processor, by the system's names."""
     flags = (_field(_CPUINFO, "flags") or _field(_CPUINFO, "Features")).split()
     return [flag for flag in flags if _SIMD.match(flag)]
-
-
-def _memory_mib() -> int | None:
-    """Return the size of the memory."""
-    size = _field(_MEMINFO, "MemTotal").removesuffix("kB").strip()
-    return int(size) // 1024 if size.isdigit() else None
 
 
 def _numa_nodes() -> list[str]:
