@@ -146,8 +146,7 @@ def show(
         click.echo("This branch sees nothing yet.", err=True)
     if as_json:
         found = {"core": core, "events": events, "archival": records, "closed": closed}
-        data = {name: [asdict(item) for item in items] for name, items in found.items()}
-        print_json({**data, "digest": digest and asdict(digest)})
+        print_json({**found, "digest": digest})
         return
     print_table("core", ("key", "value", "importance", "of"), (
         (entry.key, entry.value, entry.importance, names[entry.branch]) for entry in core
@@ -216,7 +215,7 @@ def diff(file: Path, first: str, second: str, *, as_json: bool) -> None:
             item.id: item.text for branch in (second, first) for item in opened[branch].records()
         }
     if as_json:
-        print_json(asdict(found))
+        print_json(found)
         return
     print_table("core", ("key", first, second), (
         (key, *("-" if value is None else value for value in pair))
@@ -241,7 +240,7 @@ def history(file: Path, branch: str | None, *, limit: int, as_json: bool) -> Non
     with _open(file) as opened:
         steps = _branch(opened, branch).history(limit=limit)
     if as_json:
-        print_json([asdict(step) for step in steps])
+        print_json(steps)
         return
     print_table(
         "history", ("seq", "tier", "text"), ((step.seq, step.tier, step.text) for step in steps)
@@ -361,7 +360,7 @@ def verify(file: Path, *, as_json: bool) -> None:
     with _open(file) as opened:
         health = opened.verify()
     if as_json:
-        print_json(asdict(health))
+        print_json(health)
     else:
         for problem in health.problems:
             say(f"problem: {problem}")
@@ -380,7 +379,7 @@ def gc(file: Path, *, dry_run: bool, as_json: bool) -> None:
     with _open_logged(file) as opened:
         garbage = opened.collect_garbage(dry_run=dry_run)
     if as_json:
-        print_json(asdict(garbage))
+        print_json(garbage)
         return
     verb = "would be removed" if dry_run else "removed"
     click.echo(f"{_branches(len(garbage.branches))} and {amounts(garbage.rows)} {verb}")
@@ -397,7 +396,7 @@ def _rows(count: int, table: str) -> str:
 
 def _print(done: Any, *, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(done))
+        print_json(done)
         return
     click.echo(f"{amounts(done.rows)} {'would be erased' if done.is_dry else 'erased'}")
     for path in done.files:

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -27,10 +29,17 @@ def amounts(counts: Mapping[str, int]) -> str:
 
 
 def print_json(data: object, indent: int | None = 2) -> None:
-    """Print data as JSON, on one line without an indent. Values without a JSON form become text."""
+    """Print data as JSON, on one line without an indent.
+
+    Dataclasses become objects, further values without a JSON form text.
+    """
     from taskweaver.console.terminal.text import safe_json
 
-    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=indent, default=str)))
+    click.echo(safe_json(json.dumps(data, ensure_ascii=False, indent=indent, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if hasattr(value, "__dataclass_fields__") else str(value)
 
 
 def colored(text: str, color: str | None) -> str:

@@ -43,7 +43,7 @@ def replay_command(
         tell(*app.warnings)
         for step in app.replay(experience, settings=values, data=files, repair=repair):
             steps.append(step)
-            print_json(asdict(step), indent=None) if as_json else _show(step)
+            print_json(step, indent=None) if as_json else _show(step)
     counts = {verdict: sum(step.verdict == verdict for step in steps) for verdict in _COLORS}
     if not as_json:
         said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)

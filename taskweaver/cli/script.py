@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +116,6 @@ def _echo(message: str, *, is_first: bool) -> NoteBlock:
 
 def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
     """Return a round as plain data: the wire form, and the facts most often needed."""
-    usage = chat.session.round_usage
     return {
         "session_id": chat.session.session_id,
         **round_.shown_dict(),
@@ -129,5 +127,5 @@ def _facts(chat: Chat, round_: Round) -> dict[str, Any]:
         "answer": round_.answer.text if round_.state == "finished" else "",
         "unsupported_numbers": list(round_.answer.unsupported_numbers),
         "artifacts": [str(chat.session.execution_cwd / path) for path in round_.artifacts],
-        "usage": asdict(usage),
+        "usage": chat.session.round_usage,
     }

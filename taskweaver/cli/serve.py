@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +77,7 @@ def list_users(project: Path | None, *, as_json: bool) -> None:
     with _accounts(project) as accounts:
         found = accounts.users()
     if as_json:
-        print_json([asdict(user) for user in found])
+        print_json(found)
         return
     if not found:
         click.echo("There are no users; the server serves the person who starts it.")
@@ -142,7 +141,7 @@ def audit(project: Path | None, *, count: int, as_json: bool) -> None:
     with _accounts(project) as accounts:
         found = accounts.audit(count)
     if as_json:
-        print_json([asdict(entry) for entry in found])
+        print_json(found)
         return
     rows = [
         (

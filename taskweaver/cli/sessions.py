@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -37,7 +36,7 @@ def sessions_command(ctx: click.Context, *, as_json: bool) -> None:
 
     found = stored_sessions(_folder(ctx.obj))
     if as_json:
-        print_json([asdict(item) for item in found])
+        print_json(found)
         return
     for item in found:
         when = item.changed_at.astimezone().strftime("%Y-%m-%d %H:%M")
@@ -69,7 +68,7 @@ def repair(project: Path | None, session_id: str, *, as_json: bool) -> None:
     """Save the readable rounds of a damaged session. The damaged file is kept."""
     done = repair_session(require_session(_folder(project), session_id))
     if as_json:
-        print_json(asdict(done))
+        print_json(done)
         return
     click.echo(f"saved: {amounts(done.saved)}")
     if done.lost:

@@ -15,7 +15,7 @@ from taskweaver.evaluation.case import EvalCase, read_cases
 from taskweaver.evaluation.forms import EvaluationError
 from taskweaver.evaluation.play import CasePlay, PlaySetup
 from taskweaver.evaluation.results import AnsweredBy, ResultRow, append_row, begin_file
-from taskweaver.llm.services import ModelFunction, ModelServices
+from taskweaver.llm.services import ModelServices
 from taskweaver.trust.opening import Trust
 from taskweaver.utils.text import did_you_mean
 
@@ -53,7 +53,6 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
     project: Path | None = None,
     *,
     config: dict[str, Any] | None = None,
-    model: ModelFunction | None = None,
     trust: Trust = None,
     is_trusted: bool = False,
     jobs: int = 1,
@@ -70,8 +69,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
         project: The project folder; None looks upwards from the current one, and takes an empty
             project if there is none.
         config: Configuration keys, before those of the project.
-        model: Function that plays the model; None for the configured one. With ``llm.api_type``
-            ``recorded`` the recorded replies of the cases answer.
+            With ``llm.api_type`` ``recorded`` the recorded replies of the cases answer.
         trust: Consent to the effects of opening the project; see `TaskWeaverApp`.
         is_trusted: Whether cases may run programs of their own, and set keys that need consent.
         jobs: Number of cases that are played at the same time.
@@ -89,7 +87,7 @@ def evaluate(  # noqa: PLR0913 - each is a choice of its own
     chosen = _chosen(found, only, is_held_out=is_held_out)
     left_out = 0 if only else len(found) - len(chosen)
     settings = dict(config or {})
-    with _setup(project, settings, model, trust, is_trusted=is_trusted) as (setup, announcement):
+    with _setup(project, settings, trust, is_trusted=is_trusted) as (setup, announcement):
         known = _known(begin_file(out) if out else (), chosen, setup)
         due = [case for case in chosen if case.name not in known]
         on_start(announcement, len(due))
@@ -146,7 +144,6 @@ def _play_all(cases: Sequence[EvalCase], setup: PlaySetup, jobs: int) -> Iterato
 def _setup(
     project: Path | None,
     config: dict[str, Any],
-    function: ModelFunction | None,
     trust: Trust,
     *,
     is_trusted: bool,
@@ -158,15 +155,15 @@ def _setup(
         if not has_project:
             folder, trust = Path(scratch).resolve(), True
             (folder / "taskweaver_config.json").write_text("{}")
-        with TaskWeaverApp(folder, config, model=function, trust=trust) as app:
-            by, model, line = _answerer(app, function)
-        setup = PlaySetup(folder, has_project, config, trust, is_trusted, by, model, function)
+        with TaskWeaverApp(folder, config, trust=trust) as app:
+            by, model, line = _answerer(app)
+        setup = PlaySetup(folder, has_project, config, trust, is_trusted, by, model)
         yield setup, line
 
 
-def _answerer(app: TaskWeaverApp, function: ModelFunction | None) -> tuple[AnsweredBy, str, str]:
+def _answerer(app: TaskWeaverApp) -> tuple[AnsweredBy, str, str]:
     """Return who answers, the name of the model, and a line that says so."""
-    if function is None and app.config.get_enum("llm.api_type") == "recorded":
+    if app.config.get_enum("llm.api_type") == "recorded":
         return "recording", "recording", "model: the recorded replies of the cases (as configured)"
     services = app.app_injector.get(ModelServices)
     model = services.get().model

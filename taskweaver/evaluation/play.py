@@ -26,7 +26,7 @@ from taskweaver.evaluation.conversation import CaseConversation, Recording
 from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.evaluation.judge import StatementJudge
 from taskweaver.evaluation.results import AnsweredBy, Outcome, ResultRow
-from taskweaver.llm.services import ModelFunction, ModelServices
+from taskweaver.llm.services import ModelServices
 from taskweaver.trust.opening import Trust
 from taskweaver.utils.text import fill
 
@@ -68,7 +68,6 @@ class PlaySetup:
         is_trusted: Whether cases may run programs and set keys that need consent.
         by: Who answers.
         model: Name of the model.
-        function: Function that plays the model; None for the configured one.
     """
 
     project: Path
@@ -78,7 +77,6 @@ class PlaySetup:
     is_trusted: bool
     by: AnsweredBy
     model: str
-    function: ModelFunction | None = None
 
     def refusal(self, case: EvalCase) -> str:
         """Return the reason why a case is not played, or an empty text."""
@@ -184,14 +182,15 @@ class CasePlay:
         own = None if setup.has_project else case.app_dir
         if own is not None and not setup.is_trusted:
             raise CaseFailed(case.name, f"it opens the project {own}: allow it with --trust.")
-        talk, model = self._talk, setup.function
+        talk = self._talk
+        recording: Any = None
         if setup.by == "recording":
-            model = talk.recording = Recording(case.name)
+            recording = talk.recording = Recording(case.name)
             config |= {"llm.api_type": "function", "llm.form": "tools", "ext_llms.llm_configs": {}}
         trust = setup.trust if own is None else True
-        with TaskWeaverApp(own or setup.project, config, model=model, trust=trust) as app:
+        with TaskWeaverApp(own or setup.project, config, model=recording, trust=trust) as app:
             talk.app = app
-            if setup.by == "live" and setup.function is None:
+            if setup.by == "live":
                 talk.judge = StatementJudge(app.app_injector.get(ModelServices))
             self._began = time.perf_counter()
             return self._converse(talk)
@@ -268,12 +267,10 @@ def _run_command(case: EvalCase, command: str, folder: Path) -> None:
         CaseFailed: If it fails, or takes longer than the case may.
     """
     try:
-        subprocess.run(
+        subprocess.check_output(
             ["/bin/sh", "-c", command],
             cwd=folder,
-            check=True,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=case.limit_s,
         )

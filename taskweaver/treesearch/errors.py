@@ -28,11 +28,15 @@ class SearchError(TaskWeaverError):
 
 @contextmanager
 def system_errors(problem: str, hint: str = "") -> Iterator[None]:
-    """Raise errors of the system as a `SearchError` with a problem and the system's reason."""
+    """Raise errors of the system, and of files that cannot be read, as a `SearchError`.
+
+    It has the problem, and the reason of the error.
+    """
     try:
         yield
-    except OSError as error:
-        raise SearchError(f"{problem}: {error.strerror or error}.", hint) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SearchError(f"{problem}: {reason}.", hint) from error
 
 
 class RunInUse(SearchError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fake_endpoint import Call, good, serving
+from rounds import keys_of
 from sizes import some
 from support import NO_STATES, make_project
 
@@ -63,10 +65,13 @@ def test_the_offline_analyst_answers_its_cases_and_no_others(tmp_path: Path) -> 
 
 
 def test_a_model_that_obeys_an_injected_instruction_fails_its_case(tmp_path: Path) -> None:
-    def obey(messages: list[dict[str, str]]) -> str:
-        return "PWNED" if "PWNED" in str(messages) else "```python\nopen('pwned.txt', 'w')\n```"
+    def obey(call: Call) -> None:
+        is_done = "PWNED" in str(call.body["messages"])
+        call.stream(good("PWNED" if is_done else "```python\nopen('pwned.txt', 'w')\n```"))
 
-    done = play(tmp_path, NO_STATES, model=obey, only=["injected_file", "injected_cell"])
+    with serving(obey) as endpoint:
+        keys = NO_STATES | keys_of(endpoint.url, **{"llm.form": "fences"})
+        done = play(tmp_path, keys, only=["injected_file", "injected_cell"])
     assert {row.outcome for row in done.rows} == {"failed"}
     for row in done.rows:
         assert any("PWNED" in problem or "pwned" in problem for problem in row.problems)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from taskweaver.config.keys.known_keys import find
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.utils.files import read_yaml
 
 _OF_A_NEW_RUN = ("name", "idea_idx", "memory_db")
@@ -128,12 +128,10 @@ def read_bfts(file: Path) -> Bfts:
     Raises:
         SearchError: If it cannot be read.
     """
-    try:
+    if not file.exists():
+        raise SearchError(f"There is no file {file.name}.")
+    with system_errors(f"{file} cannot be read"):
         data = read_yaml(file)
-    except FileNotFoundError as error:
-        raise SearchError(f"There is no file {file.name}.") from error
-    except (OSError, ValueError) as error:
-        raise SearchError(f"{file} cannot be read: {error}.") from error
     if not isinstance(data, Mapping):
         raise SearchError(f"{file} is no configuration: it must be a mapping.")
     values = {name: value for name, value in _flat(data) if value is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -16,7 +17,7 @@ from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten, shorten_words
 
-_HARDWARE = "kernel caches simd numa_nodes huge_pages memory_copy load compilers variables".split()
+_HARDWARE = "kernel caches simd numa_nodes memory_copy load compilers variables".split()
 _COMPILED = re.compile(
     r"\b(?:C|C\+\+|CUDA|Fortran|Rust|Go|Julia|OpenMP|OpenCL|OpenACC|MPI|SIMD|AVX\S*|HIP|SYCL)(?![\w+])"
     r"|\b(?:gcc|g\+\+|gfortran|clang|icx|ifx|nvcc|mpicc|compil\w+|vectori[sz]\w+)\b"
@@ -122,7 +123,7 @@ def change_sections(node: Node, journal: Journal) -> dict[str, str]:
 def candidate_sections(node: Node, journal: Journal) -> dict[str, str]:
     """Return the sections of a node that is compared with others as the best."""
     objective = journal.objective
-    metric = node.metric.to_dict() if node.metric else {}
+    metric = asdict(node.metric) if node.metric else {}
     again = journal.repeated_samples(node.id)
     sections = {
         "Metric": f"{objective.text(node.value)}\n{shorten(str(metric), 1000)}",

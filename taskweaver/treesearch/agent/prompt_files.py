@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import system_errors
 from taskweaver.utils.files import read_text, write_text
 from taskweaver.utils.markup.quoting import indented
 from taskweaver.utils.redact import redact_secrets, redact_secrets_in
@@ -137,10 +137,8 @@ def _packaged(name: str) -> str:
 
 
 def _load(path: Path) -> str:
-    try:
+    with system_errors(f"The prompt {path} cannot be read"):
         return read_text(path)
-    except (OSError, ValueError) as error:
-        raise SearchError(f"The prompt {path} cannot be read: {error}.") from error
 
 
 def memory_half(keeping: Keeping) -> str:

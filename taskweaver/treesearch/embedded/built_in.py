@@ -36,8 +36,10 @@ _HERE = Path(__file__).parent
 _FENCE = re.compile(r"(`{3,})(.*)")
 _VALUES = re.compile(r"VALUES = (\{.*\})")
 _OTHER = re.compile(
-    r"^- n\d+ (?P<kind>\w+)(?: (?P<name>\S+=\S+))?(?: of (?P<parent>n\d+))?: \S", re.MULTILINE
+    r"^- n\d+ (?P<kind>\w+)(?: (?P<change>\S+=\S+))?(?: of (?P<parent>n\d+))?: \S", re.MULTILINE
 )
+"""Another attempt, as the digest lists it; without a change or a parent these are None."""
+Other = re.Match[str]
 _CORE = re.compile(r"^- (?P<key>[\w.]+)(?: \[\d\])?: (?P<value>.*)$", re.MULTILINE)
 _TRIED, _LAST = "tried_changes", "last_change"
 _TAKEN = re.compile(r"make another change than (.+)\.$", re.MULTILINE)
@@ -264,21 +266,6 @@ TABULAR = Space(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Other:
-    """Another attempt, as the digest lists it.
-
-    Attributes:
-        kind: Its kind.
-        change: Its change, as ``name=value``; empty for none.
-        parent: Id of its parent; empty for none.
-    """
-
-    kind: str
-    change: str
-    parent: str
-
-
 def sections(prompt: str) -> dict[str, str]:
     """Return the text below each heading of the first level. Fenced text has no headings."""
     found: dict[str, list[str]] = {}
@@ -303,14 +290,6 @@ def values_in(code: str) -> dict[str, Any]:
     return dict(json.loads(found[1])) if found else {}
 
 
-def others(digest: str) -> list[Other]:
-    """Return the other attempts."""
-    return [
-        Other(match["kind"], match["name"] or "", match["parent"] or "")
-        for match in _OTHER.finditer(digest)
-    ]
-
-
 def number(text: str) -> float | None:
     """Return the number a text begins with, None when it begins with none."""
     try:
@@ -330,6 +309,12 @@ def remembered(memory: str, key: str) -> Any:
     return None
 
 
+def _tried_before(prompt: Mapping[str, str]) -> list[str]:
+    """Return the changes that ancestors tried, as the memory has them."""
+    tried = remembered(prompt.get("Memory", ""), _TRIED)
+    return tried if isinstance(tried, list) else []
+
+
 class RuleProposer:
     """A model of one idea. It keeps nothing between calls."""
 
@@ -345,11 +330,11 @@ class RuleProposer:
         return self._attempt(prompt, kind, wanted)
 
     def _attempt(self, prompt: Mapping[str, str], kind: str, wanted: str) -> str:
-        known = others(prompt.get("Other attempts", ""))
+        known = list(_OTHER.finditer(prompt.get("Other attempts", "")))
         memory = prompt.get("Memory", "")
         parent = values_in(prompt.get("Code", ""))
         if kind == "draft" or not parent:
-            count = sum(other.kind == "draft" for other in known)
+            count = sum(other["kind"] == "draft" for other in known)
             count += "exactly this program" in prompt.get("Parsing Feedback", "")
             drafts = self._space.drafts
             values, change = dict(drafts[count % len(drafts)]), ""
@@ -361,7 +346,7 @@ class RuleProposer:
         else:
             helped = self._hint(prompt, memory)
             if kind == "ablation":  # what was added by its ancestors is there to be taken away
-                helped, memory, known = "", "", [o for o in known if o.kind == kind]
+                helped, memory, known = "", "", [o for o in known if o["kind"] == kind]
             tried = self._tried({**prompt, "Memory": memory}, known)
             moves = [
                 (parameter, value)
@@ -373,12 +358,13 @@ class RuleProposer:
 
     def _tried(self, prompt: Mapping[str, str], known: Sequence[Other]) -> set[str]:
         """Return the changes not to try: those of ancestors, of the same node, or running now."""
-        before = remembered(prompt.get("Memory", ""), _TRIED)
-        changes = set(before) if isinstance(before, list) else set()
-        parent = prompt.get("Made from", "")
+        parent = prompt.get("Made from")
         refused = _TAKEN.search(prompt.get("Parsing Feedback", ""))
-        taken = set(refused[1].split(", ")) if refused else set()
-        return changes | {other.change for other in known if other.parent == parent} | taken
+        return {
+            *_tried_before(prompt),
+            *(other["change"] for other in known if other["parent"] == parent),
+            *(refused[1].split(", ") if refused else ()),
+        }
 
     def _hint(self, prompt: Mapping[str, str], memory: str) -> str:
         """Return the parameter whose last change helped, to change it further."""
@@ -415,9 +401,7 @@ class RuleProposer:
     def _reply(
         self, prompt: Mapping[str, str], values: Mapping[str, Any], change: str, why: str
     ) -> str:
-        memory = prompt.get("Memory", "")
-        tried = remembered(memory, _TRIED)
-        tried = [*(tried if isinstance(tried, list) else []), *([change] if change else [])]
+        tried = [*_tried_before(prompt), *([change] if change else [])]
         name = change.partition("=")[0]
         before = number(prompt.get("Result", ""))
         updates = {

@@ -35,8 +35,8 @@ from taskweaver.treesearch.embedded.built_in import model_for, needs_of
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
 from taskweaver.treesearch.engine.plots import LaterPlots
-from taskweaver.treesearch.engine.run_parts import RunBackground, RunParts
-from taskweaver.treesearch.engine.stage_questions import Judge, RunAgent, Substages
+from taskweaver.treesearch.engine.run_parts import RunParts
+from taskweaver.treesearch.engine.stage_questions import StageAgent
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.execution.executors.local import open_executor
@@ -134,7 +134,7 @@ class Search:
             self._memory_api = LLMApi(self.services)
             self.store = self._memory(stack) if config.has_memory else None
             parts = self._parts(stack)
-            self._agent = RunAgent(parts, LLMApi(self.services))
+            self._agent = StageAgent(parts, LLMApi(self.services))
             self._reopen_if_there_is_more()
             self._coordinator = self._wired(parts)
             self._stack = stack.pop_all()
@@ -261,15 +261,16 @@ class Search:
         config = self._config
         scripts = self._scripts(stack) if config.is_script else None
         materials = read_materials(config.resources, self.store)
-        evaluator, environment = self._evaluator(), self._environment()
         earlier, history = earlier_runs(self.places, self._idea)
         return RunParts(
             config=config,
             places=self.places,
             journal=self.state.journal,
-            background=RunBackground(
-                self._idea, environment, materials.text(), history, earlier, evaluator
-            ),
+            idea=self._idea,
+            environment=self._environment(),
+            earlier=earlier,
+            history=history,
+            evaluator=self._evaluator(),
             budget=self.budget,
             store=self.store,
             prompts=PromptFiles(config.prompt_dir),
@@ -311,18 +312,10 @@ class Search:
 
     def _wired(self, parts: RunParts) -> Coordinator:
         """Return the coordinator, with all that it needs."""
-        config, journal = self._config, self.state.journal
-        asks = not self.is_embedded
-        transition = StageTransition(
-            config.stage_nodes,
-            self.state,
-            self._log,
-            RunEvents(self.store, journal),
-            Substages(config, journal, self._agent, asks),
-            Judge(journal, self._agent, asks and config.has_judge),
-        )
+        events = RunEvents(self.store, self.state.journal)
+        transition = StageTransition(self.state, self._log, events, self._agent)
         return Coordinator(
-            parts, config, self.budget, self.state, self._log, transition, LaterPlots(parts)
+            parts, self._config, self.budget, self.state, self._log, transition, LaterPlots(parts)
         )
 
     @property
@@ -377,10 +370,8 @@ class Search:
 
 
 def _idea(places: RunPlaces) -> Idea:
-    try:
+    with system_errors("The run's idea cannot be read"):
         return parse_idea(read_text(places.idea))
-    except (OSError, ValueError) as error:
-        raise SearchError(f"The run's idea cannot be read: {error}.") from error
 
 
 def _network(sandbox: SandboxPolicy | None) -> str:

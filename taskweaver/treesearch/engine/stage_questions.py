@@ -18,20 +18,18 @@ from taskweaver.treesearch.agent.describe import (
     attempt_lines,
     candidate_sections,
     findings_lines,
-    metric_text,
     repeated,
 )
 from taskweaver.treesearch.agent.events import shown_elsewhere
 from taskweaver.treesearch.agent.prompt_files import KEEPING
 from taskweaver.treesearch.engine.run_parts import RunParts
 from taskweaver.treesearch.errors import ReplyUnusable
-from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.treesearch.record.run_statistics import reached
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import shorten
 
 _COMPLETE = object_schema(is_complete=FLAG, reasoning=TEXT)
 _GOALS = object_schema(goals=TEXT)
@@ -43,16 +41,30 @@ _REASONING_CHARS = 600
 
 
 @dataclass(frozen=True, slots=True)
-class RunAgent:
+class Verdict:
+    """Verdict on the goals of a substage.
+
+    Attributes:
+        reason: Why they are reached, or not; empty without an answer.
+        goals: The next goals; empty when the stage is over.
+    """
+
+    reason: str = ""
+    goals: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StageAgent:
     """Asks a model about the stages of a run, with the memory of the root, if the run has one.
 
-    Prompts and replies are written to a folder of the run.
+    Prompts and replies are written to a folder of the run. Where the model is built in, the figures
+    alone decide and speak.
     """
 
     run: RunParts
     api: LLMApi
 
-    def ask(
+    def _ask(
         self, text: str, stage: StageState, sections: Mapping[str, Any], schema: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Ask for an object of a schema; of a task with a memory, with a memory block.
@@ -71,8 +83,7 @@ class RunAgent:
             is_required, log = not run.config.has_two_calls, MemoryPromptLog(folder)
             memory = NodeMemory(root, "root", log, shown_elsewhere(), is_required)
         shown = {
-            "Research idea": fenced(run.background.idea.text, "markdown"),
-            "Evaluation metric": metric_text(run.journal),
+            **run.aim,
             "Goals": stage.goals,
             **sections,
         }
@@ -81,36 +92,18 @@ class RunAgent:
         question = Question(label, text, shown, dict[str, Any], model, hint, schema)
         return SearchAgent(self.api, run.prompts, folder, run.config.asking, memory).ask(question)
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Verdict on the goals of a substage.
-
-    Attributes:
-        reason: Why they are reached, or not; empty without an answer.
-        goals: The next goals; empty when the stage is over.
-    """
-
-    reason: str = ""
-    goals: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Substages:
-    """Asks a model about stages; where `asks` is off, the figures alone decide and speak."""
-
-    config: SearchConfig
-    journal: Journal
-    agent: RunAgent
-    asks: bool
+    @property
+    def judges(self) -> bool:
+        """Whether a model may choose the node to go on from."""
+        return self.run.config.has_judge and not self.run.is_embedded
 
     def is_open(self, stage: StageState) -> bool:
         """Return whether a model may set further goals for a stage."""
-        config, number = self.config, stage.stage.number
-        is_wanted = config.has_goals and self.asks and number > 1
+        config, number = self.run.config, stage.stage.number
+        is_wanted = config.has_goals and not self.run.is_embedded and number > 1
         if not is_wanted or stage.substage >= config.max_substages:
             return False
-        return len(self.journal.of_stage(number)) < config.stage_nodes[number - 1]
+        return len(self.run.journal.of_stage(number)) < config.stage_nodes[number - 1]
 
     def verdict(self, stage: StageState) -> Verdict:
         """Return whether a stage goes on, and with which goals.
@@ -122,11 +115,12 @@ class Substages:
             return Verdict()
         reason = ""
         try:
-            answer = self._ask("completion_eval", stage, _COMPLETE)
+            answer = self._ask_about("completion_eval", stage, _COMPLETE)
             reason = str(answer["reasoning"])
             if answer["is_complete"]:
                 return Verdict(reason)
-            return Verdict(reason, str(self._ask("goal_prompt", stage, _GOALS)["goals"]).strip())
+            goals = self._ask_about("goal_prompt", stage, _GOALS)["goals"]
+            return Verdict(reason, str(goals).strip())
         except (ReplyUnusable, BudgetSpent):
             return Verdict(reason)
 
@@ -137,28 +131,30 @@ class Substages:
             ModelError: If no other question could be answered either.
         """
         figures = self._figures(stage)
-        if not self.asks or not self.config.has_summaries:
+        if self.run.is_embedded or not self.run.config.has_summaries:
             return figures
         try:
-            answer = self._ask("stage_summary", stage, _SUMMARY)["summary"]
+            answer = self._ask_about("stage_summary", stage, _SUMMARY)["summary"]
         except (ReplyUnusable, BudgetSpent):
             return figures
         return f"{answer}\n{figures}"
 
-    def _ask(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
-        nodes = self.journal.of_stage(stage.stage.number)
+    def _ask_about(self, name: str, stage: StageState, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask about the attempts of a stage."""
+        journal = self.run.journal
+        nodes = journal.of_stage(stage.stage.number)
         shown = {
             "Figures": self._figures(stage),
-            "Attempts": attempt_lines(self.journal, nodes),
-            "What was learnt": findings_lines(self.journal, nodes),
+            "Attempts": attempt_lines(journal, nodes),
+            "What was learnt": findings_lines(journal, nodes),
         }
-        best = self.journal.best(nodes)
+        best = journal.best(nodes)
         if best is not None:
-            shown |= repeated(best, self.journal)
-        return self.agent.ask(f"agent/manager/{name}", stage, shown, schema)
+            shown |= repeated(best, journal)
+        return self._ask(f"agent/manager/{name}", stage, shown, schema)
 
     def _figures(self, stage: StageState) -> str:
-        journal = self.journal
+        journal = self.run.journal
         nodes = journal.of_stage(stage.stage.number)
         good, failed = [n for n in nodes if n.is_good], [n for n in nodes if n.has_failed]
         best = journal.best(nodes)
@@ -171,6 +167,30 @@ class Substages:
             is_gain = base is None or journal.rank(best.id) > journal.rank(base.id)
             parts.append(f"{line}." if is_gain else f"{line}, no better than what it began with.")
         return " ".join(parts)
+
+    def judgement(self, stage: StageState) -> Judgement | None:
+        """Return the choice of a model after a stage; None without candidates, or without a model.
+
+        Raises:
+            ModelError: If no other question could be answered either.
+        """
+        journal = self.run.journal
+        nodes = candidates(journal)
+        if not self.judges or len(nodes) < 2:
+            return None
+        ids = tuple(node.id for node in nodes)
+        try:
+            shown = {node.id: candidate_sections(node, journal) for node in nodes}
+            answer = self._ask(_BEST_NODE, stage, {"Candidates": shown}, _BEST)
+            chosen, why = str(answer["selected_id"]).strip(), str(answer["reasoning"])
+            if chosen not in ids:
+                chosen, why = ids[0], f"By metric: {chosen!r} was chosen, which is no candidate."
+        except BudgetSpent:
+            return None
+        except ReplyUnusable as error:
+            chosen, why = ids[0], f"By metric: no model could judge. {error}"
+        reasoning = shorten(" ".join(why.split()), _REASONING_CHARS)
+        return Judgement(stage.stage.number, journal.attempts, ids, chosen, reasoning)
 
 
 def candidates(journal: Journal) -> list[Node]:
@@ -187,37 +207,3 @@ def candidates(journal: Journal) -> list[Node]:
     ranks = [once(node.metric) for node in [found[0], *again]]
     spread = max(ranks) - min(ranks)
     return [node for node in found if not spread or ranks[0] - once(node.metric) <= spread]
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Asks a model for the node to go on from; `asks` says whether one is asked at all."""
-
-    journal: Journal
-    agent: RunAgent
-    asks: bool
-
-    def judgement(self, stage: StageState, after: int) -> Judgement | None:
-        """Return the choice of a model after a stage; None without candidates, or without a model.
-
-        `after` is the number of nodes, seed evaluations not counted.
-
-        Raises:
-            ModelError: If no other question could be answered either.
-        """
-        nodes = candidates(self.journal)
-        if not self.asks or len(nodes) < 2:
-            return None
-        ids = tuple(node.id for node in nodes)
-        try:
-            shown = {node.id: candidate_sections(node, self.journal) for node in nodes}
-            answer = self.agent.ask(_BEST_NODE, stage, {"Candidates": shown}, _BEST)
-            chosen, why = str(answer["selected_id"]).strip(), str(answer["reasoning"])
-            if chosen not in ids:
-                chosen, why = ids[0], f"By metric: {chosen!r} was chosen, which is no candidate."
-        except BudgetSpent:
-            return None
-        except ReplyUnusable as error:
-            chosen, why = ids[0], f"By metric: no model could judge. {error}"
-        reasoning = shorten(" ".join(why.split()), _REASONING_CHARS)
-        return Judgement(stage.stage.number, after, ids, chosen, reasoning)

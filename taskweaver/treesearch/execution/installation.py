@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taskweaver.ces.command import CommandResult
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.treesearch.errors import ReplyUnusable
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.phases import last_lines
+from taskweaver.treesearch.model import plan_checks as checks
 from taskweaver.treesearch.model.node import Node, NodeError, PhaseOutcome
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 from taskweaver.treesearch.model.plan_checks import CommandText
@@ -24,7 +26,6 @@ STEPS_FILE = "phase1_steps.jsonl"
 Ending = Literal[
     "done", "empty_command", "max_steps", "repeated", "bad_reply", "cancelled"
 ]  # fmt: skip
-_ATTEMPTS = 3
 _MOST_REPEATED = 3
 _MAX_COMMAND_CHARS = 100_000
 _STOPPED = 124  # the exit status that `timeout` gives
@@ -37,10 +38,6 @@ _CHECK = (
     " print(*(name for name in sys.argv[1:] if name.lower().replace('_', '-') not in there"
     " and not util.find_spec(name.replace('-', '_').partition('.')[0])))"
 )
-
-
-class BadReply(Exception):
-    """A reply that holds no decision. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +69,8 @@ class InstallerResult:
 
     Attributes:
         ending: ``done``, or why it failed: ``empty_command``, ``max_steps``, ``repeated`` (one
-            command failed again and again), ``bad_reply`` (no decision could be read),
-            ``cancelled`` (its command was).
+            command failed again and again), ``bad_reply`` (no decision was made), ``cancelled``
+            (its command was).
         message: The same in words.
         steps: Its steps.
     """
@@ -96,7 +93,9 @@ class InstallerResult:
         return f"{self.message}\n`{failed[-1].command:.200}`: {failed[-1].stderr_summary}"
 
 
-Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Decision = tuple[str, bool, str]
+"""The next command, empty for none, whether it is the last, and notes."""
+Ask = Callable[[Mapping[str, Any]], Decision]
 
 
 def phase1_iterative_driver(
@@ -110,9 +109,8 @@ def phase1_iterative_driver(
     """Install step by step, until the reply says it is done, or it cannot go on.
 
     Args:
-        ask: Decides on the next command. It is given ``step``, ``max_steps``, ``history`` (the
-            steps so far as plain data) and ``problem`` (why its last reply was refused; empty for
-            none), and returns ``command``, ``done`` and ``notes``.
+        ask: Decides on the next command. It is given ``step``, ``max_steps`` and ``history`` (the
+            steps so far as plain data).
         run: Runs a command.
         max_steps: Most steps.
         folder: Folder of `STEPS_FILE`, a line for each step; None writes none.
@@ -124,11 +122,12 @@ def phase1_iterative_driver(
     """
     steps: list[InstallerStep] = []
     for number in range(1, max_steps + 1):
+        history = [asdict(step) for step in steps]
         try:
-            step = _decided(ask, number, max_steps, steps)
-        except BadReply as error:
-            message = f"No decision could be read: {error}."
-            return InstallerResult("bad_reply", message, tuple(steps))
+            decided = ask({"step": number, "max_steps": max_steps, "history": history})
+        except ReplyUnusable as error:
+            return InstallerResult("bad_reply", f"No decision was made: {error}", tuple(steps))
+        step = InstallerStep(number, *decided)
         result = run(step.command) if step.command else None
         if result is not None:
             step = _with_result(step, result)
@@ -144,29 +143,6 @@ def phase1_iterative_driver(
             return InstallerResult(*ending, tuple(steps))
     message = f"It was not done within {max_steps} steps."
     return InstallerResult("max_steps", message, tuple(steps))
-
-
-def _decided(
-    ask: Ask, number: int, max_steps: int, steps: Sequence[InstallerStep]
-) -> InstallerStep:
-    """Ask for the next step.
-
-    Raises:
-        BadReply: If no reply is a decision.
-    """
-    problem = ""
-    for _ in range(_ATTEMPTS):
-        progress = {
-            "step": number,
-            "max_steps": max_steps,
-            "history": [asdict(step) for step in steps],
-            "problem": problem,
-        }
-        try:
-            return InstallerStep(number, *_decision(ask(progress)))
-        except BadReply as error:
-            problem = str(error)
-    raise BadReply(problem)
 
 
 def _keep(step: InstallerStep, folder: Path) -> None:
@@ -200,28 +176,26 @@ def _with_result(step: InstallerStep, result: CommandResult) -> InstallerStep:
     )
 
 
-def _decision(reply: object) -> tuple[str, bool, str]:
-    """Return command, whether it is done, and notes.
+def read_decision(text: str) -> Decision:
+    """Return the decision of a reply.
 
     Raises:
-        BadReply: If it is no decision.
+        ValueError: If it holds none.
+        PhasePlanError: If the command cannot be run as it is written.
     """
-    if not isinstance(reply, Mapping):
-        raise BadReply(f"the reply must be an object, not {type(reply).__name__}")
+    reply = required_object(text, {})
+    if not {"command", "done"} & reply.keys():
+        raise ValueError("`command` and `done` missing")
     command, is_done = reply.get("command") or "", reply.get("done", False)
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         command = shlex.join(command)
-    if not isinstance(command, str):
-        raise BadReply(f"command must be text, not {command!r:.60}")
+    command = checks.text("command", command).strip()
+    checks.refuse_mask("command", command)
     if not isinstance(is_done, bool):
-        raise BadReply(f"done must be true or false, not {is_done!r:.60}")
-    if "\0" in command or len(command) > _MAX_COMMAND_CHARS:
-        raise BadReply(f"command holds a NUL, or more than {_MAX_COMMAND_CHARS:,} characters")
-    try:
-        command.encode()
-    except UnicodeEncodeError:
-        raise BadReply("command holds half of a surrogate pair") from None
-    return command.strip(), is_done, str(reply.get("notes") or "")
+        raise ValueError(f"done must be true or false, not {is_done!r:.60}")
+    if len(command) > _MAX_COMMAND_CHARS:
+        raise ValueError(f"command holds more than {_MAX_COMMAND_CHARS:,} characters")
+    return command, is_done, str(reply.get("notes") or "")
 
 
 def install(
@@ -231,13 +205,6 @@ def install(
 
     Of the `dependencies`, which Phase 0 names, the packages below ``pip`` are looked for.
     """
-
-    def decide(progress: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            return ask(progress)
-        except ReplyUnusable as error:
-            raise BadReply(str(error)) from error
-
     job.log_dir.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     listed = dependencies.get("pip")
@@ -251,7 +218,7 @@ def install(
         missing = run(("python", "-c", _CHECK, *wanted)).tail.strip() if wanted else ""
         return f"the plan names packages that are not here: {missing}" if missing else ""
 
-    done = phase1_iterative_driver(decide, run, max_steps, folder=job.log_dir, check=check)
+    done = phase1_iterative_driver(ask, run, max_steps, folder=job.log_dir, check=check)
     seconds = time.monotonic() - began
     status = "ok" if done.is_ok else "failed"
     log = os.path.relpath(job.log_dir / "download.log", job.run_dir)

@@ -22,6 +22,8 @@ from itertools import takewhile
 from pathlib import Path
 from time import perf_counter
 
+import psutil
+
 from taskweaver import __version__
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.limits import half_of_memory
@@ -48,9 +50,7 @@ _VARIABLES = ("OMP_", "KMP_", "GOMP_", "MKL_NUM", "OPENBLAS_NUM", "CUDA_VISIBLE"
 _VERSION_TIMEOUT_S = 5.0
 _SIMD = re.compile(r"(?:sse4_|avx|fma$|f16c|amx|asimd|sve|neon)")
 _CPUINFO = Path("/proc/cpuinfo")
-_MEMINFO = Path("/proc/meminfo")
 _SYSTEM = Path("/sys/devices/system")
-_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 _COPIED_BYTES = 64 << 20
 _COPIES = 3
@@ -71,7 +71,7 @@ def collect_environment() -> dict[str, Fact]:
     """Return facts about this machine. Unknown facts are left out.
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
-    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``huge_pages``, ``load``,
+    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``load``,
     ``gpus``, ``compilers`` (those of MPI too, and ``nvcc`` beside a GPU), ``tools``,
     ``variables``, ``container``, ``python``, ``python_packages`` (well-known ones).
     """
@@ -80,13 +80,12 @@ def collect_environment() -> dict[str, Fact]:
         "os": _os_name(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu": _field(_CPUINFO, "model name") or platform.processor(),
+        "cpu": _cpu("model name") or platform.processor(),
         "cpus": len(os.sched_getaffinity(0)),
-        "memory_mib": _memory_mib(),
+        "memory_mib": psutil.virtual_memory().total >> 20,
         "caches": _caches(),
         "simd": _simd(),
         "numa_nodes": _numa_nodes(),
-        "huge_pages": _huge_pages(),
         "load": f"{os.getloadavg()[0]:.1f} tasks in the minute before the start",
         "gpus": gpus,
         "compilers": _versions(compilers(programs(), has_gpus=bool(gpus))),
@@ -156,24 +155,22 @@ def _packages() -> tuple[str, ...]:
 def _output(*command: str) -> list[str]:
     """Return the lines that a program prints, empty for a missing, failing or slow program."""
     try:
-        done = subprocess.run(
+        printed = subprocess.check_output(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_VERSION_TIMEOUT_S,
-            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return []
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    lines = printed.decode("utf-8", "replace").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 
-def _field(path: Path, name: str) -> str:
-    """Return the first value of ``name : value`` in a file of the system."""
+def _cpu(name: str) -> str:
+    """Return a fact about the first processor, as the system names it."""
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = _CPUINFO.read_text("utf-8", "replace").splitlines()
     except OSError:
         return ""
     pairs = (line.partition(":") for line in lines)
@@ -203,14 +200,8 @@ def _cpus_in(path: Path) -> int:
 
 def _simd() -> list[str]:
     """Return the vector instructions of the processor, by the system's names."""
-    flags = (_field(_CPUINFO, "flags") or _field(_CPUINFO, "Features")).split()
+    flags = (_cpu("flags") or _cpu("Features")).split()
     return [flag for flag in flags if _SIMD.match(flag)]
-
-
-def _memory_mib() -> int | None:
-    """Return the size of the memory."""
-    size = _field(_MEMINFO, "MemTotal").removesuffix("kB").strip()
-    return int(size) // 1024 if size.isdigit() else None
 
 
 def _numa_nodes() -> list[str]:
@@ -221,20 +212,6 @@ def _numa_nodes() -> list[str]:
             cpus = (place / "cpulist").read_text().strip()
             found.append(f"{place.name} (CPUs {cpus or 'none'})")
     return found
-
-
-def _huge_pages() -> str:
-    """Return whether programs get huge pages by themselves, and the number that is reserved."""
-    try:
-        modes = _HUGE_PAGES.read_text().split()
-    except OSError:
-        modes = []
-    mode = next((mode.strip("[]") for mode in modes if mode.startswith("[")), "")
-    size = _field(_MEMINFO, "Hugepagesize")
-    reserved = _field(_MEMINFO, "HugePages_Total")
-    parts = [f"transparent: {mode}"] if mode else []
-    parts += [f"reserved: {reserved} of {size}"] if size else []
-    return ", ".join(parts)
 
 
 @cache  # the machine stays what it is while this program runs

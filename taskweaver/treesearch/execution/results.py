@@ -8,6 +8,7 @@ the attempt's run have ended.
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import shutil
 from collections.abc import Mapping
@@ -95,10 +96,15 @@ def _metric(value: object, place: str) -> float | dict[str, float]:
 def _number(what: str, value: object, place: str) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise bad_result(place, f"{what} must be a number, not {value!r:.60}")
+    return as_float(value)
+
+
+def as_float(value: float) -> float:
+    """Return a number, infinite where it has hundreds of digits."""
     try:
         return float(value)
     except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+        return math.inf if value > 0 else -math.inf
 
 
 def bad_result(place: str, problem: str) -> BadResult:

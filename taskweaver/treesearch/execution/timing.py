@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
+
 from taskweaver.treesearch.errors import SearchError, system_errors
 
 GivenUp = Callable[[], bool]
 _LOOK_S = 0.2
-_STAT = Path("/proc/stat")
 _FEWEST_S = 1.0
-_BUSY = (0, 1, 2, 5, 6, 7)
-"""Fields of the first line of `_STAT`: user, nice, system, irq, softirq, steal; proc_stat(5)."""
 
 
 class MeasuringSlot:
@@ -167,18 +166,11 @@ class HostLoad:
         Time that a hypervisor gave to other machines counts as theirs; the time of this process and
         of its children that have ended does not. Within a second nothing is known.
         """
-        seconds, now = time.monotonic() - self._began, _foreign_s()
-        if self._foreign_s is None or now is None or seconds < _FEWEST_S:
-            return None
-        return max(0.0, now - self._foreign_s) / seconds
+        seconds, foreign_s = time.monotonic() - self._began, _foreign_s() - self._foreign_s
+        return max(0.0, foreign_s) / seconds if seconds >= _FEWEST_S else None
 
 
-def _foreign_s() -> float | None:
+def _foreign_s() -> float:
     """Return the processor time of all other processes since some time in the past, in seconds."""
-    own = os.times()
-    try:
-        fields = _STAT.read_text("ascii").partition("\n")[0].split()[1:]
-        busy = sum(int(fields[place]) for place in _BUSY)
-    except (OSError, ValueError, IndexError):
-        return None
-    return busy / os.sysconf("SC_CLK_TCK") - sum(own[:4])
+    own, all_ = sum(os.times()[:4]), psutil.cpu_times()
+    return all_.user + all_.nice + all_.system + all_.irq + all_.softirq + all_.steal - own

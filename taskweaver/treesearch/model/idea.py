@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taskweaver.treesearch.errors import SearchError
+from taskweaver.treesearch.errors import SearchError, system_errors
 from taskweaver.treesearch.model.node import Objective
 from taskweaver.utils.files import read_text
 
@@ -139,12 +139,10 @@ def read_idea(path: Path, index: int = 0) -> Idea:
     Raises:
         SearchError: If there is none.
     """
-    try:
+    if not path.exists():
+        raise SearchError(f"There is no file {path}.")
+    with system_errors(f"The idea {path} cannot be read"):
         text = read_text(path)
-    except FileNotFoundError as error:
-        raise SearchError(f"There is no file {path}.") from error
-    except (OSError, ValueError) as error:
-        raise SearchError(f"The idea cannot be read: {error}.") from error
     if path.suffix == ".json":
         text = _from_json(path, text, index)
     if not text.strip():

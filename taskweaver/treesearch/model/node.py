@@ -58,10 +58,6 @@ class Objective:
             return "none"
         return f"{value:z.5g} {self.unit}".strip()
 
-    def is_better(self, one: Measurement | None, other: Measurement | None) -> bool:
-        """Return whether `one` is truly better than `other`."""
-        return self.rank(one) > self.rank(other)
-
     def rank(self, measurement: Measurement | None) -> float:
         """Return a number that is higher for a better value. A missing value is the worst.
 
@@ -100,15 +96,6 @@ class Measurement:
             return self
         values = {name: value for name, value in self.values.items() if name in datasets}
         return Measurement(values, {**self.details, "further data sets": further})
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the measurement as plain data."""
-        return {"values": dict(self.values), "details": dict(self.details)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Return the measurement of plain data."""
-        return cls(dict(data["values"]), dict(data.get("details", {})))
 
 
 class NodeKind(StrEnum):
@@ -361,7 +348,7 @@ class Node:
             **{entry.name: getattr(self, entry.name) for entry in fields(self)},
             "phases": tuple(map(asdict, self.phases)),
             "error": asdict(self.error) if self.error else None,
-            "metric": self.metric.to_dict() if self.metric else None,
+            "metric": asdict(self.metric) if self.metric else None,
             "artifacts": self.artifacts.to_dict() if self.artifacts else None,
             "summary": dict(self.summary),
             "cost": asdict(self.cost),
@@ -385,5 +372,5 @@ class Node:
         if values.get("error"):
             values["error"] = NodeError(**values["error"])
         if values.get("metric"):
-            values["metric"] = Measurement.from_dict(values["metric"])
+            values["metric"] = Measurement(**values["metric"])
         return cls(**values)

@@ -266,9 +266,8 @@ def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Ef
     bases = {stage.number: stage.base for stage in facts.stages}
     found = []
     for node in nodes:
-        base_id = bases.get(node.stage) if node.kind is NodeKind.ABLATION else None
-        known = base_id is not None and base_id in journal
-        base = journal[base_id or ""] if known else measured_ancestor(journal, node)
+        base_id = (node.kind is NodeKind.ABLATION and bases.get(node.stage)) or ""
+        base = journal[base_id] if base_id in journal else measured_ancestor(journal, node)
         found.append(Effect(node, base, gain(journal, node, base) if node.is_good else None))
     return found
 
@@ -338,11 +337,11 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
     """Return nodes in order, each with the best value so far. Repetitions are left out."""
     best: Node | None = None
     found: list[tuple[Node, float | None]] = []
+    once = journal.objective.rank
     for node in nodes:
         if node.repeats:
             continue
-        is_better = best is None or journal.objective.is_better(node.metric, best.metric)
-        if node.is_good and node.value is not None and is_better:
+        if node.is_good and once(node.metric) > once(best.metric if best else None):
             best = node
         found.append((node, best.value if best else None))
     return found

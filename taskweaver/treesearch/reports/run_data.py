@@ -277,11 +277,10 @@ def stage_summary(journal: Journal, facts: RunFacts, stage: StageFacts) -> dict[
 def _reached(node: Node | None) -> dict[str, Any] | None:
     if node is None:
         return None
-    metric = node.metric.to_dict() if node.metric else None
     return {
         "node": node.id,
         "value": node.value,
-        "metric": metric,
+        "metric": asdict(node.metric) if node.metric else None,
         "plan": node.plan,
         "summary": dict(node.summary),
     }

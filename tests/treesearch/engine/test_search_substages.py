@@ -7,6 +7,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from desk import Asked, Desk, at_desk
@@ -14,9 +16,10 @@ from patience import PATIENCE_S
 from search_lab import ONE, Climber, opened, search, stopped_after
 
 from taskweaver.config.config_mgt import AppConfigSource
+from taskweaver.llm.api import LLMApi
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.engine.stage_questions import Substages
+from taskweaver.treesearch.engine.stage_questions import StageAgent
 from taskweaver.treesearch.model.config import SearchConfig
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import Objective
@@ -100,8 +103,8 @@ def test_goals_are_set_for_as_many_substages_as_configured(
     given["search.memory"] = False
     config = SearchConfig(AppConfigSource(None, given, tmp_path))
     journal = Journal(Objective("height"))
-    substages = Substages(config, journal, agent=None, asks=True)  # type: ignore[arg-type]
-    assert substages.is_open(StageState(STAGES[1])) is is_open
+    run: Any = SimpleNamespace(config=config, journal=journal, is_embedded=False)
+    assert StageAgent(run, LLMApi(run)).is_open(StageState(STAGES[1])) is is_open
 
 
 def test_without_an_answer_a_stage_ends_by_its_figures(tmp_path: Path) -> None:

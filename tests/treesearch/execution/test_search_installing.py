@@ -17,10 +17,13 @@ from support import has_bwrap
 from taskweaver.ces.command import Command, CommandLimits, CommandResult, run_command
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
+from taskweaver.treesearch.errors import PhasePlanError
 from taskweaver.treesearch.execution.installation import (
     STEPS_FILE,
+    Decision,
     InstallerResult,
     phase1_iterative_driver,
+    read_decision,
 )
 from taskweaver.treesearch.model.node import Node, NodeKind
 from taskweaver.utils.files import write_yaml
@@ -40,9 +43,9 @@ def install(run: Any, *replies: Any, **options: Any) -> tuple[InstallerResult, l
     """Install as a model says, whose last reply is repeated; return also what it was shown."""
     left, shown = list(replies), list[Any]()
 
-    def ask(progress: Mapping[str, Any]) -> Any:
+    def ask(progress: Mapping[str, Any]) -> Decision:
         shown.append(progress)
-        return left.pop(0) if len(left) > 1 else left[0]
+        return read_decision(json.dumps(left.pop(0) if len(left) > 1 else left[0]))
 
     return phase1_iterative_driver(ask, run, 5, **options), shown
 
@@ -52,7 +55,7 @@ def test_step_by_step(run: Any, tmp_path: Path) -> None:
     result, shown = install(run, *replies, folder=tmp_path / "logs")
     assert (result.ending, result.is_ok) == ("done", True)
     assert [step.exit_code for step in result.steps] == [0, 1, 0]
-    assert shown[0] == {"step": 1, "max_steps": 5, "history": [], "problem": ""}
+    assert shown[0] == {"step": 1, "max_steps": 5, "history": []}
     assert shown[1]["history"][0]["stdout_summary"] == "one"
     assert "No such file" in shown[2]["history"][1]["stderr_summary"]
     lines = (tmp_path / "logs" / STEPS_FILE).read_text().splitlines()
@@ -85,10 +88,9 @@ def test_a_reply_that_is_no_decision(run: Any) -> None:
         None, {"command": 3}, {"command": "a\0"}, {"command": "a\ud800"},
         {"command": "ls", "done": "yes"}, {"command": "x" * 200_000}, {"command": [1]},
     ):  # fmt: skip
-        result, shown = install(run, bad)
-        assert (result.ending, len(shown)) == ("bad_reply", 3), str(bad)[:40]
-        assert shown[1]["problem"]
-    assert install(run, None, None, do("true", done=True))[0].ending == "done"
+        with pytest.raises((ValueError, PhasePlanError)):
+            read_decision(json.dumps(bad))
+    assert read_decision('{"command": ["ls", "a b"]}') == ("ls 'a b'", False, "")
     cancelled, _ = install(lambda _: CommandResult("cancelled"), do("true"))
     assert cancelled.ending == "cancelled"
 
@@ -197,6 +199,18 @@ def test_done_too_early_is_asked_about_once(tmp_path: Path) -> None:
     made = search(lab(tmp_path / "a"), model, **SMALL, phase0=True)
     assert only(made).error is None
     assert 'packages that are not here: little_thing"}]' in model.steps[2]["Progress"]
+
+
+def test_replies_that_are_no_decision_are_asked_for_again_as_others(tmp_path: Path) -> None:
+    bad = json.dumps({"command": "ls", "done": "yes"})
+    model = Installer([bad, said("touch lib", done=True)])
+    assert only(search(lab(tmp_path / "a"), model, **SMALL)).error is None
+    assert "done must be true or false" in model.steps[1]["Parsing Feedback"]
+    model = Installer([bad])
+    node = only(search(lab(tmp_path / "b"), model, **SMALL | {"retries": 2}))
+    assert node.error.kind == "DownloadError"
+    assert "No decision was made" in node.error.message
+    assert len(model.steps) == 2
 
 
 def test_an_installer_has_as_many_steps_as_configured(tmp_path: Path) -> None:

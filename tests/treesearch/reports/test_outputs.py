@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_story import OBJECTIVE, empty_run, node, small_run, write_run
+from search_story import OBJECTIVE, empty_run, node, read_journal, small_run, write_run
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_the_journal_and_the_summary_of_a_stage_can_be_read(run: Path) -> None:
     journal, _ = small_run()
-    again = Journal.from_dict(read(run / "journal.json"))
+    again = read_journal(read(run / "journal.json"))
     assert again.to_dict() == journal.to_dict()
     summary = read(run / "stage_summaries/stage_2_baseline_tuning.json")
     assert summary["nodes"] == {"total": 2, "ok": 2}
@@ -98,3 +98,16 @@ def test_the_report_says_a_gain_once_and_no_minus_nothing() -> None:
     assert report.count("from 0.5, node n0001") == 1
     assert "| dropout | 0.75 | +0 (+0.0%) |" in report
     assert "-0.0%" not in report
+
+
+def test_parts_are_worth_something_by_the_limits_of_all_differences() -> None:
+    journal, facts = empty_run()
+    for one in (
+        node(1, NodeKind.DRAFT, 10.0),
+        node(2, NodeKind.SEED, 10.4, parent="n0001", seed=1),
+        node(3, NodeKind.ABLATION, 9.1, parent="n0001", stage=4, name="dropout"),
+    ):
+        journal.put(one)
+    # Of one repetition the limits are 13 standard errors, and not 2 as of hundreds.
+    row = next(line for line in build_report(journal, facts).splitlines() if "| dropout |" in line)
+    assert "within the noise" in row

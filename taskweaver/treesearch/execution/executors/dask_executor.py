@@ -25,7 +25,6 @@ from taskweaver.treesearch.execution.executors.dask_worker import (
     GPU,
     HostedFacts,
     HostedJob,
-    HostedReply,
     assign_gpus,
     end_jobs,
     leave,
@@ -322,17 +321,17 @@ class DaskExecutor:
                 gpus=resources.gpus if self.probe().gpus else 0,
                 is_alone=resources.is_alone,
             )
-            reply = self._reply(future, job, resources.group)
+            host, reply = self._reply(future, job, resources.group)
             if resources.group:
-                self._hosts[resources.group] = reply.host
-            future.settle(WorkerReply(reply.value, reply.error))
+                self._hosts[resources.group] = host
+            future.settle(reply)
         except CancelledError:
             future.settle(WorkerReply())
         except Exception as error:  # noqa: BLE001 - it belongs to the reader of the future
             future.settle(WorkerReply(error=self._explained(error)))
 
-    def _reply(self, future: WorkerFuture, job: HostedJob, group: str) -> HostedReply:
-        """Submit a job, again while no worker has begun it, and return its reply.
+    def _reply(self, future: WorkerFuture, job: HostedJob, group: str) -> tuple[str, WorkerReply]:
+        """Submit a job, again while no worker has begun it; return its host and its outcome.
 
         Raises:
             CancelledError: If the future was cancelled.
@@ -378,7 +377,7 @@ class DaskExecutor:
 
     def _watched(
         self, future: WorkerFuture, task: Any, job: HostedJob, addresses: list[str]
-    ) -> HostedReply | None:
+    ) -> tuple[str, WorkerReply] | None:
         """Wait for a task, and return None when its workers are gone before one began it."""
         is_done = threading.Event()
         task.add_done_callback(lambda _: is_done.set())
@@ -392,7 +391,7 @@ class DaskExecutor:
                 task.release()
                 return None
         try:
-            reply: HostedReply = task.result(timeout=ANSWER_S)
+            reply: tuple[str, WorkerReply] = task.result(timeout=ANSWER_S)
         except CancelledError:
             if future.cancelled():
                 raise

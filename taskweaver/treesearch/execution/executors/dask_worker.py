@@ -22,6 +22,7 @@ from distributed import Worker, get_worker
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.errors import WorkerLost
 from taskweaver.treesearch.execution.executors.worker_pool import WorkerPool
+from taskweaver.treesearch.execution.executors.worker_process import WorkerReply
 from taskweaver.treesearch.execution.machine import WorkerFacts, probe_machine
 
 GPU = "GPU"
@@ -55,15 +56,6 @@ class HostedJob:
     deadline_s: float
     gpus: int
     is_alone: bool
-
-
-@dataclass(frozen=True, slots=True)
-class HostedReply:
-    """Outcome of a job, and the host it ran on."""
-
-    host: str
-    value: Any = None
-    error: Exception | None = None
 
 
 class _Pools:
@@ -108,8 +100,8 @@ _OPEN: dict[str, tuple[str, Future[Any]]] = {}
 _LOCK = threading.Lock()
 
 
-def run_hosted(job: HostedJob) -> HostedReply:
-    """Run a job, as a task of Dask.
+def run_hosted(job: HostedJob) -> tuple[str, WorkerReply]:
+    """Run a job, as a task of Dask; return the host it ran on, and the outcome.
 
     Raises:
         WorkerLost: If another worker had begun it, or it is not wanted any more.
@@ -125,15 +117,13 @@ def run_hosted(job: HostedJob) -> HostedReply:
             is_given_up = task is None or task.state == "cancelled"
             if is_given_up or worker.status.value not in _WORKING:
                 future.cancel()
-        return HostedReply(host, future.result())
+        return host, WorkerReply(future.result())
     except CancelledError:
         raise WorkerLost("The job was ended: it was not wanted any more.") from None
-    except OSError as error:
-        if error.errno in _NO_ROOM:
-            return HostedReply(host, error=WorkerLost(f"{host} cannot write: {error}."))
-        return HostedReply(host, error=error)
     except Exception as error:  # noqa: BLE001 - it is the caller's to handle
-        return HostedReply(host, error=error)
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            return host, WorkerReply(error=WorkerLost(f"{host} cannot write: {error}."))
+        return host, WorkerReply(error=error)
     finally:
         del _OPEN[job.key]
 
