@@ -29,6 +29,7 @@ from taskweaver.llm.parsing.stream import (
     text_in,
 )
 from taskweaver.llm.types import ChatMessage, Effort, FinishReason, ModelRequest, Usage
+from taskweaver.utils.parsing import json_value
 
 Block = dict[str, Any]
 
@@ -276,10 +277,7 @@ def _call(call: Mapping[str, Any]) -> Block:
 
 def _call_input(arguments: str) -> dict[str, Any] | None:
     """Return the arguments of a call as an object, or None if broken."""
-    try:
-        value = json.loads(as_json(arguments))
-    except (ValueError, RecursionError):
-        return None
+    value = json_value(as_json(arguments))
     return value if isinstance(value, dict) else None
 
 

@@ -6,7 +6,6 @@ lines: text, thinking, whole calls, and the counts in the last line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,6 +15,7 @@ from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.call_pieces import read_pieces
 from taskweaver.llm.parsing.stream import LineReader, ReplyEvents, StreamEvent, mapping_in, text_in
 from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, Usage
+from taskweaver.utils.parsing import json_value
 
 _ELSEWHERE = "(An image at another address stands here; it is not shown.)"
 _THINK: dict[str, bool | str] = {
@@ -83,11 +83,10 @@ def _native_call(call: Mapping[str, Any]) -> dict[str, Any]:
 
 def _object(arguments: Any) -> dict[str, Any]:
     """Return arguments as an object: Ollama refuses every later request with arguments as text."""
-    try:
-        value = json.loads(arguments or "{}", strict=False)
-    except (ValueError, TypeError, RecursionError):
-        return {"arguments": str(arguments)}
-    return value if isinstance(value, dict) else {"arguments": value}
+    value = json_value(str(arguments or "{}"))
+    if isinstance(value, dict):
+        return value
+    return {"arguments": str(arguments) if value is None else value}
 
 
 class OllamaEvents(ReplyEvents):

@@ -24,7 +24,7 @@ import jiter
 
 from taskweaver.llm import surrogates
 from taskweaver.utils.markup.json_flaws import place_and_remedy, without_trailing_commas
-from taskweaver.utils.parsing import literal_value
+from taskweaver.utils.parsing import json_value, literal_value
 
 _OBJECT_START = re.compile(r"\{\s*[\"}]")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -294,7 +294,7 @@ def closed(text: str) -> str:
     for match in _PARTS.finditer(stripped, start):
         last_end = match.end()
         if match["string"]:
-            if not _is_whole(match[0]):
+            if json_value(match[0]) is None:
                 return text
         elif match[0] in _CLOSING:
             is_open.append(_CLOSING[match[0]])
@@ -303,14 +303,6 @@ def closed(text: str) -> str:
     if not is_open or last_end != len(stripped):
         return text
     return stripped + "".join(reversed(is_open))
-
-
-def _is_whole(string: str) -> bool:
-    try:
-        json.loads(string, strict=False)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
