@@ -17,7 +17,7 @@ from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.records import restored
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage, function_of
 from taskweaver.llm.usage import TokenEstimator
 from taskweaver.logging.spans import (
     FIRST_CHUNK,
@@ -305,6 +305,5 @@ def _spoken(message: ChatMessage) -> dict[str, Any]:
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function") or {}
-    named = {"name": function.get("name", ""), "arguments": function.get("arguments", "")}
-    return {"type": "tool_call", "id": call.get("id", ""), **named}
+    name, arguments = function_of(call)
+    return {"type": "tool_call", "id": call.get("id", ""), "name": name, "arguments": arguments}

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.learnt import LearntModel, tokens_of
+from taskweaver.llm.parsing.stream import mappings_in
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent, at_root
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.utils.system.cancel import CancelToken
@@ -191,18 +192,16 @@ def _preferred(parameters: Any) -> int:
 
 
 def _loaded(running: Any, model: str) -> int:
-    listed = group(running, "models")
     names = {model, f"{model}:latest"}
-    for entry in listed if isinstance(listed, list) else ():
-        if group(entry, "name") in names or group(entry, "model") in names:
-            return tokens_of(group(entry, "context_length"))
+    for entry in mappings_in(group(running, "models")):
+        if entry.get("name") in names or entry.get("model") in names:
+            return tokens_of(entry.get("context_length"))
     return 0
 
 
 def _entry(listing: Any, model: str) -> Any:
     """Return the entry of a model. A list of one entry is about that model."""
-    data = group(listing, "data")
-    entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    entries = mappings_in(group(listing, "data"))
     named = [entry for entry in entries if entry.get("id") == model]
     return next(iter(named or entries), None) if named or len(entries) == 1 else None
 

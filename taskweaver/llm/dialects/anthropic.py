@@ -28,7 +28,14 @@ from taskweaver.llm.parsing.stream import (
     mapping_in,
     text_in,
 )
-from taskweaver.llm.types import ChatMessage, Effort, FinishReason, ModelRequest, Usage
+from taskweaver.llm.types import (
+    ChatMessage,
+    Effort,
+    FinishReason,
+    ModelRequest,
+    Usage,
+    function_of,
+)
 from taskweaver.utils.parsing import json_value
 
 Block = dict[str, Any]
@@ -266,13 +273,9 @@ def _result(message: ChatMessage) -> Block:
 
 
 def _call(call: Mapping[str, Any]) -> Block:
-    function = call.get("function") or {}
-    return {
-        "type": "tool_use",
-        "id": str(call.get("id", "")),
-        "name": function.get("name", ""),
-        "input": _call_input(str(function.get("arguments") or "")) or {},
-    }
+    name, arguments = function_of(call)
+    given = _call_input(arguments) or {}
+    return {"type": "tool_use", "id": str(call.get("id", "")), "name": name, "input": given}
 
 
 def _call_input(arguments: str) -> dict[str, Any] | None:

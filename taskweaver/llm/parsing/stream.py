@@ -287,3 +287,8 @@ def _count(count: Any) -> int:
 def mapping_in(value: Any) -> Mapping[str, Any]:
     """Return a member that is an object, or an empty object for any other value."""
     return value if isinstance(value, Mapping) else {}
+
+
+def mappings_in(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a member that is a list, or none for any other value."""
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
