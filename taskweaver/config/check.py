@@ -40,13 +40,12 @@ def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]
 
 _PLAIN = tuple(name for name in BY_NAME if "{" not in name)
 _REMOVED = tuple(name for name in REMOVED if "*" not in name and "." in name)
-_PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
 def _known(name: str, roles: tuple[str, ...]) -> Key | None:
     if name in BY_NAME or name.rpartition(".")[0] in roles:
         return find(name)
-    stands_for = provider_key(name, _PROVIDERS)
+    stands_for = provider_key(name)
     return replace(BY_NAME[stands_for], name=name) if stands_for else None
 
 
