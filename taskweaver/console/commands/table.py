@@ -81,7 +81,7 @@ class CommandLine:
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.refuse(safe(str(error)))
+            self.chat.refuse(str(error))
         return True
 
     def words(self) -> list[str]:
@@ -227,7 +227,7 @@ def _plugins(chat: Chat, _: str) -> None:
         for name, entry in sorted((tools | registry.plugins).items())
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]
-    rows += [(problem.server, safe(problem.problem)) for problem in offer.problems]
+    rows += [(problem.server, problem.problem) for problem in offer.problems]
     chat.list_facts(rows, "This project has no plugins.")
 
 
