@@ -30,7 +30,7 @@ from taskweaver.role.forms.offer import (
     USER,
 )
 from taskweaver.utils.markup.quoting import quoted
-from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
+from taskweaver.utils.text import fenced, fill, paragraphs, remove_temporal_delimiters
 
 _NOT_RUN = "Interrupted, not run."
 _NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
@@ -338,4 +338,4 @@ def _as_fences(post: Post, language: str) -> str:
         parts.append(fenced(as_text(alternatives), ALTERNATIVES))
     else:
         parts.append(fenced(post.message, f"ask {post.send_to}"))
-    return "\n\n".join(filter(None, parts))
+    return paragraphs(*parts)
