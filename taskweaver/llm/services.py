@@ -236,8 +236,9 @@ class ModelServices:
         forms, images = _forms(config), ImageSupport("", config.images)
         if isinstance(service, EndpointService):
             forms, images = service.forms, service.images
-        retry, prices, window = config.retry, config.prices, config.window
-        return Model(service, retry, prices, reason, origin, forms, images, window)
+        return Model(
+            service, config.retry, config.prices, reason, origin, forms, images, config.window
+        )
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):

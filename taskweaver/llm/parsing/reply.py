@@ -267,7 +267,7 @@ class ReplyReader:
             detail = f"an event of the reply cannot be read: {shown}"
             raise failure("malformed", detail, self._model) from error
         except NotAnEventStream as error:
-            raise self._not_a_stream(error.beginning) from error
+            raise self._not_a_stream(str(error)) from error
         return chunks
 
     def _add(self, event: StreamEvent, chunks: list[Chunk]) -> None:

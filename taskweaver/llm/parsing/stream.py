@@ -28,11 +28,7 @@ _BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
 class NotAnEventStream(ValueError):
-    """The bytes are no event stream. `beginning` holds the first bytes."""
-
-    def __init__(self, beginning: str) -> None:
-        super().__init__(beginning)
-        self.beginning = beginning
+    """The bytes are no event stream. The error's text is their beginning."""
 
 
 class EventReader:

@@ -112,9 +112,10 @@ class History:
         else:
             text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
             yield format_chat_message("assistant", text)
-            results = _results(post, has_all=post.send_to == self.alias)
-            if results or post.send_to == self.alias:
-                yield format_chat_message("user", results or PLAN_SHOWN)
+            goes_on = post.send_to == self.alias  # else only what was asked for is shown
+            results = [one.result for one in kept(post) if goes_on or one.name == RECALL]
+            if results or goes_on:
+                yield format_chat_message("user", "\n".join(results) or PLAN_SHOWN)
 
     def _called(self, post: Post) -> Iterator[ChatMessage]:
         """Yield the reply that a post begins; a further post of a reply yields nothing."""
@@ -249,12 +250,6 @@ def correction(post: Post) -> Iterator[ChatMessage]:
     """Yield an unusable reply as text, and the request to correct it."""
     yield format_chat_message("assistant", post.text(AttachmentType.invalid_response) or _NO_TEXT)
     yield format_chat_message("user", post.text(AttachmentType.revise_message))
-
-
-def _results(post: Post, *, has_all: bool) -> str:
-    """Return the results of a post's operations on memory: all, or those that were asked for."""
-    shown = [one.result for one in kept(post) if has_all or one.name == RECALL]
-    return "\n".join(shown)
 
 
 def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:

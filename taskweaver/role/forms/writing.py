@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -179,15 +179,12 @@ class ReplyWriter:
             self._proxy.update_attachment(text, AttachmentType.thought)
 
     def _show_fields(self, deltas: Iterable[FieldDelta]) -> None:
-        self._writer.write(self._shown_fields(deltas), None)
-
-    def _shown_fields(self, deltas: Iterable[FieldDelta]) -> Iterator[FieldDelta]:
         for delta in deltas:
             key, text = self._shown_as.get(delta.key, delta.key), delta.text
             if key == "reply_content":
                 text = self._code.feed(text, is_end=delta.is_end)
             if key in _SHOWN and (text or delta.is_end):
-                yield FieldDelta(key, text, delta.is_end)
+                self._writer.write([FieldDelta(key, text, delta.is_end)], None)
 
     def draft(self, reading: ReplyReading) -> Post | None:
         """Return the answer to the user that a reply is, before it is sent; None for no answer."""
