@@ -217,6 +217,7 @@ class EndpointFacts:
     """Facts about one model: configured, asked, learnt or known by name. Thread-safe.
 
     Attributes:
+        endpoint: Address of the model.
         pool: Connections to the endpoint, shared with the calls.
         learnt: Facts learnt of the model, which are kept.
     """
@@ -239,7 +240,7 @@ class EndpointFacts:
         """
         self.pool = ConnectionPool(endpoint)
         self.learnt = LearntModel(endpoint)
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._headers = headers or {}
         self._configured = configured_window
         self._dialect = dialect
@@ -251,7 +252,7 @@ class EndpointFacts:
     @property
     def takes_tools(self) -> bool | None:
         """Whether the model takes tools, or None if only a trial can tell."""
-        is_asked = self._is_ollama or self._endpoint.is_loopback
+        is_asked = self._is_ollama or self.endpoint.is_loopback
         return self._ask().takes_tools if is_asked else None
 
     @property
@@ -273,9 +274,9 @@ class EndpointFacts:
         if self._stated is None and needed() < SHORT_PROMPT:
             return learnt
         stated = self._ask().window
-        if self._endpoint.is_loopback:
+        if self.endpoint.is_loopback:
             return stated or learnt
-        return min(filter(None, (stated, learnt)), default=named_window(self._endpoint.model))
+        return min(filter(None, (stated, learnt)), default=named_window(self.endpoint.model))
 
     def loaded_window(self, needed: Callable[[], int]) -> int:
         """Return the window that Ollama is to load the model with, chosen at the first request.
@@ -303,21 +304,21 @@ class EndpointFacts:
     def _ask(self) -> ModelFacts:
         with self._lock:
             if self._stated is None:
-                is_ollama, model = self._is_ollama, self._endpoint.model
+                is_ollama, model = self._is_ollama, self.endpoint.model
                 self._stated = ollama_facts(self.pool, model) if is_ollama else self._listed()
             return self._stated
 
     def _listed(self) -> ModelFacts:
         """Return the facts about the model in the server's list."""
-        model = self._endpoint.model
-        host = urlsplit(self._endpoint.api_base).hostname or ""
-        if self._endpoint.api_version or f".{host}".endswith(_SILENT_HOSTS):
+        model = self.endpoint.model
+        host = urlsplit(self.endpoint.api_base).hostname or ""
+        if self.endpoint.api_version or f".{host}".endswith(_SILENT_HOSTS):
             return ModelFacts()
         if self._dialect == "anthropic":  # its list has no names that stand for the newest
             path = f"/models/{quote(model, safe='')}"
             return _facts(answer_of(self.pool, path, headers=self._headers))
         entry = _entry(answer_of(self.pool, "/models", headers=self._headers), model)
-        root = at_root(self._endpoint).api_base
+        root = at_root(self.endpoint).api_base
         match group(entry, "owned_by"):
             case "llamacpp":
                 props = answer_of(self.pool, f"{root}/props")
