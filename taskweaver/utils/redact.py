@@ -131,10 +131,14 @@ def _mask(match: re.Match[str]) -> str:
     value = found["quoted"] or found["bare"]
     if value is None:
         return f"{found['scheme'] or found['login'] or ''}{MASK}"
-    is_harmless = value.lower() in _HARMLESS or value.startswith(("$", "{"))
-    is_harmless = is_harmless or is_location(value) or _is_number(value)
-    is_harmless = is_harmless or (not found["quote"] and _is_code(found["name"], value))
-    is_harmless = is_harmless or _is_partition(match)
+    is_harmless = (
+        value.lower() in _HARMLESS
+        or value.startswith(("$", "{"))
+        or is_location(value)
+        or _is_number(value)
+        or (not found["quote"] and _is_code(found["name"], value))
+        or _is_partition(match)
+    )
     return match[0] if is_harmless else f"{found['name']}{found['quote'] or ''}{MASK}"
 
 
