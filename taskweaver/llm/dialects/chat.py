@@ -27,8 +27,8 @@ from taskweaver.llm.parsing.stream import (
     text_in,
     usage_in,
 )
-from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelTool
+from taskweaver.utils.surrogates import repair
 
 _DETAILS, _REASONING = "reasoning_details", ("reasoning_content", "reasoning")
 """Fields of a message that go back under the name they came with."""

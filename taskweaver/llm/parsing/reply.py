@@ -19,9 +19,9 @@ from taskweaver.llm.parsing.stream import (
     UnreadableEvent,
     event_object,
 )
-from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
 from taskweaver.llm.types import Chunk, FinishReason, Usage
+from taskweaver.utils.surrogates import SurrogateJoiner
 
 _OPEN = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)

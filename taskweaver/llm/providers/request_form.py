@@ -16,9 +16,9 @@ from typing import Any, cast, get_args
 from taskweaver.llm.dialects.dialect import LADDER, Dialect, ResponseFormat
 from taskweaver.llm.learnt import HistoryForm, LearntFacts
 from taskweaver.llm.records import restored
-from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
 from taskweaver.utils.redact import redact_secrets
+from taskweaver.utils.surrogates import repair
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
