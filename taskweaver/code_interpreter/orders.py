@@ -36,7 +36,7 @@ from taskweaver.role.prompt import (
 )
 from taskweaver.role.situation import variables_text
 from taskweaver.utils.markup.quoting import quoted_section
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import fenced, paragraphs, shorten
 
 MOST_CELLS = 8
 """Most cells that run for one order, those that failed included."""
@@ -197,7 +197,7 @@ class OrderPrompt(CodeTexts):
             SERVES=self._texts["for_user" if is_users else "for_role"],
             REPLY=rules.replace("\n\n", "\n"),
         )
-        return "\n\n".join(filter(None, [text, self.limits, self.plugins_text(given.plugins)]))
+        return paragraphs(text, self.limits, self.plugins_text(given.plugins))
 
     def _messages(self, form: Form, texts: _RoundTexts) -> list[ChatMessage]:
         """Return the messages of a round."""
@@ -234,7 +234,7 @@ class OrderPrompt(CodeTexts):
         if form == "fences":
             language = post.text(AttachmentType.reply_type)
             info = f"{language} last" if is_last and post.send_to != USER else language
-            text = "\n\n".join(filter(None, [thought, fenced(code, info) if code else words]))
+            text = paragraphs(thought, fenced(code, info) if code else words)
             return format_chat_message("assistant", text)
         fields = {"thought": thought, "message": words, "code": code}
         if code and post.send_to != USER:
@@ -279,12 +279,9 @@ class _RoundTexts:
 
     def feedback(self, post: Post) -> str:
         """Return the outcome of a reply: the run, and the changed variables."""
-        result, variables = (
-            post.text(AttachmentType.execution_result),
-            self._variables.get(post.id),
-        )
-        parts = [result, f"### Variables\n{variables}" if variables else "", self._repeated(post)]
-        return with_news("\n\n".join(filter(None, parts)), post, self.news)
+        result, variables = post.text(AttachmentType.execution_result), self._variables.get(post.id)
+        shown = f"### Variables\n{variables}" if variables else ""
+        return with_news(paragraphs(result, shown, self._repeated(post)), post, self.news)
 
     def outcome(self, post: Post) -> str:
         """Return the result of the call that a post of the role stands for, or an empty text."""
@@ -292,7 +289,7 @@ class _RoundTexts:
             return ""
         revise = post.text(AttachmentType.revise_message)
         words = "" if has_run(post) or revise else post.message
-        return "\n\n".join(filter(None, [self.feedback(post), revise, words])) or "(no outcome)"
+        return paragraphs(self.feedback(post), revise, words) or "(no outcome)"
 
     def _repeated(self, post: Post) -> str:
         """Return the note below the outcome of a cell that ran before with the same outcome."""

@@ -28,7 +28,7 @@ from taskweaver.role.prompt import (
 from taskweaver.role.situation import Surroundings, variables_text
 from taskweaver.role.translator import PostTranslator
 from taskweaver.utils.markup.quoting import quoted_section
-from taskweaver.utils.text import fill, remove_temporal_delimiters
+from taskweaver.utils.text import fill, paragraphs, remove_temporal_delimiters
 
 _LIBRARIES = (
     "scipy", "sklearn", "statsmodels", "seaborn", "plotly", "polars", "pyarrow", "duckdb",
@@ -130,8 +130,7 @@ class CodeTexts:
 
     def cell_guide(self, plugins: Sequence[PluginEntry]) -> str:
         """Return the facts for the author of a cell: the kernel, the policy, the functions."""
-        parts = [self._texts["cells"], self.limits, self.plugins_text(plugins)]
-        return "\n\n".join(filter(None, parts))
+        return paragraphs(self._texts["cells"], self.limits, self.plugins_text(plugins))
 
     def plugins_text(self, plugins: Sequence[PluginEntry]) -> str:
         """Return the section on plugins, or an empty text for no plugins.

@@ -33,20 +33,19 @@ def check(src: AppConfigSource, extra_prefixes: Iterable[str] = ()) -> list[str]
         key = _known(name, roles)
         if key is not None:
             warnings += [*_check_value(src, key), *_hidden(src, name)]
-        elif not _is_owned(name, roles):
+        elif name.partition(".")[0] not in {*roles} - {*_PACKAGED}:  # such a role knows its keys
             warnings.append(removed(name) or _unknown(name, roles))
     return warnings + _check_models(src)
 
 
 _PLAIN = tuple(name for name in BY_NAME if "{" not in name)
 _REMOVED = tuple(name for name in REMOVED if "*" not in name and "." in name)
-_PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
 def _known(name: str, roles: tuple[str, ...]) -> Key | None:
     if name in BY_NAME or name.rpartition(".")[0] in roles:
         return find(name)
-    stands_for = provider_key(name, _PROVIDERS)
+    stands_for = provider_key(name)
     return replace(BY_NAME[stands_for], name=name) if stands_for else None
 
 
@@ -73,11 +72,6 @@ def _hidden(src: AppConfigSource, name: str) -> list[str]:
         return [f"{name} has no effect: {own} is set."]
     is_idle = own == "execution.server_token" and src.lookup("execution.server") is None
     return [f"{name} has no effect: it needs execution.server."] if is_idle else []
-
-
-def _is_owned(name: str, roles: tuple[str, ...]) -> bool:
-    prefix = name.partition(".")[0]
-    return prefix in roles and prefix not in _PACKAGED
 
 
 def _unknown(name: str, roles: tuple[str, ...]) -> str:

@@ -20,12 +20,13 @@ from taskweaver.config.coercion import coerce
 from taskweaver.config.errors import ConfigError
 from taskweaver.config.files import read_config_file
 from taskweaver.config.keys.key import Key, KeyType
-from taskweaver.config.keys.known_keys import BY_NAME, find
+from taskweaver.config.keys.known_keys import find
 from taskweaver.config.keys.roles import AS_INTERPRETER, INTERPRETERS
 from taskweaver.config.replaced import (
     ALIASES,
     AZURE_AD_KEYS,
     PROVIDER_KEYS,
+    PROVIDERS,
     provider_key,
     replaced,
 )
@@ -41,7 +42,6 @@ _NONE_WORDS = ("null", "none", "nil")
 _CHOOSING = ("llm.api_type", "llm.api_base", "llm.api_key")
 _CHOICE = frozenset({*_CHOOSING, "llm.model"})
 """Keys that choose a model together, of any provider: the user's do not mix with nearer ones."""
-_PROVIDERS = BY_NAME["llm.api_type"].choices
 
 
 class Setting(NamedTuple):
@@ -60,12 +60,12 @@ def env_name(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _without_provider(name: str) -> str:
-    return provider_key(name, _PROVIDERS) or name
+    return provider_key(name) or name
 
 
 @lru_cache(maxsize=1)
 def _choosing_variables() -> list[str]:
-    places = ("llm", *(f"llm.{provider}" for provider in _PROVIDERS))
+    places = ("llm", *(f"llm.{provider}" for provider in PROVIDERS))
     keys = (name.rpartition(".")[2] for name in _CHOOSING)
     return [env_name(f"{place}.{key}") for key in keys for place in places]
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import Any
 
+from taskweaver.config.keys.known_keys import BY_NAME
+
+PROVIDERS = BY_NAME["llm.api_type"].choices
 PROVIDER_KEYS = frozenset(
     "api_base api_key model api_version response_format temperature top_p max_tokens stop_token"
     " reasoning_effort dialect seed embedding_model".split()
@@ -144,12 +147,12 @@ def replaced(name: str, value: object) -> Any:
     return VALUES.get((name, value), (value, ""))[0]
 
 
-def provider_key(name: str, providers: tuple[str, ...]) -> str | None:
+def provider_key(name: str) -> str | None:
     """Return the key that an alias or a provider's key stands for, such as ``llm.model``."""
     if name in ALIASES:
         return ALIASES[name]
     section, _, rest = name.rpartition(".")
     provider = section.removeprefix("llm.")
     known = AZURE_AD_KEYS | PROVIDER_KEYS if provider == "azure_ad" else PROVIDER_KEYS
-    is_one = section.startswith("llm.") and provider in providers and rest in known
+    is_one = section.startswith("llm.") and provider in PROVIDERS and rest in known
     return f"llm.{rest}" if is_one else None

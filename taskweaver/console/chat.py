@@ -68,16 +68,16 @@ class Chat:
             self.show_notice()
 
     def note(self, text: str, *, is_warning: bool = False) -> None:
-        """Show a remark."""
-        self.surface.show(NoteBlock(text, is_warning))
+        """Show a remark, made safe for a terminal."""
+        self.surface.show(NoteBlock(safe(text), is_warning))
 
     def refuse(self, text: str) -> None:
-        """Show why a command cannot be carried out."""
-        self.surface.show(FailureBlock(text))
+        """Show why a command cannot be carried out, made safe for a terminal."""
+        self.surface.show(FailureBlock(safe(text)))
 
     def list_facts(self, rows: Iterable[tuple[str, str]], absent: str = "") -> None:
-        """Show names and their values in two columns, or a remark if there are none."""
-        found = tuple(rows)
+        """Show names and their values in two columns, made safe; a remark if there are none."""
+        found = tuple((safe(name), safe(text)) for name, text in rows)
         self.surface.show(FactsBlock(found) if found or not absent else NoteBlock(absent))
 
     def _new_session(self) -> Session:
@@ -96,13 +96,12 @@ class Chat:
         if len(rounds) > _MOST_SHOWN:
             self.note(f"... the last {_MOST_SHOWN} of them:")
         for round_ in rounds[-_MOST_SHOWN:]:
-            self.note(f"> {safe(round_.question)}")
+            self.note(f"> {round_.question}")
             if round_.state == "finished" and round_.post_list:
                 self.surface.show(AnswerBlock(safe(round_.post_list[-1].message)))
                 unsupported = round_.answer.unsupported_numbers
                 if unsupported:
-                    note = safe(unsupported_note(unsupported))
-                    self.note(note, is_warning=True)
+                    self.note(unsupported_note(unsupported), is_warning=True)
             else:
                 self.note("this round was not finished", is_warning=True)
 
@@ -111,7 +110,7 @@ class Chat:
         paths = sorted(self.session.config.data_files())
         tables = [path for path in paths if is_data_file(path.name)]
         outlines = first_questions(tables[:_MOST_OUTLINED])
-        shown = [(safe(one.path.name), safe(_size(one))) for one in outlines]
+        shown = [(one.path.name, _size(one)) for one in outlines]
         if len(tables) > len(outlines):
             shown.append((f"and {len(tables) - len(outlines)} more", ""))
         each = [  # the first of the first file, the second of the second: of different kinds
@@ -123,15 +122,15 @@ class Chat:
         if self.has_asked or not shown:
             return
         self.first_questions = asked
-        numbered = [(str(place), safe(one.text)) for place, one in enumerate(asked, start=1)]
+        numbered = [(str(place), one.text) for place, one in enumerate(asked, start=1)]
         self.list_facts([*shown, *numbered])
 
     def show_notice(self) -> None:
         """Show which variables of the current branch are not restored, once."""
         for line in self.session.restore_notice():
-            self.note(safe(line), is_warning=True)
+            self.note(line, is_warning=True)
         if self.session.why_restored:
-            self.note(safe(f"variables from disk: {self.session.why_restored}"))
+            self.note(f"variables from disk: {self.session.why_restored}")
 
     def ask(self, message: str) -> Round | None:
         """Send a message, show the round, and return it.
@@ -149,7 +148,7 @@ class Chat:
         rounds = session.memory.conversation.rounds
         offers = rounds[-1].answer.suggestions.questions if rounds else self.first_questions
         if question := chosen(message, offers):
-            self.note(safe(question))
+            self.note(question)
             message = question
         self._note_files(message)
         folder_of = lambda branch: session.at(branch).execution_cwd  # noqa: E731
@@ -158,7 +157,7 @@ class Chat:
             with self.surface.working(view.status):
                 answered = session.send_message(message, view, list(self.waiting))
         except TaskWeaverError as error:
-            self.refuse(safe(str(error)))
+            self.refuse(str(error))
             return None
         self.waiting.clear()
         return answered
@@ -170,7 +169,7 @@ class Chat:
         added = []
         for named in self.session.config.finder(here).in_text(message):
             if named.problem:
-                self.note(f"not added: {safe(named.spelled)} {named.problem}", is_warning=True)
+                self.note(f"not added: {named.spelled} {named.problem}", is_warning=True)
             elif (
                 named.source.parent == here and named.source.name not in there
                 if named.is_bare

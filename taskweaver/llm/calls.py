@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from taskweaver.llm.base import EmbeddingService
+from taskweaver.llm.dialects.dialect import given
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.prompts import CallLog
 from taskweaver.llm.records import restored
 from taskweaver.llm.services import Model, ModelServices
 from taskweaver.llm.transport.retry import Backoff
-from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage
+from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest, ToolCall, Usage, function_of
 from taskweaver.llm.usage import TokenEstimator
 from taskweaver.logging.spans import (
     FIRST_CHUNK,
@@ -27,7 +28,6 @@ from taskweaver.logging.spans import (
     TOKEN_TYPE,
     TOKENS,
     Operation,
-    Value,
     model_call,
 )
 from taskweaver.logging.tracing import Tracing, current_agent, error_type
@@ -277,16 +277,15 @@ class FreeText:
 
 def chat(model: Model, request: ModelRequest) -> Operation:
     """Return the operation of a chat request."""
-    given: dict[str, Value | None] = {
+    values = {
         "gen_ai.request.temperature": request.temperature,
         "gen_ai.request.max_tokens": request.max_tokens,
         "gen_ai.request.top_p": request.top_p,
-        "gen_ai.request.stop_sequences": list(request.stop) if request.stop else None,
+        "gen_ai.request.stop_sequences": list(request.stop or ()) or None,
+        "gen_ai.request.stream": True,
+        "gen_ai.output.type": "text" if request.schema is None else "json",
     }
-    known: dict[str, Value] = {key: value for key, value in given.items() if value is not None}
-    known["gen_ai.request.stream"] = True
-    known["gen_ai.output.type"] = "text" if request.schema is None else "json"
-    return model_call("chat", model.service.model, {**model.origin.attributes(), **known})
+    return model_call("chat", model.service.model, {**model.origin.attributes(), **given(values)})
 
 
 def _spoken(message: ChatMessage) -> dict[str, Any]:
@@ -305,6 +304,5 @@ def _spoken(message: ChatMessage) -> dict[str, Any]:
 
 
 def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function") or {}
-    named = {"name": function.get("name", ""), "arguments": function.get("arguments", "")}
-    return {"type": "tool_call", "id": call.get("id", ""), **named}
+    name, arguments = function_of(call)
+    return {"type": "tool_call", "id": call.get("id", ""), "name": name, "arguments": arguments}

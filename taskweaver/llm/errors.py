@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from taskweaver.errors import TaskWeaverError
@@ -31,6 +32,7 @@ RETRYABLE: frozenset[ModelErrorKind] = frozenset(
 )
 
 
+@dataclass(eq=False, repr=False)
 class ModelError(TaskWeaverError):
     """A model call failed.
 
@@ -42,20 +44,11 @@ class ModelError(TaskWeaverError):
         retry_after_s: Seconds to wait before a retry, as the server asks; None if it does not.
     """
 
-    def __init__(
-        self,
-        kind: ModelErrorKind,
-        detail: str,
-        model: str = "",
-        hint: str = "",
-        retry_after_s: float | None = None,
-    ) -> None:
-        super().__init__(kind, detail, model, hint, retry_after_s)
-        self.kind = kind
-        self.detail = detail
-        self.model = model
-        self.hint = hint
-        self.retry_after_s = retry_after_s
+    kind: ModelErrorKind
+    detail: str
+    model: str = ""
+    hint: str = ""
+    retry_after_s: float | None = None
 
     @property
     def retryable(self) -> bool:

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.learnt import LearntModel, tokens_of
+from taskweaver.llm.parsing.stream import mappings_in
 from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent, at_root
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.utils.system.cancel import CancelToken
@@ -191,18 +192,16 @@ def _preferred(parameters: Any) -> int:
 
 
 def _loaded(running: Any, model: str) -> int:
-    listed = group(running, "models")
     names = {model, f"{model}:latest"}
-    for entry in listed if isinstance(listed, list) else ():
-        if group(entry, "name") in names or group(entry, "model") in names:
-            return tokens_of(group(entry, "context_length"))
+    for entry in mappings_in(group(running, "models")):
+        if entry.get("name") in names or entry.get("model") in names:
+            return tokens_of(entry.get("context_length"))
     return 0
 
 
 def _entry(listing: Any, model: str) -> Any:
     """Return the entry of a model. A list of one entry is about that model."""
-    data = group(listing, "data")
-    entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+    entries = mappings_in(group(listing, "data"))
     named = [entry for entry in entries if entry.get("id") == model]
     return next(iter(named or entries), None) if named or len(entries) == 1 else None
 
@@ -218,6 +217,7 @@ class EndpointFacts:
     """Facts about one model: configured, asked, learnt or known by name. Thread-safe.
 
     Attributes:
+        endpoint: Address of the model.
         pool: Connections to the endpoint, shared with the calls.
         learnt: Facts learnt of the model, which are kept.
     """
@@ -240,7 +240,7 @@ class EndpointFacts:
         """
         self.pool = ConnectionPool(endpoint)
         self.learnt = LearntModel(endpoint)
-        self._endpoint = endpoint
+        self.endpoint = endpoint
         self._headers = headers or {}
         self._configured = configured_window
         self._dialect = dialect
@@ -252,7 +252,7 @@ class EndpointFacts:
     @property
     def takes_tools(self) -> bool | None:
         """Whether the model takes tools, or None if only a trial can tell."""
-        is_asked = self._is_ollama or self._endpoint.is_loopback
+        is_asked = self._is_ollama or self.endpoint.is_loopback
         return self._ask().takes_tools if is_asked else None
 
     @property
@@ -274,9 +274,9 @@ class EndpointFacts:
         if self._stated is None and needed() < SHORT_PROMPT:
             return learnt
         stated = self._ask().window
-        if self._endpoint.is_loopback:
+        if self.endpoint.is_loopback:
             return stated or learnt
-        return min(filter(None, (stated, learnt)), default=named_window(self._endpoint.model))
+        return min(filter(None, (stated, learnt)), default=named_window(self.endpoint.model))
 
     def loaded_window(self, needed: Callable[[], int]) -> int:
         """Return the window that Ollama is to load the model with, chosen at the first request.
@@ -304,21 +304,21 @@ class EndpointFacts:
     def _ask(self) -> ModelFacts:
         with self._lock:
             if self._stated is None:
-                is_ollama, model = self._is_ollama, self._endpoint.model
+                is_ollama, model = self._is_ollama, self.endpoint.model
                 self._stated = ollama_facts(self.pool, model) if is_ollama else self._listed()
             return self._stated
 
     def _listed(self) -> ModelFacts:
         """Return the facts about the model in the server's list."""
-        model = self._endpoint.model
-        host = urlsplit(self._endpoint.api_base).hostname or ""
-        if self._endpoint.api_version or f".{host}".endswith(_SILENT_HOSTS):
+        model = self.endpoint.model
+        host = urlsplit(self.endpoint.api_base).hostname or ""
+        if self.endpoint.api_version or f".{host}".endswith(_SILENT_HOSTS):
             return ModelFacts()
         if self._dialect == "anthropic":  # its list has no names that stand for the newest
             path = f"/models/{quote(model, safe='')}"
             return _facts(answer_of(self.pool, path, headers=self._headers))
         entry = _entry(answer_of(self.pool, "/models", headers=self._headers), model)
-        root = at_root(self._endpoint).api_base
+        root = at_root(self.endpoint).api_base
         match group(entry, "owned_by"):
             case "llamacpp":
                 props = answer_of(self.pool, f"{root}/props")

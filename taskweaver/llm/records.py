@@ -12,19 +12,6 @@ from typing import Any
 from taskweaver.llm.types import ChatMessage
 
 
-def reply_record(
-    origin: str, items: Sequence[Mapping[str, Any]], ids: Sequence[str]
-) -> dict[str, Any]:
-    """Return the record of a reply.
-
-    Args:
-        origin: Dialect, address and model that wrote it.
-        items: Its parts, in the provider's format.
-        ids: Ids of its calls.
-    """
-    return {"origin": origin, "ids": list(ids), "items": [dict(item) for item in items]}
-
-
 def restored(messages: Sequence[ChatMessage], origin: str) -> list[ChatMessage]:
     """Return messages with the records of an origin and its ids, and without all other records.
 

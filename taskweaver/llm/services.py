@@ -236,8 +236,9 @@ class ModelServices:
         forms, images = _forms(config), ImageSupport("", config.images)
         if isinstance(service, EndpointService):
             forms, images = service.forms, service.images
-        retry, prices, window = config.retry, config.prices, config.window
-        return Model(service, retry, prices, reason, origin, forms, images, window)
+        return Model(
+            service, config.retry, config.prices, reason, origin, forms, images, config.window
+        )
 
     def _service(self, config: LLMServiceConfig, api_type: str) -> tuple[CompletionService, str]:
         if self._function is not None and api_type in ("auto", "function"):
@@ -276,14 +277,13 @@ class ModelServices:
             is_for_reasoning=learnt.known.needs_responses,
         )
         service = EndpointService(
-            endpoint,
+            facts,
             dialects=dialects,
             sampling=config.sampling,
             deadlines=config.deadlines,
             response_format=config.response_format,
-            forms=_forms(config, facts, endpoint),
+            forms=_forms(config, facts),
             images=config.images,
-            facts=facts,
         )
         new = ", first call to this host" if self._note_host(choice.endpoint) else ""
         return service, f"{_place(choice.endpoint)}, {choice.reason}{new}"
@@ -344,18 +344,14 @@ def _place(endpoint: Endpoint) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def _forms(
-    config: LLMServiceConfig,
-    facts: EndpointFacts | None = None,
-    endpoint: Endpoint | None = None,
-) -> FormLadder:
+def _forms(config: LLMServiceConfig, facts: EndpointFacts | None = None) -> FormLadder:
     """Return the form of a model's replies: configured, learnt, or the best it may keep."""
     for form in FORMS:
         if config.form == form:
             return fixed(form)
-    if endpoint is None or facts is None or config.response_format != "auto":
+    if facts is None or config.response_format != "auto":
         return fixed("json")
-    base, learnt = endpoint.api_base, facts.learnt
+    endpoint, learnt = facts.endpoint, facts.learnt
 
     def first() -> Form:
         known = learnt.known.form
@@ -364,7 +360,7 @@ def _forms(
         is_local, takes_tools = endpoint.is_loopback, facts.takes_tools
         return first_form(endpoint.model, is_local=is_local, takes_tools=takes_tools)
 
-    is_provider = any(preset.needs_key and preset.owns(base) for preset in PRESETS.values())
+    is_provider = any(one.needs_key and one.owns(endpoint.api_base) for one in PRESETS.values())
     return FormLadder(first, lambda lower: learnt.note(form=lower), takes_tools=is_provider)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from taskweaver.config.config_mgt import UNSET, AppConfigSource, env_name
 from taskweaver.config.errors import ConfigError
@@ -26,7 +25,7 @@ from taskweaver.config.files import (
 from taskweaver.llm.api import LLMApi
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.providers.endpoint_service import EndpointService
-from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
+from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset, provider_at
 from taskweaver.llm.selection.auto import list_models, local_servers, may_look
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.services import ModelServices
@@ -190,9 +189,7 @@ class ModelSetup:
         chosen = self._src.get_enum("llm.api_type")
         is_at_root = chosen in ("ollama", "auto") and not split_url(base).path.strip("/")
         base = f"{base.rstrip('/')}/v1" if is_at_root else base
-        origin = _origin(base)
-        at = [name for name, one in PRESETS.items() if _origin(one.api_base) == origin]
-        provider = next(iter(at), "openai") if chosen == "auto" else chosen
+        provider = (provider_at(base) or "openai") if chosen == "auto" else chosen
         key_from = "configuration" if service.endpoint.api_key else ""
         return FoundModel("ollama" if is_at_root else provider, name, base, key_from)
 
@@ -412,11 +409,6 @@ def _kept() -> list[FoundModel]:
         return []
     rows = [FoundModel(k.provider, k.model, k.address, "keys.json" if k.key else "") for k in kept]
     return [row for row in rows if row.provider in PRESETS and row.name]
-
-
-def _origin(address: str) -> tuple[str, str]:
-    parts = urlsplit(address)
-    return parts.scheme, parts.netloc
 
 
 def _is_clean(text: str) -> bool:

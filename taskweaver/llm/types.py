@@ -53,6 +53,12 @@ class ToolCall:
         return {**self.extra, "id": self.id, "type": "function", "function": function}
 
 
+def function_of(call: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name of the tool and the arguments of a call in the form of messages."""
+    function = call.get("function") or {}
+    return str(function.get("name") or ""), str(function.get("arguments") or "")
+
+
 @dataclass(frozen=True, slots=True)
 class CallDelta:
     """A piece of a call that arrives.
@@ -171,10 +177,6 @@ class Usage:
         return replace(self, **counts)
 
 
-def _ignore(_body: Mapping[str, Any]) -> None:
-    """Take no notice of a request."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One question to a model.
@@ -203,7 +205,7 @@ class ModelRequest:
     stop: Sequence[str] | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     cancel: CancelToken = field(default_factory=CancelToken)
-    on_sent: Callable[[Mapping[str, Any]], None] = _ignore
+    on_sent: Callable[[Mapping[str, Any]], None] = lambda _: None
     tools: Sequence[ModelTool] = ()
     tool_choice: Literal["auto", "none"] = "auto"
     reasoning_effort: Effort | None = None

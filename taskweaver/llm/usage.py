@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from taskweaver.llm.types import ChatMessage, Usage
+from taskweaver.llm.types import ChatMessage, Usage, function_of
 from taskweaver.utils.system.cancel import CancelToken
 from taskweaver.utils.text import estimate_tokens
 
@@ -144,9 +144,7 @@ def _text(message: ChatMessage) -> str | list[dict[str, Any]]:
     calls = message.get("tool_calls")
     if not calls or not isinstance(content, str):
         return content
-    functions = [call.get("function") or {} for call in calls]
-    named = [f"{item.get('name', '')} {item.get('arguments', '')}" for item in functions]
-    return "\n".join([content, *named])
+    return "\n".join([content, *(" ".join(function_of(call)) for call in calls)])
 
 
 class UsageLedger:

@@ -128,7 +128,7 @@ class Planner(Role):
             own,
             tuple(alias for alias in others if alias != own),
             has_plan=True,
-            has_memory=self.long_memory.is_kept,
+            has_memory=True,
             has_branches=runner is not None and self.may_branch,
         )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from taskweaver.errors import TaskWeaverError
 
 
+@dataclass(eq=False, repr=False)
 class PluginError(TaskWeaverError):
     """A plugin cannot be read, loaded or called.
 
@@ -13,10 +16,8 @@ class PluginError(TaskWeaverError):
         problem: The problem.
     """
 
-    def __init__(self, plugin: str, problem: str) -> None:
-        super().__init__(plugin, problem)
-        self.plugin = plugin
-        self.problem = problem
+    plugin: str
+    problem: str
 
     def __str__(self) -> str:
         return f"Plugin {self.plugin}: {self.problem}"

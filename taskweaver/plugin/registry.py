@@ -7,7 +7,7 @@ import hashlib
 import keyword
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,8 @@ _OF_THE_KERNEL = frozenset({"pd", "np", "plt", "get_ipython", "display", "In", "
 
 _Stamp = tuple[int, int]
 _Files = Mapping[str, _Stamp]
-_Read = PluginEntry | PluginError | None
+_Helpers = Mapping[str, str]
+"""Digests of helper files."""
 
 
 def problem_of_name(name: str) -> str:
@@ -84,35 +85,30 @@ class PluginRegistry:
         helpers = self._helpers(files)
         described = set()
         for name in sorted(name for name in files if name.endswith(".yaml")):
-            impl = self._add(name, self._of_yaml(name, helpers))
+            impl = self._add(name, _of_yaml, helpers)
             described |= {Path(name).stem, impl}
         for name in sorted(name for name in files if name.endswith(".py")):
             if Path(name).stem not in described and not name.startswith("_"):
-                self._add(name, _one_file(self.folder / name, helpers))
+                self._add(name, _of_code, helpers)
 
-    def _add(self, file: str, read: _Read) -> str:
-        """Add the content of a file, and return the file that implements the plugin."""
-        if isinstance(read, PluginEntry):
-            other = self._plugins.get(read.name)
-            if not read.enabled:
-                return read.impl
-            if other is None:
-                self._plugins[read.name] = read
-                register_configured("", read.config)
-                return read.impl
-            problem = f"there is another plugin called {read.name!r}: {other.described_in}."
-            read = PluginError(str(self.folder / file), problem)
-        if isinstance(read, PluginError):
-            stem = Path(file).stem
-            self._broken[file if stem in self._broken else stem] = read
-        return ""
-
-    def _of_yaml(self, name: str, helpers: Mapping[str, str]) -> _Read:
+    def _add(
+        self, file: str, read: Callable[[Path, _Helpers], PluginEntry | None], helpers: _Helpers
+    ) -> str:
+        """Add the plugin of a file, and return the file that implements the plugin."""
+        path, stem = self.folder / file, Path(file).stem
         try:
-            entry = PluginEntry.from_yaml_file(self.folder / name)
-            return _checked(entry, helpers) if entry.enabled else entry
+            entry = read(path, helpers)
+            if entry is None or not entry.enabled:
+                return entry.impl if entry else ""
+            other = self._plugins.setdefault(entry.name, entry)
+            if other is not entry:
+                problem = f"there is another plugin called {entry.name!r}: {other.described_in}."
+                raise PluginError(str(path), problem)
         except PluginError as error:
-            return error
+            self._broken[file if stem in self._broken else stem] = error
+            return ""
+        register_configured("", entry.config)
+        return entry.impl
 
     def _helpers(self, files: _Files) -> dict[str, str]:
         """Return the digest of each helper file, by the name without ``.py``."""
@@ -142,41 +138,41 @@ class PluginRegistry:
         return facts
 
 
-def _one_file(path: Path, helpers: Mapping[str, str]) -> _Read:
+def _of_code(path: Path, helpers: _Helpers) -> PluginEntry | None:
+    """Return the plugin that a file of code describes itself; None for other code."""
     try:
         source = read_text(path)
     except (OSError, ValueError) as error:
-        return PluginError(str(path), f"cannot be read: {error}.")
-    try:
-        entry = read_one_file(path, source)
-        if entry is None:
-            return None
-        _check_name(entry)
-    except PluginError as error:
-        return error
-    return replace(entry, helpers=_digest(source, helpers))
+        raise PluginError(str(path), f"cannot be read: {error}.") from error
+    entry = read_one_file(path, source)
+    return entry and _checked(entry, source, helpers)
 
 
-def _checked(entry: PluginEntry, helpers: Mapping[str, str]) -> PluginEntry:
-    """Parse the implementation of a plugin with a YAML file, without running the code."""
-    _check_name(entry)
+def _of_yaml(path: Path, helpers: _Helpers) -> PluginEntry:
+    """Return the plugin of a YAML file. Its code is parsed, and not run."""
+    entry = PluginEntry.from_yaml_file(path)
+    if not entry.enabled:
+        return entry
     try:
         source = entry.source()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         problem = f"its code {entry.path} cannot be read: {reason}."
         raise PluginError(entry.described_in, problem) from error
+    entry = _checked(entry, source, helpers)
     parsed(entry.path, source)
-    return replace(entry, helpers=_digest(source, helpers))
+    return entry
 
 
-def _check_name(entry: PluginEntry) -> None:
+def _checked(entry: PluginEntry, source: str, helpers: _Helpers) -> PluginEntry:
+    """Check a plugin's name, and note the helpers of its code.
+
+    Code that names one helper gets a digest of all, since they may import each other.
+    """
     problem = problem_of_name(entry.name)
     if problem:
         raise PluginError(entry.described_in, f"{problem}.")
-
-
-def _digest(source: str, helpers: Mapping[str, str]) -> str:
-    """Return a digest of all helpers for code that names one, since they may import each other."""
-    is_using: Iterable[bool] = (name in source for name in helpers)
-    return hashlib.sha256("".join(helpers.values()).encode()).hexdigest() if any(is_using) else ""
+    if not any(name in source for name in helpers):
+        return entry
+    digest = hashlib.sha256("".join(helpers.values()).encode()).hexdigest()
+    return replace(entry, helpers=digest)

@@ -164,11 +164,7 @@ class PluginSpec:
 
         In a kernel, `help` of the function has the rest.
         """
-        last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
-        args = [
-            _TYPE_OF_OPTIONAL.sub("=", arg.declaration(may_be_left_out=n > last_required))
-            for n, arg in enumerate(self.args)
-        ]
+        args = [_TYPE_OF_OPTIONAL.sub("=", declared) for declared in self._declarations()]
         call = f"{self.name}({', '.join(args)})"
         result = " -> " * bool(self.returns) + ", ".join(part.name for part in self.returns)
         purpose = _SENTENCE.split(_one_line(self.description), maxsplit=1)[0]
@@ -203,16 +199,20 @@ class PluginSpec:
         }
         return {"type": "function", "function": function}
 
-    def _parameter_lines(self) -> list[str]:
+    def _declarations(self) -> list[str]:
         last_required = max((n for n, arg in enumerate(self.args) if arg.required), default=-1)
+        return [
+            arg.declaration(may_be_left_out=n > last_required) for n, arg in enumerate(self.args)
+        ]
+
+    def _parameter_lines(self) -> list[str]:
         lines = []
         before: ParameterKind = ""
-        for number, arg in enumerate(self.args):
+        for arg, declared in zip(self.args, self._declarations(), strict=True):
             if before == "position" != arg.kind:
                 lines.append("    /,")
             if arg.kind == "keyword" and before not in {"keyword", "*"}:
                 lines.append("    *,")
-            declared = arg.declaration(may_be_left_out=number > last_required)
             lines += _annotated(f"{declared},", arg.description)
             before = arg.kind
         return [*lines, "    /,"] if before == "position" else lines

@@ -53,7 +53,19 @@ class RoleCompaction:
         """Summarise the rounds of `memory` from now on, for its role `alias` too."""
         if self._compactor is not None or not self._config.compaction.enabled:
             return
-        shared = memory.shared_provider(lambda: self._make(memory))
+        config, llm_api = self._config, self._llm_api
+        shared = memory.shared_provider(
+            lambda: ContextCompactor(
+                config.compaction,
+                llm_api,
+                memory.get_lasting_rounds,
+                self._logger,
+                config.compaction_llm_alias,
+                memory.summaries(),
+                window=lambda: llm_api.window(config.llm_alias),
+                has_ledger=True,
+            )
+        )
         if isinstance(shared, ContextCompactor):
             self._compactor = shared
         memory.register_compaction_provider(alias, shared)
@@ -76,18 +88,6 @@ class RoleCompaction:
         """Stop the compactor, if there is one."""
         if self._compactor is not None:
             self._compactor.stop()
-
-    def _make(self, memory: Memory) -> ContextCompactor:
-        return ContextCompactor(
-            self._config.compaction,
-            self._llm_api,
-            memory.get_lasting_rounds,
-            self._logger,
-            self._config.compaction_llm_alias,
-            memory.summaries(),
-            window=lambda: self._llm_api.window(self._config.llm_alias),
-            has_ledger=True,
-        )
 
     def _is_wanted(self) -> bool:
         return not self._llm_api.is_interrupted

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.text import did_you_mean
 
 
+@dataclass(eq=False, repr=False)
 class RoleError(TaskWeaverError):
     """A role cannot be used.
 
     Attributes:
         role: Name of the role, or of the file that describes it.
+        problem: The problem.
     """
 
-    def __init__(self, role: str, problem: str) -> None:
-        super().__init__(role, problem)
-        self.role = role
-        self.problem = problem
+    role: str
+    problem: str
 
     def __str__(self) -> str:
         """Return the problem with the name of the role."""
@@ -31,7 +32,6 @@ class UnknownRole(RoleError):
     def __init__(self, role: str, known: Sequence[str] = ()) -> None:
         remedy = did_you_mean(role, known, f"known: {', '.join(known)}.")
         super().__init__(role, f"there is no such role; {remedy}")
-        self.args = (role, known)
 
 
 class UnusableReply(RoleError):

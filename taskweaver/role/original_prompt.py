@@ -60,8 +60,4 @@ def unread_texts(path: Path) -> list[str]:
 
 
 def _filled(template: str, places: Mapping[str, str]) -> str:
-    def text_at(match: re.Match[str]) -> str:
-        name = match[1]
-        return match[0][0] if name is None else places.get(name, match[0])
-
-    return _MARK.sub(text_at, template)
+    return _MARK.sub(lambda mark: places.get(mark[1], mark[0]) if mark[1] else mark[0][0], template)

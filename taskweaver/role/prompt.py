@@ -14,6 +14,7 @@ from taskweaver.llm.types import ChatMessage, format_chat_message
 from taskweaver.memory.conversation import Conversation
 from taskweaver.memory.round import Round
 from taskweaver.memory.summaries import CompactedMessage
+from taskweaver.role.forms.offer import object_schema
 from taskweaver.role.original_prompt import OriginalPrompt
 from taskweaver.utils.files import parse_yaml_once, read_text, read_yaml
 from taskweaver.utils.markup.quoting import quoted_section
@@ -67,18 +68,7 @@ def load_prompt(
 def reply_schema(fields: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     """Return the JSON schema ``{"response": {...}}`` with the given text fields, all required."""
     properties = {name: {"type": "string", **facts} for name, facts in fields.items()}
-    response = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return {
-        "type": "object",
-        "properties": {"response": response},
-        "required": ["response"],
-        "additionalProperties": False,
-    }
+    return object_schema({"response": object_schema(properties)})
 
 
 class ComposedRounds:

@@ -19,7 +19,7 @@ from taskweaver.module.event_emitter import SessionEventEmitter
 from taskweaver.role.errors import RoleError
 from taskweaver.role.examples import ExampleFolder
 from taskweaver.role.files import NoFiles, RoleFiles
-from taskweaver.role.long_memory import LongMemory, NoLongMemory
+from taskweaver.role.long_memory import LongMemory
 from taskweaver.role.registry.entry import RoleEntry
 from taskweaver.role.registry.registry import RoleRegistry
 from taskweaver.role.situation import Situations
@@ -78,7 +78,7 @@ class Role:
     may_branch = False
     answer_review: AnswerReview | None = None
     files: RoleFiles = NoFiles()
-    long_memory: LongMemory = NoLongMemory()
+    long_memory: LongMemory
     config_type: ClassVar[type[RoleConfig] | None] = None
 
     def __init_subclass__(cls, **kwargs: object) -> None:

@@ -24,7 +24,7 @@ from taskweaver.tables.files.mentions import find_files
 from taskweaver.tables.files.profile import FileInfo, PartInfo
 from taskweaver.utils.data_files import is_data_file
 from taskweaver.utils.markup.quoting import indented, quoted_section
-from taskweaver.utils.text import shorten
+from taskweaver.utils.text import paragraphs, shorten
 
 VARIABLES_CHARS = 4_000
 _SITUATION_CHARS = 2_000
@@ -124,8 +124,7 @@ class Situations:
         """The situation at the beginning of each round, by its id; the memory stands once."""
         heads = {id_: entry.head for id_, entry in self._entries.items()}
         if self._memory and self._memory_at in heads:
-            parts = [heads[self._memory_at], self._memory]
-            heads[self._memory_at] = "\n\n".join(filter(None, parts))
+            heads[self._memory_at] = paragraphs(heads[self._memory_at], self._memory)
         return heads
 
     @property
@@ -215,8 +214,8 @@ def _changes(before: Mapping[str, T], now: Mapping[str, T]) -> dict[str, T | Non
 
 
 def _head(files: str, variables: str) -> str:
-    sections = [quoted_section(files, level=3), f"## Variables\n{variables}" if variables else ""]
-    return "\n\n".join(filter(None, sections))
+    shown = f"## Variables\n{variables}" if variables else ""
+    return paragraphs(quoted_section(files, level=3), shown)
 
 
 def _changed_variables(changes: Mapping[str, str | None]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from taskweaver.tables.evidence.codes import WHOLE, code_reason, names_codes
+from taskweaver.tables.evidence.codes import WHOLE, code_reason, in_quotes, names_codes
 from taskweaver.tables.evidence.dates import TimeForm, looks_like_time, time_form
 from taskweaver.tables.evidence.numerals import (
     NumberForm,
@@ -24,7 +24,6 @@ from taskweaver.tables.plans.steps import converted, plain_numbers
 SHARE = 0.95
 """Share of a column's values that have to convert."""
 _SAMPLE = 1_000
-_MOST_CHARS = 60
 NAMES_OF_NUMERALS = re.compile(
     r"zip|zip ?codes?|post(al)? ?codes?|plz|phones?|(tele)?phone ?(number|no)?|mobile|fax|tel"
     r"|ssn|isbn(13|10)?|ean|gtin|iban|account ?(number|no)",
@@ -172,7 +171,7 @@ def _note_look(column: str, texts: TextCounts, decided: Decisions) -> None:
     """Note what texts look like that are times of another form, or of several forms."""
     for look, has_form in _LOOKS.items():
         if _share(texts, has_form) >= SHARE:
-            shown = " and ".join(_shown(text) for text, _ in texts[:2])
+            shown = " and ".join(in_quotes(text) for text, _ in texts[:2])
             decided.unclear.append(f"`{column}` looks like {look} ({shown}), and stays text")
             return
 
@@ -257,8 +256,8 @@ def _decide_time(frame: Any, column: str, decided: Decisions, *, is_day_first: b
     if form.mixed is not None:
         first, second = form.mixed
         decided.unclear.append(
-            f"`{column}` stays text: {_shown(first)} and {_shown(second)} have different orders"
-            " of day and month"
+            f"`{column}` stays text: {in_quotes(first)} and {in_quotes(second)} have different"
+            " orders of day and month"
         )
         return
     total = total_of(texts)
@@ -289,15 +288,15 @@ def _note_form(column: str, form: TimeForm, times: Any, decided: Decisions) -> N
     if form.order == "unclear":
         order = "day" if "%d" in form.format[:2] else "month"
         decided.unclear.append(
-            f"`{column}`: no value shows if day or month is first; {_shown(form.example)} was read"
-            f" with the {order} first"
+            f"`{column}`: no value shows if day or month is first; {in_quotes(form.example)} was"
+            f" read with the {order} first"
         )
     elif form.order:
-        decided.dates.append(f"`{column}` {form.order} first ({_shown(form.example)})")
+        decided.dates.append(f"`{column}` {form.order} first ({in_quotes(form.example)})")
     elif form.is_utc:
         decided.dates.append(f"`{column}` in UTC")
     elif not form.format.startswith(("%Y", "ISO8601")) or form.format == "%Y-%m":
-        decided.dates.append(f"`{column}` as dates ({_shown(form.example)})")
+        decided.dates.append(f"`{column}` as dates ({in_quotes(form.example)})")
 
 
 def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> None:
@@ -310,7 +309,7 @@ def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> 
         decided.texts.append(f"`{column}`")
         return
     if form.share < SHARE:
-        odd = ", ".join(_shown(text) for text, _ in form.others[:3])
+        odd = ", ".join(in_quotes(text) for text, _ in form.others[:3])
         decided.unclear.append(f"`{column}` stays text: too many values are no numbers ({odd})")
         return
     if reason := _conflict(form, texts):
@@ -333,13 +332,13 @@ def _decide_number(frame: Any, column: str, decided: Decisions, likely: str) -> 
     if form.is_guess:
         example = next(text for text, _ in texts if (found := numeral(text)) and found.is_unclear)
         number = converted(pd.Series([example]), step)[0]
-        decided.unclear.append(f"`{column}`: {_shown(example)} was read as {number:g}")
+        decided.unclear.append(f"`{column}`: {in_quotes(example)} was read as {number:g}")
     elif phrase := _number_phrase(form):
         decided.numbers.append(f"`{column}` {phrase}")
     _note_lost(column, form.others, "no numbers", decided)
     marked = [(text, count) for text, count in form.markers if text.strip()]
     if marked:
-        shown = ", ".join(f"{_shown(text)} ({count:,})" for text, count in marked[:3])
+        shown = ", ".join(f"{in_quotes(text)} ({count:,})" for text, count in marked[:3])
         decided.numbers.append(f"`{column}` missing where {shown}")
 
 
@@ -355,7 +354,7 @@ def _conflict(form: NumberForm, texts: TextCounts) -> str:
             if (found := numeral(text)) and found.unit != "%" and fits(found, form.decimal)
         ]
         if any(text.strip().strip("0.,-") for text in plain):
-            return f"some values are per cent, others are not ({_shown(plain[0])})"
+            return f"some values are per cent, others are not ({in_quotes(plain[0])})"
     return ""
 
 
@@ -378,12 +377,7 @@ def _note_lost(column: str, lost: TextCounts, kind: str, decided: Decisions) -> 
     named = [item for item in lost if not is_marker(item[0])]
     if named:
         shown = ", ".join(
-            _shown(text) + (f" x {count:,}" if count > 1 else "") for text, count in named[:4]
+            in_quotes(text) + (f" x {count:,}" if count > 1 else "") for text, count in named[:4]
         )
         more = f" and {len(named) - 4} others" if len(named) > 4 else ""
         decided.lost.append(f"`{column}`: {total_of(named):,} values are {kind} ({shown}{more})")
-
-
-def _shown(text: str) -> str:
-    """Return a value of the file in a line, in quotes."""
-    return repr(text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}...")

@@ -6,22 +6,11 @@ from taskweaver.errors import TaskWeaverError
 
 
 class TableError(TaskWeaverError, ValueError):
-    """A file cannot be read as a table.
-
-    Attributes:
-        reason: The reason, in one sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return self.reason
+    """A file cannot be read as a table. The error's text is the reason, in one sentence."""
 
     def _render_traceback_(self) -> list[str]:
         """Return the lines that IPython shows; the calls inside of TaskWeaver help no reader."""
-        return [f"{type(self).__name__}: {self.reason}"]
+        return [f"{type(self).__name__}: {self}"]
 
 
 class MissingTableError(TableError, FileNotFoundError):

@@ -142,14 +142,11 @@ _RISKS: dict[Risk, str] = {
 RISKS: dict[str, Risk] = {name: risk for risk, names in _RISKS.items() for name in names.split()}
 """The risk of each row of the table of keys."""
 
-_PROVIDERS = BY_NAME["llm.api_type"].choices
-
 
 @lru_cache(maxsize=1024)
 def known_key(name: str) -> Key | None:
     """Return the key that a name in a project file stands for, or None for an unread name."""
-    stands_for = provider_key(name, _PROVIDERS)
-    return find(stands_for or name)
+    return find(provider_key(name) or name)
 
 
 def risk_of(name: str) -> Risk:

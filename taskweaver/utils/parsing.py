@@ -1,4 +1,6 @@
-"""Syntax trees of Python source, built by one thread at a time where CPython requires it.
+"""Values of JSON texts, and syntax trees of Python source.
+
+Trees are built by one thread at a time where CPython requires that.
 
 CPython 3.11.0 to 3.11.7 keep the recursion depth of the conversion to `ast` objects in one place
 for all threads, and a garbage collection in it lets other threads run. A second conversion then
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 import threading
 from collections.abc import Callable
@@ -22,6 +25,14 @@ NEEDS_LOCK = sys.version_info < (3, 11, 8)
 
 # A collection inside a conversion can run code that parses, in the same thread: hence reentrant.
 _CONVERSIONS: AbstractContextManager[Any] = threading.RLock() if NEEDS_LOCK else nullcontext()
+
+
+def json_value(text: str) -> Any:
+    """Return the value of a JSON text, with raw line breaks in its texts; None for other texts."""
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def parse(source: str, file_name: str = "<unknown>") -> ast.Module:

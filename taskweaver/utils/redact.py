@@ -131,10 +131,14 @@ def _mask(match: re.Match[str]) -> str:
     value = found["quoted"] or found["bare"]
     if value is None:
         return f"{found['scheme'] or found['login'] or ''}{MASK}"
-    is_harmless = value.lower() in _HARMLESS or value.startswith(("$", "{"))
-    is_harmless = is_harmless or is_location(value) or _is_number(value)
-    is_harmless = is_harmless or (not found["quote"] and _is_code(found["name"], value))
-    is_harmless = is_harmless or _is_partition(match)
+    is_harmless = (
+        value.lower() in _HARMLESS
+        or value.startswith(("$", "{"))
+        or is_location(value)
+        or _is_number(value)
+        or (not found["quote"] and _is_code(found["name"], value))
+        or _is_partition(match)
+    )
     return match[0] if is_harmless else f"{found['name']}{found['quote'] or ''}{MASK}"
 
 
@@ -271,44 +275,48 @@ def redact_data(data: Any) -> Any:
 
     References shared within the data stay shared.
     """
-    return _mapped(data, redact, _masked_field, {})
+    return mapped(data, redact, _masked_field)
 
 
 def redact_secrets_in(data: Any) -> Any:
     """Return plain data with `redact_secrets` applied to all texts. Shared parts stay shared."""
-    return _mapped(data, redact_secrets, None, {})
+    return mapped(data, redact_secrets)
 
 
 def redact_known_in(data: Any) -> Any:
     """Return plain data with `redact_known` applied to all texts. Shared parts stay shared."""
-    return _mapped(data, redact_known, None, {})
+    return mapped(data, redact_known)
 
 
 _Field = Callable[[Any, Any], Any]
 
 
-def _mapped(
-    value: Any, change: Callable[[str], str], field: _Field | None, done: dict[int, Any]
-) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if value is None or isinstance(value, int | float):
+def mapped(data: Any, change: Callable[[str], str], field: _Field | None = None) -> Any:
+    """Return plain data with changed texts. Shared parts stay shared.
+
+    `field` gives the values of some fields by name and value, and None for others.
+    """
+    done: dict[int, Any] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str):
+            return change(value)
+        if id(value) in done:
+            return done[id(value)]
+        if isinstance(value, Mapping):
+            # Remembered before it is filled, so that data which holds itself ends.
+            new_map = done[id(value)] = {}
+            for key, item in value.items():
+                masked = field(key, item) if field is not None else None
+                new_map[walk(key)] = masked if masked is not None else walk(item)
+            return new_map
+        if isinstance(value, list | tuple):
+            new_list = done[id(value)] = []
+            new_list.extend(map(walk, value))
+            return new_list
         return value
-    if id(value) in done:
-        return done[id(value)]
-    if isinstance(value, Mapping):
-        # Remembered before it is filled, so that data which holds itself ends.
-        new_map = done[id(value)] = {}
-        for key, item in value.items():
-            masked = field(key, item) if field is not None else None
-            new = masked if masked is not None else _mapped(item, change, field, done)
-            new_map[_mapped(key, change, field, done)] = new
-        return new_map
-    if isinstance(value, list | tuple):
-        new_list = done[id(value)] = []
-        new_list.extend(_mapped(item, change, field, done) for item in value)
-        return new_list
-    return value
+
+    return walk(data)
 
 
 def _masked_field(name: Any, value: Any) -> str | None:

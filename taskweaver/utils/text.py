@@ -56,6 +56,11 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
+def paragraphs(*parts: str) -> str:
+    """Join the parts that are not empty, with a blank line between."""
+    return "\n\n".join(filter(None, parts))
+
+
 def title_line(question: str) -> str:
     """Return the first line that names a question, or the first line of code of a cell to run.
 

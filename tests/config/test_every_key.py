@@ -17,7 +17,6 @@ DOCS = sorted({*(TEST_FOLDER.parent / "docs").glob("*.md")} - {TEST_FOLDER.paren
 """The documents; `map.md` names modules, and no keys."""
 ROLES = ("planner", "code_interpreter", "code_generator", *INTERPRETERS, *EXT_ROLES)
 SECTIONS = {name.partition(".")[0] for name in BY_NAME if "{" not in name} | {*ROLES}
-PROVIDERS = BY_NAME["llm.api_type"].choices
 NO_KEYS = {
     "session.metadata", "session.planner", "session.update_session_var",
     "session.worker_instances", "session.workspace", "session.prompts",  # in a program
@@ -53,4 +52,4 @@ def test_a_document_names_only_keys_that_exist(page: Path) -> None:
     named = set(_KEY.findall(page.read_text("utf-8"))) - NO_KEYS
     keys = {name for name in named if name.partition(".")[0] in SECTIONS and not _FILE.search(name)}
     unknown = {name for name in keys if find(name) is None and removed(name) is None}
-    assert not {name for name in unknown if provider_key(name, PROVIDERS) is None}
+    assert not {name for name in unknown if provider_key(name) is None}

@@ -19,10 +19,11 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.config.errors import ConfigError
 from taskweaver.errors import TaskWeaverError
 from taskweaver.ext_role.web_search import http
-from taskweaver.ext_role.web_search.pages import is_public, read_page
+from taskweaver.ext_role.web_search.pages import read_page
 from taskweaver.ext_role.web_search.providers import DuckDuckGo, Google
 from taskweaver.ext_role.web_search.web_search import WebSearch, chunks
 from taskweaver.utils.redact import MASK, redact
+from taskweaver.utils.system.network import is_public
 
 Reply = tuple[int, dict[str, str], bytes]
 ROLES = {"session.roles": ["web_search"]}
@@ -264,7 +265,7 @@ def test_public_addresses_are_told_from_others() -> None:
     private = (
         "127.0.0.1 10.1.2.3 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 224.0.0.1"
         " 255.255.255.255 ::1 :: fe80::1%eth0 fc00::1 ff02::1 ::ffff:10.0.0.1 64:ff9b::a00:1"
-        " 2002:a00:1:: ::a00:1"
+        " 2002:a00:1:: ::a00:1 fec0::1"
     )
     assert [address for address in private.split() if is_public(address)] == []
     assert all(map(is_public, ("93.184.216.34", "2606:2800:220:1::1", "64:ff9b::808:808")))

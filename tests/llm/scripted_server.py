@@ -11,6 +11,7 @@ from fake_endpoint import DONE, USAGE_EVENT, Call, serving
 
 from taskweaver.llm.dialects.switch import DialectName, DialectSwitch, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.providers.abilities import FormLadder
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -105,7 +106,7 @@ def outcome(
     with serving(script) as endpoint:
         address = Endpoint(endpoint.url, "m1", "a-key-0123456789")
         spoken = dialects or DialectSwitch(dialect_named(dialect))
-        service = EndpointService(address, dialects=spoken, forms=forms)
+        service = EndpointService(EndpointFacts(address), dialects=spoken, forms=forms)
         try:
             for chunk in service.stream(ModelRequest(messages, tools=tools, **more)):
                 seen.chunks.append(chunk)

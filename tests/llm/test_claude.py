@@ -17,6 +17,7 @@ from sizes import examples
 
 from taskweaver.llm.dialects.switch import DialectSwitch, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.parsing.reply import ReplyReader
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -47,7 +48,9 @@ def made(id_: str, code: str) -> dict[str, Any]:
 
 def service(endpoint: FakeEndpoint, model: str) -> EndpointService:
     address = Endpoint(endpoint.url, model)
-    return EndpointService(address, dialects=DialectSwitch(dialect_named("anthropic")))
+    return EndpointService(
+        EndpointFacts(address), dialects=DialectSwitch(dialect_named("anthropic"))
+    )
 
 
 def test_70_results_of_one_reply_are_one_message_before_any_text() -> None:

@@ -17,6 +17,7 @@ from scripted_server import delta
 
 from taskweaver.llm.dialects.switch import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.exchange import Deadlines
@@ -45,7 +46,7 @@ def ask(play: Play, wanted: ModelRequest | None = None, **options: Any) -> tuple
 
 
 def service_at(url: str, **options: Any) -> EndpointService:
-    return EndpointService(Endpoint(url, "m1", KEY), **options)
+    return EndpointService(EndpointFacts(Endpoint(url, "m1", KEY)), **options)
 
 
 def read(service: EndpointService, wanted: ModelRequest) -> tuple[str, Chunk]:

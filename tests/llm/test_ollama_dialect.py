@@ -13,6 +13,7 @@ from ollama_server import call_of, last, line
 from taskweaver.llm.dialects.ollama import OllamaChatDialect, OllamaDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.providers.abilities import FormLadder
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -27,7 +28,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 def at(endpoint: FakeEndpoint) -> EndpointService:
     return EndpointService(
-        Endpoint(endpoint.url.removesuffix("/v1"), "qwen3:8b"),
+        EndpointFacts(Endpoint(endpoint.url.removesuffix("/v1"), "qwen3:8b")),
         dialects=DialectSwitch(OllamaDialect(), fallback=OllamaChatDialect()),
         forms=FormLadder(lambda: "tools"),
     )

@@ -17,6 +17,7 @@ from taskweaver.llm.dialects.chat import ChatDialect
 from taskweaver.llm.dialects.responses import ResponsesDialect
 from taskweaver.llm.dialects.switch import DialectName, DialectSwitch, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.providers.abilities import fixed
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -183,7 +184,9 @@ def test_a_refused_part_is_left_out_alone_and_from_then_on(name: str) -> None:
     with serving(play) as endpoint:
         at = Endpoint(endpoint.url, "m1", "a-key-0123456789")
         spoken = DialectSwitch(dialect)
-        with closing(EndpointService(at, dialects=spoken, forms=fixed("tools"))) as service:
+        with closing(
+            EndpointService(EndpointFacts(at), dialects=spoken, forms=fixed("tools"))
+        ) as service:
             for _ in range(2):
                 chunks = service.stream(ModelRequest(CHAT, **row.request))
                 assert "".join(chunk.text for chunk in chunks) == "x"
@@ -206,7 +209,7 @@ def test_a_refused_part_is_left_out_alone_and_from_then_on(name: str) -> None:
 def test_other_refusals_are_errors_at_once(words: str) -> None:
     request = ModelRequest(CHAT, temperature=9.0, max_tokens=8_192, reasoning_effort="high")
     with serving(lambda call: call.refuse(400, words)) as endpoint:
-        service = EndpointService(Endpoint(endpoint.url, "m1"))
+        service = EndpointService(EndpointFacts(Endpoint(endpoint.url, "m1")))
         with closing(service), pytest.raises(ModelError):
             list(service.stream(request))
     assert len(endpoint.calls) == 1

@@ -11,6 +11,7 @@ import pytest
 from fake_endpoint import Call, FakeEndpoint, serving
 from scripted_server import MESSAGES, RUN, calls, delta, ending, piece
 
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.providers.abilities import fixed
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
@@ -27,7 +28,7 @@ class Chat:
 
     def __init__(self, endpoint: FakeEndpoint, model: str = "gpt-4o") -> None:
         at = Endpoint(endpoint.url, model, "a-key-0123456789")
-        self.service = EndpointService(at, forms=fixed("tools"))
+        self.service = EndpointService(EndpointFacts(at), forms=fixed("tools"))
         self.messages: list[ChatMessage] = [*MESSAGES]
 
     def ask(self) -> Chunk:
@@ -184,7 +185,7 @@ def test_51_another_model_gets_no_signature() -> None:
         played.ask()
         at = Endpoint(played.service.endpoint.api_base, "gpt-5", "a-key-0123456789")
         played.service.close()
-        played.service = EndpointService(at, forms=fixed("tools"))
+        played.service = EndpointService(EndpointFacts(at), forms=fixed("tools"))
         played.ask()
     assert "extra_content" not in json.dumps(asked[1].body)
     assert "call_0" not in json.dumps(asked[1].body)

@@ -15,6 +15,7 @@ from scripted_server import MESSAGES, RUN, Outcome, play
 from taskweaver.llm.dialects.responses import ResponsesDialect
 from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.transport.endpoint import Endpoint
 from taskweaver.llm.transport.exchange import Deadlines
@@ -150,7 +151,7 @@ def twice(*blocks: bytes, changed: bool = False) -> Any:
 
     with serving(script) as endpoint:
         at = Endpoint(endpoint.url, "m1")
-        with closing(EndpointService(at, dialects=responses())) as service:
+        with closing(EndpointService(EndpointFacts(at), dialects=responses())) as service:
             last = list(service.stream(ModelRequest(MESSAGES, tools=[RUN])))[-1]
             list(service.stream(ModelRequest(again(last, changed=changed), tools=[RUN])))
     return seen[1]["input"]
@@ -177,7 +178,7 @@ def test_78_it_goes_back_to_its_origin_alone() -> None:
 def test_much_effort_gets_three_times_as_long(effort: Effort, seconds: str) -> None:
     limits = Deadlines(first_token_s=0.2, gap_s=5)
     with serving(Call.stall) as endpoint:
-        service = EndpointService(Endpoint(endpoint.url, "m1"), deadlines=limits)
+        service = EndpointService(EndpointFacts(Endpoint(endpoint.url, "m1")), deadlines=limits)
         with closing(service), pytest.raises(ModelError, match=f"no reply began for {seconds} s"):
             list(service.stream(ModelRequest(MESSAGES, reasoning_effort=effort)))
 
@@ -195,6 +196,8 @@ def test_63_comments_are_signs_of_life() -> None:
     limits = Deadlines(first_token_s=2, gap_s=5)
     with serving(script) as endpoint:
         at = Endpoint(endpoint.url, "m1")
-        with closing(EndpointService(at, dialects=responses(), deadlines=limits)) as service:
+        with closing(
+            EndpointService(EndpointFacts(at), dialects=responses(), deadlines=limits)
+        ) as service:
             chunks = list(service.stream(ModelRequest(MESSAGES)))
     assert "".join(chunk.text for chunk in chunks) == "x"

@@ -18,7 +18,7 @@ import h11
 
 from taskweaver.ces.local_server import SocketServer
 from taskweaver.ces.process.homes import private_folder, remove_folder
-from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts, is_public
+from taskweaver.ces.sandbox.hosts import KEY, AllowedHosts
 from taskweaver.ces.sandbox.http_messages import (
     END,
     BadRequest,
@@ -26,7 +26,7 @@ from taskweaver.ces.sandbox.http_messages import (
     ProxyRequest,
     ServerSide,
 )
-from taskweaver.utils.system.network import IDLE_S, Stream, carry, idle_limit
+from taskweaver.utils.system.network import IDLE_S, Stream, carry, idle_limit, is_public
 
 _HEAD_BYTES = 16 << 10
 _MOST_CONNECTIONS = 64

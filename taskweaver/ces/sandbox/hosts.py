@@ -1,8 +1,7 @@
-"""Which hosts code in a sandbox may reach, and which addresses are the public internet's."""
+"""Which hosts code in a sandbox may reach."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ _AUTHORITY = re.compile(
     r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?)(?::(?P<port>[0-9]{1,5}))?",
     re.ASCII | re.IGNORECASE,
 )
-_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +68,3 @@ class AllowedHosts:
             and (port in _PORTS if rule.port is None else port == rule.port)
             for is_below, rule in self._rules
         )
-
-
-def is_public(address: str) -> bool:
-    """Return whether a numeric address is one of the public internet's.
-
-    Addresses of this machine, of its networks, of groups, and those that carry another address
-    inside are not.
-    """
-    found = ipaddress.ip_address(address)
-    if not found.is_global or found.is_multicast or found.is_reserved:
-        return False
-    return found.version == 4 or (found in _GLOBAL_IPV6 and found.sixtofour is None)

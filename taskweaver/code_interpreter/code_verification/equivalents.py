@@ -7,7 +7,7 @@ it warns the model early, and is neither complete nor a wall.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from taskweaver.tables.names import KERNEL_FUNCTIONS
@@ -136,11 +136,6 @@ class ForbiddenDoors:
             for door in act.doors
             if door.removeprefix(".").rpartition(".")[2] not in allowed
         }
-
-    @property
-    def doors(self) -> Mapping[str, str]:
-        """The effect of each forbidden function, by name in the form of the policy's lists."""
-        return self._doors
 
     def problems(self, place: str) -> Iterator[str]:
         """Yield the reason why a function or attribute with this dotted name is not allowed."""

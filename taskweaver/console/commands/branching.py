@@ -48,7 +48,7 @@ def show_branches(chat: Chat, _: str) -> None:
 
 def _shown(branch: BranchInfo) -> str:
     """Return the name of a branch, with the title that it was given."""
-    return branch.name + (f" ({safe(branch.title)})" if branch.title != branch.name else "")
+    return branch.name + (f" ({branch.title})" if branch.title != branch.name else "")
 
 
 def show_checkout(chat: Chat, arguments: str) -> None:
@@ -92,7 +92,7 @@ def show_diff(chat: Chat, arguments: str) -> None:
 
 def _pairs(what: str, pairs: dict[str, Pair]) -> list[tuple[str, str]]:
     return [
-        (f"{what} {safe(name)}", f"{_value(first)}  |  {_value(second)}")
+        (f"{what} {name}", f"{_value(first)}  |  {_value(second)}")
         for name, (first, second) in pairs.items()
     ]
 
@@ -122,7 +122,7 @@ def show_memory(chat: Chat, arguments: str) -> None:
     id_, _, text = rest.strip().partition(" ")
     if verb in ("keep", "edit"):
         if fact := _one(chat, memory, id_):
-            chat.note(safe(memory.keep(fact) if verb == "keep" else memory.replace(fact, text)))
+            chat.note(memory.keep(fact) if verb == "keep" else memory.replace(fact, text))
     else:
         found = memory.find(arguments) if arguments else memory.all()
         facts = [fact for fact in found if fact.is_match]
@@ -135,7 +135,7 @@ def show_remember(chat: Chat, text: str) -> None:
     if not text:
         chat.refuse("Which fact? /remember TEXT")
         return
-    chat.note(safe(chat.session.long_memory.add(text)))
+    chat.note(chat.session.long_memory.add(text))
 
 
 def show_forget(chat: Chat, which: str) -> None:
@@ -145,7 +145,7 @@ def show_forget(chat: Chat, which: str) -> None:
         return
     memory = chat.session.long_memory
     if fact := _one(chat, memory, which):
-        chat.note(safe(memory.remove(fact)))
+        chat.note(memory.remove(fact))
 
 
 def _one(chat: Chat, memory: BranchLongMemory, which: str) -> KeptFact | None:
@@ -165,4 +165,4 @@ def _described(fact: KeptFact) -> str:
     said = f", who read: {as_json(fact.said)}" if fact.said else ""
     asks = f"/memory keep {fact.id}, or /forget {fact.id}"
     waits = "" if fact.state == "kept" else f"\n{fact.state}: {fact.until or asks}"
-    return safe(f"{fact.text}\n{fact.author}, {fact.day}, session {fact.session}{said}{waits}")
+    return f"{fact.text}\n{fact.author}, {fact.day}, session {fact.session}{said}{waits}"

@@ -49,7 +49,7 @@ def _summary(record: PromptRecord) -> str:
         parts.append(f"{about}{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens")
     parts.append(format_seconds(record.duration_s))
     parts += [f"failed: {record.error}"] if record.error else []
-    return safe(", ".join(parts))
+    return ", ".join(parts)
 
 
 def _show(chat: Chat, number: int, page: int) -> None:

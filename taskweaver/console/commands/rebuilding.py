@@ -42,11 +42,11 @@ def _rows(rebuilt: RebuildResult) -> list[tuple[str, str]]:
     for step in rebuilt.steps:
         verdict = "same outcome" if step.verdict == "same" else step.verdict
         rows.append((f"cell {step.number}", f"{verdict}: {head(safe(step.code), 1, _CODE_CHARS)}"))
-        rows += [("", safe(detail)) for detail in step.details]
+        rows += [("", detail) for detail in step.details]
     for kind, differing in (("file", rebuilt.files), ("variable", rebuilt.variables)):
         for name, (before, after) in differing.items():
             old, new = (head(safe(text or "-"), 1, _CODE_CHARS) for text in (before, after))
-            rows.append((f"{kind} {safe(name)}", f"{old}  |  {new}"))
+            rows.append((f"{kind} {name}", f"{old}  |  {new}"))
     return rows
 
 

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from taskweaver.console.chat import Chat
-from taskweaver.console.terminal.text import display_path, safe
+from taskweaver.console.terminal.text import display_path
 from taskweaver.session.errors import SessionError
 from taskweaver.session.receipt import write_receipt
 from taskweaver.session.receipt_content import ConversationOrigin, build_receipt
@@ -69,12 +69,11 @@ def show_receipt(chat: Chat, name: str) -> None:
     for item in receipt.inputs:
         if item.change:
             text = f"{item.name} was changed {item.change} after it was added"
-            chat.note(safe(text), is_warning=True)
+            chat.note(text, is_warning=True)
         if item.content is None:
-            text = f"{item.name} is too large for the receipt: send it along"
-            chat.note(safe(text))
+            chat.note(f"{item.name} is too large for the receipt: send it along")
     unsupported = receipt.answer.unsupported_numbers
     if unsupported:
         numbers = counted(len(unsupported), "number")
         note = f"{numbers} of the answer stand in no outcome: {', '.join(unsupported)}"
-        chat.note(safe(note), is_warning=True)
+        chat.note(note, is_warning=True)

@@ -81,7 +81,7 @@ class CommandLine:
         try:
             command.run(self.chat, arguments)
         except (TaskWeaverError, OSError) as error:
-            self.chat.refuse(safe(str(error)))
+            self.chat.refuse(str(error))
         return True
 
     def words(self) -> list[str]:
@@ -156,26 +156,19 @@ def _export(chat: Chat, arguments: str) -> None:
         return
     session = chat.session
     title = f"TaskWeaver session {session.session_id}"
-    if kind == "page":
-        _export_page(chat, name.strip() or f"{session.session_id}.html", title)
-        return
-    name = arguments or f"{session.session_id}.ipynb"
-    with export_target(session, name) as (draft, target):
-        rounds, cwd = session.memory.conversation.rounds, session.execution_cwd
-        export(rounds, draft, title=title, folder=cwd)
-    chat.note(f"written to {display_path(target)}")
-
-
-def _export_page(chat: Chat, name: str, title: str) -> None:
-    if chat.page_maker is None:
+    is_page = kind == "page"
+    if is_page and chat.page_maker is None:
         chat.refuse("This chat writes no pages: /export NAME.md writes a report.")
         return
-    session = chat.session
+    name = name.strip() if is_page else arguments
+    name = name or f"{session.session_id}.{'html' if is_page else 'ipynb'}"
     with export_target(session, name) as (draft, target):
-        with Folder.at(session.execution_cwd) as folder:
-            rounds = session.memory.conversation.rounds
-            page = chat.page_maker(rounds, folder, title, session.branch)
-        write_text(draft, page)
+        rounds, cwd = session.memory.conversation.rounds, session.execution_cwd
+        if is_page and chat.page_maker:
+            with Folder.at(cwd) as folder:
+                write_text(draft, chat.page_maker(rounds, folder, title, session.branch))
+        else:
+            export(rounds, draft, title=title, folder=cwd)
     chat.note(f"written to {display_path(target)}")
 
 
@@ -227,7 +220,7 @@ def _plugins(chat: Chat, _: str) -> None:
         for name, entry in sorted((tools | registry.plugins).items())
     ]
     rows += [(name, f"broken: {error}") for name, error in sorted(registry.broken.items())]
-    rows += [(problem.server, safe(problem.problem)) for problem in offer.problems]
+    rows += [(problem.server, problem.problem) for problem in offer.problems]
     chat.list_facts(rows, "This project has no plugins.")
 
 

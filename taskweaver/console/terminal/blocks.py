@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 from taskweaver.utils.markup.characters import without_steering
+from taskweaver.utils.text import duration_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,5 +183,4 @@ def format_seconds(seconds: float) -> str:
         return f"{seconds:.2f} s"
     if seconds < 60:
         return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s"
+    return duration_text(seconds)

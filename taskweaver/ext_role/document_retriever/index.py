@@ -388,14 +388,9 @@ def _stamp(connection: sqlite3.Connection) -> int:
 
 @contextmanager
 def _transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
-    connection.execute(f"BEGIN {kind}")
-    try:
+    with connection:  # commits, or rolls back
+        connection.execute(f"BEGIN {kind}")
         yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _forget(connection: sqlite3.Connection, path: str) -> None:

@@ -81,7 +81,6 @@ class WebExplorerError(RoleError):
 
     def __init__(self, problem: str) -> None:
         super().__init__("web_explorer", problem)
-        self.args = (problem,)
 
 
 class BrowserError(WebExplorerError):
@@ -97,7 +96,6 @@ class ExplorationInterrupted(BrowserError):
 
     def __init__(self) -> None:
         super().__init__("interrupted")
-        self.args = ()
 
 
 class DeadlineExceeded(BrowserError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.message import Message
 
 from taskweaver.errors import TaskWeaverError
 from taskweaver.utils.redact import redact
@@ -92,15 +91,15 @@ def get(
                     raise WebError(f"it took longer than {MOST_SECONDS:g} seconds")
                 if len(body) >= MOST_BYTES:
                     break
-            return _answer(response.status_code, response.headers, bytes(body[:MOST_BYTES]))
+            kind = response.headers.get("content-type", "text/plain").partition(";")[0]
+            return WebResponse(
+                response.status_code,
+                kind.strip().lower(),
+                response.charset_encoding or "",
+                response.headers.get("location", ""),
+                bytes(body[:MOST_BYTES]),
+            )
     except httpx2.TimeoutException as error:
         raise WebError("no answer in time") from error
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
         raise WebError(str(error) or type(error).__name__) from error
-
-
-def _answer(status: int, headers: Mapping[str, str], body: bytes) -> WebResponse:
-    head = Message()
-    head["Content-Type"] = headers.get("content-type", "text/plain")
-    charset = head.get_content_charset() or ""
-    return WebResponse(status, head.get_content_type(), charset, headers.get("location", ""), body)

@@ -7,10 +7,10 @@ import re
 import socket
 import time
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from taskweaver.ext_role.web_search.http import MOST_SECONDS, WebError, WebResponse, get
 from taskweaver.utils.markup.html import html_text
+from taskweaver.utils.system.network import is_public
 
 _MOST_REDIRECTS = 5
 _MOST_ADDRESSES = 2
@@ -18,7 +18,6 @@ _READABLE = ("text/html", "application/xhtml+xml", "text/plain")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([a-zA-Z0-9_-]{1,40})", re.IGNORECASE)
 # Python's other codecs are no encodings of pages, and some take quadratic time.
 _CHARSETS = ("utf", "iso", "ascii", "cp", "koi8", "mac", "big5", "gb", "euc", "shift_jis", "tis")
-_TRANSLATED = ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +77,6 @@ def _looked_up(host: str, port: int) -> list[str]:
     except (OSError, UnicodeError) as error:
         raise WebError(f"{host} has no address") from error
     return list(dict.fromkeys(str(item[4][0]) for item in found))
-
-
-def is_public(address: str) -> bool:
-    """Return whether an IP address is an address of the public internet, in any form."""
-    ip = ip_address(address.partition("%")[0])
-    return all(one.is_global and not one.is_multicast for one in (ip, *_inside(ip)))
-
-
-def _inside(ip: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses an IPv6 address leads to."""
-    if isinstance(ip, IPv4Address):
-        return []
-    found = [ip.ipv4_mapped, ip.sixtofour, *(ip.teredo or ())]
-    if ip in _TRANSLATED or int(ip) >> 32 == 0:
-        found.append(IPv4Address(int(ip) & 0xFFFFFFFF))
-    return [inner for inner in found if inner is not None]
 
 
 def _joined(url: str, location: str) -> str:

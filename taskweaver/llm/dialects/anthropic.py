@@ -28,7 +28,15 @@ from taskweaver.llm.parsing.stream import (
     mapping_in,
     text_in,
 )
-from taskweaver.llm.types import ChatMessage, Effort, FinishReason, ModelRequest, Usage
+from taskweaver.llm.types import (
+    ChatMessage,
+    Effort,
+    FinishReason,
+    ModelRequest,
+    Usage,
+    function_of,
+)
+from taskweaver.utils.parsing import json_value
 
 Block = dict[str, Any]
 
@@ -265,21 +273,14 @@ def _result(message: ChatMessage) -> Block:
 
 
 def _call(call: Mapping[str, Any]) -> Block:
-    function = call.get("function") or {}
-    return {
-        "type": "tool_use",
-        "id": str(call.get("id", "")),
-        "name": function.get("name", ""),
-        "input": _call_input(str(function.get("arguments") or "")) or {},
-    }
+    name, arguments = function_of(call)
+    given = _call_input(arguments) or {}
+    return {"type": "tool_use", "id": str(call.get("id", "")), "name": name, "input": given}
 
 
 def _call_input(arguments: str) -> dict[str, Any] | None:
     """Return the arguments of a call as an object, or None if broken."""
-    try:
-        value = json.loads(as_json(arguments))
-    except (ValueError, RecursionError):
-        return None
+    value = json_value(as_json(arguments))
     return value if isinstance(value, dict) else None
 
 

@@ -23,11 +23,12 @@ from taskweaver.llm.parsing.stream import (
     ReplyEvents,
     StreamEvent,
     mapping_in,
+    mappings_in,
     text_in,
     usage_in,
 )
-from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, ModelTool
+from taskweaver.utils.surrogates import repair
 
 _DETAILS, _REASONING = "reasoning_details", ("reasoning_content", "reasoning")
 """Fields of a message that go back under the name they came with."""
@@ -262,8 +263,7 @@ def _text(content: Any) -> str:
 
 def _reasoning(delta: Mapping[str, Any]) -> str:
     """Return the reasoning in a delta; servers that give it under two names give it once."""
-    content = delta.get("content")
-    parts = map(mapping_in, content if isinstance(content, list) else ())
+    parts = mappings_in(delta.get("content"))
     thoughts = [_text(part.get("thinking")) for part in parts if part.get("type") == "thinking"]
     named = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
     return named + "".join(thoughts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from taskweaver.llm.parsing.stream import ReplyEvents
@@ -99,22 +99,15 @@ class Sampling:
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
-    stop: list[str] | None = None
+    stop: Sequence[str] | None = None
     seed: int | None = None
     reasoning_effort: Effort | None = None
     window: int | None = None
 
     def of(self, request: ModelRequest) -> Sampling:
         """Return the parameters of a request, filled up with these defaults."""
-        return Sampling(
-            _first(request.temperature, self.temperature),
-            _first(request.top_p, self.top_p),
-            _first(request.max_tokens, self.max_tokens),
-            list(request.stop) if request.stop is not None else self.stop,
-            self.seed,
-            _first(request.reasoning_effort, self.reasoning_effort),
-            self.window,
-        )
+        names = ("temperature", "top_p", "max_tokens", "stop", "reasoning_effort")
+        return replace(self, **given({name: getattr(request, name) for name in names}))
 
 
 class Dialect(ABC):
@@ -170,7 +163,3 @@ class Dialect(ABC):
 def given(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that have a value."""
     return {name: value for name, value in parameters.items() if value is not None}
-
-
-def _first(wanted: Any, usual: Any) -> Any:
-    return usual if wanted is None else wanted

@@ -6,7 +6,6 @@ lines: text, thinking, whole calls, and the counts in the last line.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -14,8 +13,16 @@ from taskweaver.llm.dialects.chat import ChatDialect, tool_option
 from taskweaver.llm.dialects.dialect import Dialect, ResponseFormat, Sampling, given
 from taskweaver.llm.images import after_results
 from taskweaver.llm.parsing.call_pieces import read_pieces
-from taskweaver.llm.parsing.stream import LineReader, ReplyEvents, StreamEvent, mapping_in, text_in
-from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, Usage
+from taskweaver.llm.parsing.stream import (
+    LineReader,
+    ReplyEvents,
+    StreamEvent,
+    mapping_in,
+    mappings_in,
+    text_in,
+)
+from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, Usage, function_of
+from taskweaver.utils.parsing import json_value
 
 _ELSEWHERE = "(An image at another address stands here; it is not shown.)"
 _THINK: dict[str, bool | str] = {
@@ -36,7 +43,7 @@ def native_messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for message in messages:
         for call in message.get("tool_calls", ()):
-            names[str(call.get("id"))] = str((call.get("function") or {}).get("name", ""))
+            names[str(call.get("id"))] = function_of(call)[0]
         record = message.get("record")
         found += [dict(item) for item in record["items"]] if record else [_native(message, names)]
     return found
@@ -76,18 +83,17 @@ def _parts(content: str | list[dict[str, Any]] | None) -> tuple[str, list[str]]:
 
 
 def _native_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function") or {}
-    named = {"name": function.get("name", ""), "arguments": _object(function.get("arguments"))}
+    name, arguments = function_of(call)
+    named = {"name": name, "arguments": _object(arguments)}
     return {"id": call.get("id", ""), "function": named}
 
 
-def _object(arguments: Any) -> dict[str, Any]:
+def _object(arguments: str) -> dict[str, Any]:
     """Return arguments as an object: Ollama refuses every later request with arguments as text."""
-    try:
-        value = json.loads(arguments or "{}", strict=False)
-    except (ValueError, TypeError, RecursionError):
-        return {"arguments": str(arguments)}
-    return value if isinstance(value, dict) else {"arguments": value}
+    value = json_value(arguments or "{}")
+    if isinstance(value, dict):
+        return value
+    return {"arguments": arguments if value is None else value}
 
 
 class OllamaEvents(ReplyEvents):
@@ -118,10 +124,9 @@ class OllamaEvents(ReplyEvents):
             return
         message = mapping_in(value.get("message"))
         text, thought = text_in(message.get("content")), text_in(message.get("thinking"))
-        calls = message.get("tool_calls")
         self._texts += [text] if text else []
         self._thoughts += [thought] if thought else []
-        self._calls += [call for call in calls or () if isinstance(call, dict)]
+        self._calls += mappings_in(message.get("tool_calls"))
         is_last = value.get("done") is True
         finish: FinishReason = "length" if value.get("done_reason") == "length" else "stop"
         yield StreamEvent(

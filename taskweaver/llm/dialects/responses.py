@@ -17,10 +17,11 @@ from taskweaver.llm.parsing.stream import (
     ReplyEvents,
     StreamEvent,
     mapping_in,
+    mappings_in,
     text_in,
     usage_in,
 )
-from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest
+from taskweaver.llm.types import ChatMessage, FinishReason, ModelRequest, function_of
 
 _REASONS = re.compile(r"(?:^|[/:])(?:o[1345](?:-|$)|gpt-(?:[5-9]|[1-9]\d)(?!\d)(?![\w.]*-chat))")
 _PLAIN = re.compile(r"(?:^|[/:])(?:chatgpt-|gpt-?[34](?!\d)|gpt-\d+(?:\.\d+)?-chat)")
@@ -105,13 +106,9 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _call_item(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = call.get("function") or {}
-    return {
-        "type": "function_call",
-        "call_id": call.get("id", ""),
-        "name": function.get("name", ""),
-        "arguments": function.get("arguments") or "{}",
-    }
+    name, arguments = function_of(call)
+    own = {"call_id": call.get("id", ""), "name": name, "arguments": arguments or "{}"}
+    return {"type": "function_call", **own}
 
 
 class ResponsesEvents(ReplyEvents):
@@ -209,11 +206,11 @@ class ResponsesEvents(ReplyEvents):
                 yield from self._new(place, "arguments", "done", text_in(item.get("arguments")))
         elif kind == "message" and is_done:
             for what in ("text", "refusal"):
-                parts = [text_in(part.get(what)) for part in _mappings(item.get("content"))]
+                parts = [text_in(part.get(what)) for part in mappings_in(item.get("content"))]
                 yield from self._new(place, what, "done", "".join(parts))
         elif kind == "reasoning" and is_done and (place, "reasoning") not in self._begun:
             self._begun.add((place, "reasoning"))
-            parts = [text_in(part.get("text")) for part in _mappings(item.get("summary"))]
+            parts = [text_in(part.get("text")) for part in mappings_in(item.get("summary"))]
             yield StreamEvent(reasoning="\n\n".join(parts))
 
     def _end(self, status: str, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
@@ -227,7 +224,7 @@ class ResponsesEvents(ReplyEvents):
             yield StreamEvent(error=_error(response.get("error")))
             return
         if not self._begun and not self._items:
-            for place, item in enumerate(_mappings(response.get("output"))):
+            for place, item in enumerate(mappings_in(response.get("output"))):
                 yield from self._item(place, item, is_done=True)
         self._is_whole = status == "completed"
         reason = text_in(mapping_in(response.get("incomplete_details")).get("reason"))
@@ -240,10 +237,6 @@ def _error(error: Any) -> Any:
         return error
     known = {name: value for name, value in mapping_in(error).items() if name in _TOLD and value}
     return known or "the response failed without an explanation"
-
-
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taskweaver.llm.parsing.json_text import read_object
-from taskweaver.llm.surrogates import SurrogateJoiner, repair
 from taskweaver.llm.types import CallDelta, ChatMessage, ToolCall
+from taskweaver.utils.surrogates import SurrogateJoiner, repair
 
 MAX_CALLS = 200
 """Most calls of a reply that are read."""

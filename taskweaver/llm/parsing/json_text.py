@@ -22,9 +22,9 @@ from typing import Any
 
 import jiter
 
-from taskweaver.llm import surrogates
 from taskweaver.utils.markup.json_flaws import place_and_remedy, without_trailing_commas
-from taskweaver.utils.parsing import literal_value
+from taskweaver.utils.parsing import json_value, literal_value
+from taskweaver.utils.surrogates import SurrogateJoiner, repair
 
 _OBJECT_START = re.compile(r"\{\s*[\"}]")
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
@@ -294,7 +294,7 @@ def closed(text: str) -> str:
     for match in _PARTS.finditer(stripped, start):
         last_end = match.end()
         if match["string"]:
-            if not _is_whole(match[0]):
+            if json_value(match[0]) is None:
                 return text
         elif match[0] in _CLOSING:
             is_open.append(_CLOSING[match[0]])
@@ -303,14 +303,6 @@ def closed(text: str) -> str:
     if not is_open or last_end != len(stripped):
         return text
     return stripped + "".join(reversed(is_open))
-
-
-def _is_whole(string: str) -> bool:
-    try:
-        json.loads(string, strict=False)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +341,7 @@ def parse_reply(text: str) -> ParsedReply:
     fields: dict[str, str] = {}
     for key, value, _ in _members(found.value):
         fields.setdefault(key, _as_text(value))
-    return ParsedReply(fields, found.problem, surrogates.repair(text))
+    return ParsedReply(fields, found.problem, repair(text))
 
 
 class ReplyStream:
@@ -361,7 +353,7 @@ class ReplyStream:
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._joiner = surrogates.SurrogateJoiner()
+        self._joiner = SurrogateJoiner()
         self._text = ""
         self._start: int | None = None
         self._shown: dict[str, str] = {}
@@ -437,7 +429,7 @@ def _members(value: Mapping[Any, Any]) -> Iterator[tuple[str, Any, bool]]:
 
 def _as_text(value: Any) -> str:
     if isinstance(value, str):
-        return surrogates.repair(value)
+        return repair(value)
     if value is None:
         return ""
-    return surrogates.repair(json.dumps(value, ensure_ascii=False, default=str))
+    return repair(json.dumps(value, ensure_ascii=False, default=str))

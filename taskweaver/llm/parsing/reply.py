@@ -19,10 +19,9 @@ from taskweaver.llm.parsing.stream import (
     UnreadableEvent,
     event_object,
 )
-from taskweaver.llm.records import reply_record
-from taskweaver.llm.surrogates import SurrogateJoiner
 from taskweaver.llm.transport.failures import failure, stream_failure
 from taskweaver.llm.types import Chunk, FinishReason, Usage
+from taskweaver.utils.surrogates import SurrogateJoiner
 
 _OPEN = re.compile(r"\s*<(think|thinking)>", re.IGNORECASE)
 _CLOSE = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -236,7 +235,12 @@ class ReplyReader:
             finish = "tool_calls" if calls else "stop"
         split = self._splitter.feed(self._joiner.finish())
         rest = self._splitter.finish()
-        items, ids = self._source.items, [call.id for call in calls]
+        items = self._source.items
+        record = {
+            "origin": self._origin,
+            "ids": [call.id for call in calls],
+            "items": [dict(item) for item in items],
+        }
         return Chunk(
             split.text + rest.text,
             finish,
@@ -244,7 +248,7 @@ class ReplyReader:
             self.answered_by,
             self._thoughts.finish() + split.reasoning + rest.reasoning,
             calls=calls,
-            record=reply_record(self._origin, items, ids) if items else {},
+            record=record if items else {},
             begins_again=split.begins_again or rest.begins_again,
         )
 
@@ -263,7 +267,7 @@ class ReplyReader:
             detail = f"an event of the reply cannot be read: {shown}"
             raise failure("malformed", detail, self._model) from error
         except NotAnEventStream as error:
-            raise self._not_a_stream(error.beginning) from error
+            raise self._not_a_stream(str(error)) from error
         return chunks
 
     def _add(self, event: StreamEvent, chunks: list[Chunk]) -> None:

@@ -28,11 +28,7 @@ _BEGINNINGS = (b":", b"data:", b"event:", b"id:", b"retry:")
 
 
 class NotAnEventStream(ValueError):
-    """The bytes are no event stream. `beginning` holds the first bytes."""
-
-    def __init__(self, beginning: str) -> None:
-        super().__init__(beginning)
-        self.beginning = beginning
+    """The bytes are no event stream. The error's text is their beginning."""
 
 
 class EventReader:
@@ -287,3 +283,8 @@ def _count(count: Any) -> int:
 def mapping_in(value: Any) -> Mapping[str, Any]:
     """Return a member that is an object, or an empty object for any other value."""
     return value if isinstance(value, Mapping) else {}
+
+
+def mappings_in(value: Any) -> list[Mapping[str, Any]]:
+    """Return the objects in a member that is a list, or none for any other value."""
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []

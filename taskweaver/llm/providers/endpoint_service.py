@@ -18,7 +18,6 @@ from taskweaver.llm.dialects.switch import DialectSwitch
 from taskweaver.llm.errors import ModelError
 from taskweaver.llm.facts import EndpointFacts
 from taskweaver.llm.images import without_images
-from taskweaver.llm.learnt import LearntModel
 from taskweaver.llm.parsing.call_pieces import id_seed
 from taskweaver.llm.parsing.reply import ReplyReader, failed_generation
 from taskweaver.llm.providers.abilities import FormLadder, ImageSupport, fixed, is_about_tools
@@ -43,7 +42,7 @@ from taskweaver.llm.providers.request_form import (
     past_messages,
     without_secrets,
 )
-from taskweaver.llm.transport.endpoint import ConnectionPool, Endpoint, Sent
+from taskweaver.llm.transport.endpoint import Sent
 from taskweaver.llm.transport.exchange import Deadlines, HttpExchange
 from taskweaver.llm.transport.failures import error_words, failure
 from taskweaver.llm.types import ChatMessage, Chunk, ModelRequest
@@ -77,7 +76,7 @@ class EndpointService:
 
     def __init__(  # noqa: PLR0913 - each part of the dealings with a model is a name of its own
         self,
-        endpoint: Endpoint,
+        facts: EndpointFacts,
         *,
         dialects: DialectSwitch | None = None,
         sampling: Sampling | None = None,
@@ -85,34 +84,28 @@ class EndpointService:
         response_format: str = "auto",
         forms: FormLadder | None = None,
         images: str = "auto",
-        facts: EndpointFacts | None = None,
     ) -> None:
         """Connect when the first request is made.
 
         Args:
-            endpoint: Address of the model.
+            facts: The address of the model and the facts about the model, closed with this.
             dialects: The protocol spoken there; None for chat completions.
             sampling: Parameters for requests that do not set them.
             deadlines: Time limits of a call.
             response_format: The way to request structured replies.
             forms: The form of its replies; None for JSON.
             images: Whether it is shown images: ``yes``, ``no``, or ``auto``.
-            facts: The facts about the model, closed with this; None for a model of which nothing
-                is asked or kept.
         """
         self.forms = forms or fixed("json")
-        self.endpoint = endpoint
+        self.endpoint = facts.endpoint
         self._dialects = dialects or DialectSwitch(ChatDialect())
         self._sampling = sampling or Sampling()
         self._deadlines = deadlines or Deadlines()
         self._facts = facts
-        self._pool = facts.pool if facts else ConnectionPool(endpoint)
-        self._learnt = facts.learnt if facts else LearntModel()
+        self._learnt = facts.learnt
         if response_format != "auto":
             self._learnt.fix(response_format=response_format)
-        self.images = ImageSupport(
-            endpoint.model, images, lambda: facts.takes_images if facts else None, self._learnt
-        )
+        self.images = ImageSupport(self.model, images, lambda: facts.takes_images, self._learnt)
         self._begins_with_reasoning = False
 
     @property
@@ -122,7 +115,7 @@ class EndpointService:
 
     def window(self, request: ModelRequest) -> int:
         """Return the tokens of prompt and reply that fit, or 0 if unknown."""
-        return self._facts.window(lambda: self._needed(request)) if self._facts else 0
+        return self._facts.window(lambda: self._needed(request))
 
     def _needed(self, request: ModelRequest) -> int:
         """Estimate the tokens of a prompt, with the tools and the longest reply wanted."""
@@ -157,7 +150,7 @@ class EndpointService:
 
     def close(self) -> None:
         """Close the connections."""
-        self._pool.close()
+        self._facts.close()
 
     @property
     def dialect(self) -> Dialect:
@@ -185,9 +178,7 @@ class EndpointService:
         is_chat = dialect.name == ChatDialect.name  # the one that refuses an effort beside tools
         has_tools = bool(request.tools) and is_chat
         effort = effort_of(sampling.reasoning_effort, facts, has_tools=has_tools)
-        window = None
-        if self._facts is not None:
-            window = self._facts.loaded_window(lambda: self._needed(request)) or None
+        window = self._facts.loaded_window(lambda: self._needed(request)) or None
         sampling = replace(sampling, reasoning_effort=effort, window=window)
         wanted = given(dialect.parameters(request, sampling, form))
         parameters = parameters_of(wanted, facts)
@@ -274,7 +265,7 @@ class EndpointService:
         deadlines = self._deadlines
         if attempt.effort in _LONG_EFFORTS:
             deadlines = replace(deadlines, first_token_s=_PATIENCE * deadlines.first_token_s)
-        with HttpExchange(self._pool, sent, deadlines, request.cancel) as exchange:
+        with HttpExchange(self._facts.pool, sent, deadlines, request.cancel) as exchange:
             try:
                 yield from self._chunks(exchange, reader)
             except ModelError as error:

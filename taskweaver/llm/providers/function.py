@@ -48,7 +48,10 @@ class FunctionService:
         self._check(request)
         reply = self._function(*arguments)
         calls = CallCollector(id_seed(request.messages))
-        for piece in [reply] if isinstance(reply, str | Mapping) else self._pieces(reply):
+        pieces = iter([reply]) if isinstance(reply, str | Mapping) else reply
+        if not isinstance(pieces, Iterator):
+            raise self._not_text(reply)
+        for piece in pieces:
             self._check(request)
             yield from self._read(piece, calls)
         found = calls.finish()
@@ -75,11 +78,6 @@ class FunctionService:
             if delta is not None:
                 yield Chunk(call=delta)
 
-    def _pieces(self, reply: Any) -> Iterator[Any]:
-        if not isinstance(reply, Iterator):
-            raise self._not_text(reply)
-        return reply
-
     def _not_text(self, value: object) -> ModelError:
         detail = f"the function returned {type(value).__name__}, not text."
         return ModelError("malformed", detail, self.model)
@@ -87,13 +85,8 @@ class FunctionService:
 
 def _takes_two(function: Callable[..., Any]) -> bool:
     try:
-        signature = signature_of(function)
+        parameters = signature_of(function).parameters.values()
     except (TypeError, ValueError):  # some built-in callables have none
         return False
-    try:
-        signature.bind(None, None)
-    except TypeError:
-        return False
-    required = [p for p in signature.parameters.values() if p.default is inspect.Parameter.empty]
-    is_variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in required)
-    return len(required) >= 2 and not is_variadic
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.default is p.empty and p.kind in by_place for p in parameters) == 2

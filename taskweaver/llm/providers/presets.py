@@ -90,6 +90,14 @@ PRESETS: dict[str, Preset] = {
     "other": Preset("Other", ""),
 }
 
+_BY_HOST = {urlsplit(preset.api_base).netloc: name for name, preset in PRESETS.items()}
+
+
+def provider_at(base: str) -> str:
+    """Return the provider that has an address, by host and port; empty for none that is known."""
+    return _BY_HOST.get(urlsplit(base).netloc, "")
+
+
 LOCAL_PORTS: dict[int, str] = {
     urlsplit(preset.api_base).port or 0: preset.label
     for preset in (PRESETS[name] for name in ("ollama", "lmstudio", "vllm", "llamacpp", "jan"))

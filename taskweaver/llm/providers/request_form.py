@@ -16,9 +16,9 @@ from typing import Any, cast, get_args
 from taskweaver.llm.dialects.dialect import LADDER, Dialect, ResponseFormat
 from taskweaver.llm.learnt import HistoryForm, LearntFacts
 from taskweaver.llm.records import restored
-from taskweaver.llm.surrogates import repair
 from taskweaver.llm.types import ChatMessage, Effort, ModelRequest
-from taskweaver.utils.redact import redact_secrets
+from taskweaver.utils.redact import mapped, redact_secrets
+from taskweaver.utils.surrogates import repair
 
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 KEPT = frozenset({"model", "messages", "input", "stream", "tools", "tool_choice"})
@@ -82,20 +82,10 @@ def _changed_json(text: str, change: Callable[[str], str]) -> str:
     """Return JSON with changed texts, which stays JSON."""
     try:
         value = json.loads(text)
-        new = _changed_value(value, change)
+        new = mapped(value, change)
     except (ValueError, RecursionError):
         return change(text)
     return text if new == value else json.dumps(new, ensure_ascii=False)
-
-
-def _changed_value(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, list):
-        return [_changed_value(item, change) for item in value]
-    if isinstance(value, dict):
-        return {change(name): _changed_value(item, change) for name, item in value.items()}
-    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from taskweaver.config.errors import ConfigError
 from taskweaver.config.files import kept_key
 from taskweaver.llm.dialects.switch import DialectName, dialect_named
 from taskweaver.llm.errors import ModelError
+from taskweaver.llm.parsing.stream import mapping_in, mappings_in
 from taskweaver.llm.providers.presets import LOCAL_PORTS, PRESETS, Preset
 from taskweaver.llm.selection.config import LLMServiceConfig
 from taskweaver.llm.transport.endpoint import Endpoint, is_loopback, split_url
@@ -306,9 +307,8 @@ def _cut(connected: socket.socket) -> None:
 
 
 def _named(body: Any, field: str, name: str) -> dict[str, Mapping[str, Any]]:
-    entries = body.get(field) if isinstance(body, Mapping) else None
-    found = entries if isinstance(entries, list) else []
-    named = {_name(entry.get(name)): entry for entry in found if isinstance(entry, Mapping)}
+    entries = mappings_in(mapping_in(body).get(field))
+    named = {_name(entry.get(name)): entry for entry in entries}
     named.pop("", None)
     return dict(islice(named.items(), _MOST_MODELS))
 
@@ -320,7 +320,7 @@ def _name(text: Any) -> str:
 
 
 def _size(entry: Any) -> int:
-    size = entry.get("size") if isinstance(entry, Mapping) else None
+    size = mapping_in(entry).get("size")
     if not isinstance(size, int) or isinstance(size, bool):
         return 0
     return size if 0 < size <= _MOST_BYTES else 0

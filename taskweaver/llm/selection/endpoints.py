@@ -13,7 +13,7 @@ from taskweaver.llm.dialects.responses import reasons
 from taskweaver.llm.dialects.switch import DialectName, DialectSwitch, dialect_named
 from taskweaver.llm.providers.endpoint_service import EndpointService
 from taskweaver.llm.providers.function import FunctionService
-from taskweaver.llm.providers.presets import PRESETS
+from taskweaver.llm.providers.presets import PRESETS, provider_at
 from taskweaver.llm.providers.recorded import RecordedService
 from taskweaver.llm.transport.endpoint import Endpoint
 
@@ -100,8 +100,7 @@ def origin_at(endpoint: Endpoint, api_type: str = "") -> ModelOrigin:
     port = parts.port or _DEFAULT_PORTS.get(parts.scheme, 0)
     if endpoint.api_version:
         api_type = "azure"
-    by_address = {urlsplit(preset.api_base).netloc: name for name, preset in PRESETS.items()}
-    name = by_address.get(parts.netloc, api_type)
+    name = provider_at(endpoint.api_base) or api_type
     if name in {"auto", "other", ""}:
         name = "openai"  # the protocol it speaks
     return ModelOrigin(_CONVENTIONAL.get(name, name), parts.hostname or "", port)

@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from taskweaver.llm.errors import ModelError, ModelErrorKind
-from taskweaver.llm.surrogates import repair
 from taskweaver.utils.redact import redact
+from taskweaver.utils.surrogates import repair
 from taskweaver.utils.text import shorten
 
 MAX_DETAIL_CHARS = 1500

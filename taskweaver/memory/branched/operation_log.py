@@ -23,7 +23,7 @@ from typing import Any, Literal
 from taskweaver.memory.branched.config import MemoryConfig
 from taskweaver.memory.branched.log_files import MARKS, LogFolder, encoded, without_secret_value
 from taskweaver.memory.branched.storage.database import Database
-from taskweaver.utils.redact import redact, redact_data
+from taskweaver.utils.redact import redact_data
 
 Layer = Literal["primitive", "public_api", "system", "internal", "llm"]
 _KINDS: dict[str, tuple[Layer, str]] = {
@@ -103,7 +103,7 @@ def _masked_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
     Names of columns are no names of secrets.
     """
-    return {name: _masked(value) for name, value in without_secret_value(row).items()}
+    return {name: redact_data(value) for name, value in without_secret_value(row).items()}
 
 
 def _masked_preview(details: Mapping[str, Any], max_chars: int) -> dict[str, Any]:
@@ -116,15 +116,9 @@ def _masked_preview(details: Mapping[str, Any], max_chars: int) -> dict[str, Any
     if isinstance(operations, list):
         details = {**details, "operations_log": [without_secret_value(item) for item in operations]}
     return {
-        name: _cut(_masked(value[:limit] if isinstance(value, str) else value), max_chars)
+        name: _cut(redact_data(value[:limit] if isinstance(value, str) else value), max_chars)
         for name, value in without_secret_value(details).items()
     }
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    return value if value is None or isinstance(value, int | float) else redact_data(value)
 
 
 def _cut(value: Any, max_chars: int) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
 from taskweaver.role.forms.actions import Alternatives, BranchOrder
+from taskweaver.utils.parsing import json_value
 
 ALTERNATIVES = "alternatives"
 """Name of the field, the fence and the argument that hold them."""
@@ -58,7 +58,7 @@ def kept_alternatives(post: Post) -> tuple[BranchOrder, ...]:
 def _orders(value: object) -> list[BranchOrder]:
     if isinstance(value, str):
         text = value.strip()
-        value = _parsed(text) if text.startswith(("[", "{")) else None
+        value = json_value(text) if text.startswith(("[", "{")) else None
         if value is None:
             return _of_lines(text)
     if isinstance(value, Mapping):
@@ -67,14 +67,6 @@ def _orders(value: object) -> list[BranchOrder]:
         items = [value] if is_one else [{"branch": k, "order": v} for k, v in value.items()]
         return _of_objects(items)
     return _of_objects(value) if isinstance(value, Sequence) else []
-
-
-def _parsed(text: str) -> object:
-    try:
-        found: object = json.loads(text, strict=False)
-    except ValueError:
-        return None
-    return found
 
 
 def _of_objects(items: Iterable[object]) -> list[BranchOrder]:

@@ -30,7 +30,7 @@ from taskweaver.role.forms.offer import (
     USER,
 )
 from taskweaver.utils.markup.quoting import quoted
-from taskweaver.utils.text import fenced, fill, remove_temporal_delimiters
+from taskweaver.utils.text import fenced, fill, paragraphs, remove_temporal_delimiters
 
 _NOT_RUN = "Interrupted, not run."
 _NOT_ENDED = "Interrupted, not run to its end: it may have been done in part."
@@ -112,9 +112,10 @@ class History:
         else:
             text = _as_json(post) if self.form == "json" else _as_fences(post, self.language)
             yield format_chat_message("assistant", text)
-            results = _results(post, has_all=post.send_to == self.alias)
-            if results or post.send_to == self.alias:
-                yield format_chat_message("user", results or PLAN_SHOWN)
+            goes_on = post.send_to == self.alias  # else only what was asked for is shown
+            results = [one.result for one in kept(post) if goes_on or one.name == RECALL]
+            if results or goes_on:
+                yield format_chat_message("user", "\n".join(results) or PLAN_SHOWN)
 
     def _called(self, post: Post) -> Iterator[ChatMessage]:
         """Yield the reply that a post begins; a further post of a reply yields nothing."""
@@ -251,12 +252,6 @@ def correction(post: Post) -> Iterator[ChatMessage]:
     yield format_chat_message("user", post.text(AttachmentType.revise_message))
 
 
-def _results(post: Post, *, has_all: bool) -> str:
-    """Return the results of a post's operations on memory: all, or those that were asked for."""
-    shown = [one.result for one in kept(post) if has_all or one.name == RECALL]
-    return "\n".join(shown)
-
-
 def _call(post: Post, number: int, call: KeptCall) -> dict[str, Any]:
     """Return a call with an id of its own; see `numbered`."""
     id_ = f"{post.id}-{number}"
@@ -338,4 +333,4 @@ def _as_fences(post: Post, language: str) -> str:
         parts.append(fenced(as_text(alternatives), ALTERNATIVES))
     else:
         parts.append(fenced(post.message, f"ask {post.send_to}"))
-    return "\n\n".join(filter(None, parts))
+    return paragraphs(*parts)

@@ -6,12 +6,12 @@ it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from taskweaver.llm.parsing.call_pieces import is_object
 from taskweaver.llm.types import ToolCall
 from taskweaver.memory.attachment import Attachment, AttachmentType
 from taskweaver.memory.post import Post
@@ -85,7 +85,8 @@ def refused_reply(
 
     None if a call is malformed: it may never go back as a call.
     """
-    if not calls or not all(_NAME.fullmatch(call.name) and is_object(call) for call in calls):
+    is_whole = all(_NAME.fullmatch(call.name) and is_object(call.arguments) for call in calls)
+    if not calls or not is_whole:
         return None
     results = [_REFUSED_TOO] * (len(calls) - 1) + [problem]
     kept = [
@@ -93,14 +94,6 @@ def refused_reply(
         for call, result in zip(calls, results, strict=True)
     ]
     return KeptReply(tuple(kept), record)
-
-
-def is_object(call: ToolCall) -> bool:
-    """Return whether the arguments of a call are a JSON object."""
-    try:
-        return isinstance(json.loads(call.arguments), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _call(facts: Mapping[str, object]) -> KeptCall:

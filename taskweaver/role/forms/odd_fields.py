@@ -14,7 +14,7 @@ from taskweaver.llm.types import Form
 from taskweaver.role.forms.alternatives import ALTERNATIVES
 from taskweaver.role.forms.memory_calls import OPERATIONS
 from taskweaver.role.forms.values import folded
-from taskweaver.utils.parsing import compiles
+from taskweaver.utils.parsing import compiles, json_value
 
 FIELDS = {
     "thought", "plan_reasoning", "plan", "current_plan_step", "init_plan", "stop", "send_to",
@@ -139,7 +139,5 @@ def _between_names(parsed: ParsedReply) -> ParsedReply:
 
 def _unescaped(text: str) -> str | None:
     quoted = _RAW_QUOTE.sub(lambda match: match["escape"] or '\\"', text)
-    try:
-        return str(json.loads(f'"{quoted}"', strict=False))
-    except ValueError:
-        return None
+    found: str | None = json_value(f'"{quoted}"')
+    return found

@@ -17,15 +17,22 @@ _BRANCHES = (
     " on its own branch, a fork of all variables and files. The reports come back; variables and"
     " files stay there."
 )
+
+
+def object_schema(properties: Mapping[str, object]) -> dict[str, object]:
+    """Return the JSON schema of an object with these properties and no others."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
 _LIST = {
     "type": "array",
     "maxItems": MOST_ALTERNATIVES,
-    "items": {
-        "type": "object",
-        "properties": {"branch": _TEXT, "order": _TEXT},
-        "required": ["branch", "order"],
-        "additionalProperties": False,
-    },
+    "items": object_schema({"branch": _TEXT, "order": _TEXT}),
 }
 RUN_TOOLS = {"python": "run_python", "bash": "run_shell"}
 """Name of the tool that runs a cell, by the language of the cells."""
@@ -129,17 +136,8 @@ class ActionOffer:
         if "is_last" in fields:
             choices = ["yes", "no", None]
             fields["is_last"] = {**_TEXT_OR_NULL, "enum": choices, "description": _LAST}
-        return _object({"response": _object(fields)})
+        return object_schema({"response": object_schema(fields)})
 
 
 def _tool(name: str, description: str, **properties: Mapping[str, object]) -> ModelTool:
-    return ModelTool(name, description, _object(properties))
-
-
-def _object(properties: Mapping[str, object]) -> dict[str, object]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return ModelTool(name, description, object_schema(properties))

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from taskweaver.llm.parsing.call_pieces import is_object
 from taskweaver.llm.parsing.text_calls import holds_call, text_calls
 from taskweaver.llm.types import ToolCall
 from taskweaver.memory.suggestions import Suggestions
@@ -23,7 +24,7 @@ from taskweaver.role.forms.actions import (
 )
 from taskweaver.role.forms.alternatives import ALTERNATIVES, alternatives_of
 from taskweaver.role.forms.fences import IN_DOUBT, Asked, Fence, fences_in, forbids_running, verdict
-from taskweaver.role.forms.kept_replies import KeptCall, is_object
+from taskweaver.role.forms.kept_replies import KeptCall
 from taskweaver.role.forms.labels import repeats_itself, without_labels
 from taskweaver.role.forms.memory_calls import (
     MOST_OPERATIONS,
@@ -205,7 +206,8 @@ def _of_call(call: ToolCall, offer: ActionOffer) -> tuple[KeptCall, Meaning]:
     """
     arguments = call_arguments(call)
     meaning = _meaning(call, arguments, offer)
-    text = call.arguments if is_object(call) else json.dumps(arguments, ensure_ascii=False)
+    is_whole = is_object(call.arguments)
+    text = call.arguments if is_whole else json.dumps(arguments, ensure_ascii=False)
     return KeptCall(_tool_name(call, meaning, offer), text), meaning
 
 

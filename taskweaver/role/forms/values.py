@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from textwrap import dedent
 from typing import Any
 
-from taskweaver.llm.parsing.json_text import parse_reply
+from taskweaver.llm.parsing.call_pieces import as_json
 from taskweaver.llm.types import ToolCall
 from taskweaver.role.forms.offer import ActionOffer
-from taskweaver.utils.parsing import compiles
+from taskweaver.utils.parsing import compiles, json_value
 
 _ESCAPED = re.compile(
     r"""(?P<text>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')|\\(?P<escape>[nt])""", re.DOTALL
@@ -37,17 +36,12 @@ def call_arguments(call: ToolCall) -> dict[str, Any]:
     Raises:
         ValueError: If they cannot be read.
     """
-    try:
-        value = json.loads(call.arguments, strict=False)
-    except ValueError:
-        if not call.arguments.lstrip().startswith(("{", "[")):
-            return {"code": call.arguments}
-        parsed = parse_reply(call.arguments)
-        if parsed.problem is not None or not parsed.fields:
-            problem = f"The arguments of {call.name} are no JSON object: {call.arguments[:120]}"
-            raise ValueError(problem) from None
-        value = parsed.fields
-    return value if isinstance(value, dict) else {"code": str(value)}
+    value = json_value(as_json(call.arguments))
+    if isinstance(value, dict):
+        return value
+    if value is None and call.arguments.lstrip().startswith(("{", "[")):
+        raise ValueError(f"The arguments of {call.name} are no JSON object: {call.arguments[:120]}")
+    return {"code": call.arguments if value is None else str(value)}
 
 
 def text_of(arguments: Mapping[str, Any], name: str) -> str:
@@ -98,11 +92,8 @@ def plan_text(steps: object) -> str:
 
 def plan_field(text: str) -> str:
     """Return the plan in a field, which some models write as a list."""
-    try:
-        steps = json.loads(text) if text.lstrip().startswith("[") else text
-    except ValueError:
-        steps = text
-    return plan_text(steps)
+    steps = json_value(text) if text.lstrip().startswith("[") else None
+    return plan_text(text if steps is None else steps)
 
 
 def receiver(name: str, offer: ActionOffer) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,6 @@ from taskweaver.llm.parsing.json_text import FieldDelta, ReplyStream
 from taskweaver.llm.types import CallDelta, Chunk, ToolCall
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
-from taskweaver.memory.suggestions import Suggestions
 from taskweaver.module.event_emitter import PostEventProxy, SessionEventEmitter
 from taskweaver.role.forms.actions import (
     Action,
@@ -180,15 +179,12 @@ class ReplyWriter:
             self._proxy.update_attachment(text, AttachmentType.thought)
 
     def _show_fields(self, deltas: Iterable[FieldDelta]) -> None:
-        self._writer.write(self._shown_fields(deltas), None)
-
-    def _shown_fields(self, deltas: Iterable[FieldDelta]) -> Iterator[FieldDelta]:
         for delta in deltas:
             key, text = self._shown_as.get(delta.key, delta.key), delta.text
             if key == "reply_content":
                 text = self._code.feed(text, is_end=delta.is_end)
             if key in _SHOWN and (text or delta.is_end):
-                yield FieldDelta(key, text, delta.is_end)
+                self._writer.write([FieldDelta(key, text, delta.is_end)], None)
 
     def draft(self, reading: ReplyReading) -> Post | None:
         """Return the answer to the user that a reply is, before it is sent; None for no answer."""
@@ -209,8 +205,11 @@ class ReplyWriter:
         _set(proxy, AttachmentType.plan, reading.plan)
         _set(proxy, AttachmentType.reply_type, self._offer.language if code else "")
         _set(proxy, AttachmentType.reply_content, code)
-        _set_alternatives(proxy, action)
-        _set_suggestions(proxy, reading.suggestions)
+        orders = action.orders if isinstance(action, Alternatives) else ()
+        names = ", ".join(order.branch for order in orders)
+        _set(proxy, AttachmentType.alternatives, names, as_arguments(orders))
+        offers = reading.suggestions
+        _set(proxy, AttachmentType.suggestions, str(offers), offers.extra())
         self._keep_operations(proxy, reading.memory)
         _set_message(proxy, message)
         proxy.update_send_to(self._receiver(proxy, action))
@@ -262,20 +261,6 @@ def _message(action: Action | None) -> str:
     return ""
 
 
-def _set_alternatives(proxy: PostEventProxy, action: Action | None) -> None:
-    proxy.post.del_attachment([AttachmentType.alternatives])
-    if isinstance(action, Alternatives):
-        names = ", ".join(order.branch for order in action.orders)
-        proxy.update_attachment(names, AttachmentType.alternatives, as_arguments(action.orders))
-
-
-def _set_suggestions(proxy: PostEventProxy, offers: Suggestions) -> None:
-    kind = AttachmentType.suggestions
-    proxy.post.del_attachment([kind])
-    if offers:
-        proxy.update_attachment(str(offers), kind, offers.extra())
-
-
 def _set_message(proxy: PostEventProxy, text: str) -> None:
     shown = proxy.post.message
     if not text.startswith(shown):
@@ -285,9 +270,11 @@ def _set_message(proxy: PostEventProxy, text: str) -> None:
         proxy.update_message(text[len(shown) :])
 
 
-def _set(proxy: PostEventProxy, kind: AttachmentType, text: str) -> None:
-    """Make the attachments of a type one of this text; none for an empty one."""
-    if text != proxy.post.text(kind):
+def _set(
+    proxy: PostEventProxy, kind: AttachmentType, text: str, extra: dict[str, Any] | None = None
+) -> None:
+    """Make a text with its data the only attachment of a type; an empty text leaves none."""
+    if extra is not None or text != proxy.post.text(kind):
         proxy.post.del_attachment([kind])
         if text:
-            proxy.update_attachment(text, kind)
+            proxy.update_attachment(text, kind, extra)

@@ -64,8 +64,6 @@ _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 class BranchLongMemory:
     """The facts that the roles of a branch read, add and forget, and the user's own commands."""
 
-    is_kept = True
-
     def __init__(self, branch: BranchHandle, project: ProjectMemory, memory: Memory) -> None:
         """Take the branch in the session's memory, the project's memory and the conversation."""
         self._own = Facts("s", lambda _: branch)

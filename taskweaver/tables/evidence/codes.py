@@ -26,7 +26,7 @@ _EXACT, _LARGEST = 2**53, 2**63
 _POWER = re.compile(r"\d+[eE]\d+")
 _CODE = re.compile(r"[A-Z][A-Z0-9]{0,4}")
 _ANSWERS = {"YES", "NO", "TRUE", "FALSE"}
-_MOST_LEVELS = 30
+_MOST_LEVELS, _MOST_CHARS = 30, 60
 
 
 def names_codes(column: str) -> bool:
@@ -48,12 +48,12 @@ def code_reason(column: str, numerals: Iterable[str]) -> tuple[str, str]:
     for text in texts:
         number = as_number(text)
         if abs(number) >= _EXACT and not _is_exact(text, number):
-            return f"{_short(text)} has more digits than a number holds", ""
+            return f"{in_quotes(text)} has more digits than a number holds", ""
         if is_code and text != repr(number):
-            return f"{_short(text)} would become {number!r}", ""
+            return f"{in_quotes(text)} would become {number!r}", ""
         other = found.setdefault(number, text)
         if other != text and not math.isnan(number):
-            pair = f"{_short(other)} and {_short(text)}"
+            pair = f"{in_quotes(other)} and {in_quotes(text)}"
             if _POWER.fullmatch(text) or _POWER.fullmatch(other) or Decimal(text) != Decimal(other):
                 return f"{pair} would become one number", ""
             merged = merged or f"{pair} are one number"
@@ -101,5 +101,6 @@ def are_levels(values: Collection[Any]) -> bool:
     return 1 < len(values) <= _MOST_LEVELS and all(str(value)[:1].isupper() for value in values)
 
 
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:40]}...")
+def in_quotes(text: str) -> str:
+    """Return a value of the file in a line, in quotes."""
+    return repr(text if len(text) <= _MOST_CHARS else f"{text[:_MOST_CHARS]}...")

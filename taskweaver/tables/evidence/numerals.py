@@ -19,7 +19,7 @@ _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|CZK|kr"
 _AFFIX = rf"(?:[{_CURRENCIES}%]|(?:{_CODES})(?![A-Za-z]))"
 _FORM = re.compile(
     rf"\s*(?P<open>\()?(?P<sign>[-+\u2212])?\s*(?P<before>{_AFFIX})?\s*(?P<sign2>[-+\u2212])?"
-    rf"(?P<body>\d[\d.,'\u2019{BLANKS}]*?|\.\d+)(?P<power>[eE][-+]?\d+)?"
+    rf"(?P<body>[0-9][0-9.,'\u2019{BLANKS}]*?|\.[0-9]+)(?P<power>[eE][-+]?[0-9]+)?"
     rf"\s*(?P<after>{_AFFIX})?(?P<close>\))?\s*"
 )
 _GROUPS = re.compile(
@@ -77,8 +77,6 @@ def numeral(text: str) -> Numeral | None:
 def _separators(body: str) -> tuple[str, str, bool] | None:
     """Return decimal and thousands separator of digits, and whether they are unclear."""
     marks = [char for char in body if not char.isdigit()]
-    if not body.isascii() and not all(char.isascii() for char in body if char.isdigit()):
-        return None
     if not marks:
         return "", "", False
     last = marks[-1]

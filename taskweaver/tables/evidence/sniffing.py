@@ -218,13 +218,11 @@ def _rows(
     rows, starts = [], []
     text = io.StringIO("\n".join(lines))
     reader = csv.reader(text, delimiter=separator, skipinitialspace=has_blanks)
-    try:
+    with suppress(csv.Error):  # a field is too large; the rows before it are the sample
         for begin, row in enumerate(reader):
             if any(cell.strip() for cell in row):
                 rows.append(row)
                 starts.append(begin)
-    except csv.Error:
-        return rows, starts  # a field is too large; the rows before it are the sample
     return rows, starts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
@@ -77,22 +77,11 @@ def _read(report_text: str) -> tuple[bool, tuple[TableProfile, ...]]:
     try:
         request = _text(first["request"])
         searched = frozenset({request} if request else ())
-        tables = tuple(_profile(group, searched) for group in _groups(body[: end - 1]))
+        groups = re.split(r"\n(?=table )", "\n".join(body[: end - 1]))
+        tables = tuple(_profile(group.split("\n"), searched) for group in groups)
     except (ValueError, RecursionError):
         return False, ()
     return bool(first["brief"]), tables if len(tables) == int(first["tables"]) else ()
-
-
-def _groups(lines: list[str]) -> Iterator[list[str]]:
-    """Give the lines of each table."""
-    group: list[str] = []
-    for line in lines:
-        if line.startswith("table ") and group:
-            yield group
-            group = []
-        group.append(line)
-    if group:
-        yield group
 
 
 def _profile(lines: list[str], searched: frozenset[str]) -> TableProfile:

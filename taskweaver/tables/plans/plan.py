@@ -7,8 +7,8 @@ the cell, and an export writes it as code (`taskweaver.tables.plans.code`); no c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self, get_args
 
 Reader = Literal["csv", "excel", "parquet", "sql", "json", "jsonl"]
 Shape = Literal["records", "nested", "columns", "index", "split"]
@@ -154,9 +154,11 @@ class ReadPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
-        steps = [asdict(step) for step in self.steps]
-        options = dict(self.options)
-        return {"reader": self.reader, "path": self.path, "options": options, "steps": steps}
+        return asdict(self) | {"steps": list(map(asdict, self.steps))}
+
+    def with_options(self, **more: Option) -> Self:
+        """Return the plan with more options, or other values of its options."""
+        return replace(self, options={**self.options, **more})
 
 
 def plan_of(data: object) -> ReadPlan | None:
@@ -192,7 +194,7 @@ class TableRead:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the call as plain data."""
-        return {"path": self.path, "sheet": self.sheet, "plan": self.plan.to_dict()}
+        return asdict(self) | {"plan": self.plan.to_dict()}
 
 
 def reads_of(data: object) -> list[TableRead]:

@@ -113,8 +113,8 @@ def _read(path: Path, name: str, form: TextForm) -> Raw:
     _note_header(raw, form)
     if decimal == "," and "decimal" not in plan.options:
         # Only later rows have shown the decimal commas.
-        plan = replace(raw.plan, options={**raw.plan.options, "decimal": ","})
-        raw.frame, raw.plan = _parsed(plan)[0], plan
+        raw.plan = raw.plan.with_options(decimal=",")
+        raw.frame = _parsed(raw.plan)[0]
     shift = int(form.has_row_names)
     raw.plan, kept = with_kept_words(raw.plan, raw.frame.iloc[:, shift:])
     if kept:
@@ -255,15 +255,14 @@ def _unreadable(plan: ReadPlan, error: Exception) -> TableError:
 def _without_bad_lines(plan: ReadPlan) -> tuple[Frame, list[str], ReadPlan]:
     import pandas as pd
 
-    options: dict[str, Option] = {**plan.options, "on_bad_lines": "warn"}
-    plan = replace(plan, options=options)
+    plan = plan.with_options(on_bad_lines="warn")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             frame = read_source(plan)
         except pd.errors.ParserError as error:
             raise _unreadable(plan, error) from error
-    plan = replace(plan, options={**options, "on_bad_lines": "skip"})
+    plan = plan.with_options(on_bad_lines="skip")
     lines = [number for item in caught for number in _SKIPPED.findall(str(item.message))]
     shown = ", ".join(lines[:5]) + (" ..." if len(lines) > 5 else "")
     which = f"Line {shown} has" if len(lines) == 1 else f"{len(lines):,} lines ({shown}) have"

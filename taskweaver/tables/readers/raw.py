@@ -9,7 +9,7 @@ from typing import Any
 from taskweaver.tables.deciding import is_of_texts
 from taskweaver.tables.errors import MissingTableError
 from taskweaver.tables.evidence.codes import MISSING, are_codes, are_levels, kept_words
-from taskweaver.tables.plans.plan import Exact, Option, ReadPlan, Step, Tidy, ToType
+from taskweaver.tables.plans.plan import Exact, ReadPlan, Step, Tidy, ToType
 from taskweaver.tables.plans.steps import Frame, carry_out, read_source
 
 _EXACT = 2**53
@@ -56,8 +56,7 @@ def exact(plan: ReadPlan, frame: Frame, *, shape: str = "") -> Raw:
     """
     if not any(holds_doubtful(frame.iloc[:, at]) for at in range(frame.shape[1])):
         return Raw(plan, frame)
-    more: dict[str, Option] = {"shape": shape} if shape else {}
-    plan = replace(plan, options={**plan.options, **more, "exact": True})
+    plan = (plan.with_options(shape=shape) if shape else plan).with_options(exact=True)
     return typed(plan, carry_out(read_source(plan), plan.steps))
 
 
@@ -108,14 +107,14 @@ def with_kept_words(plan: ReadPlan, frame: Frame) -> tuple[ReadPlan, list[str]]:
     kept = kept_words(codes, levels, words)
     if not kept:
         return plan, []
-    more: dict[str, Option] = {"keep_default_na": False, "na_values": sorted(MISSING - {*kept})}
     notes = [
         f"`{frame.columns[at]}` holds the code {word}; it is not taken as missing."
         for word in kept
         for at in texts
         if word in words[at]
     ]
-    return replace(plan, options={**plan.options, **more}), notes
+    missing = sorted(MISSING - {*kept})
+    return plan.with_options(keep_default_na=False, na_values=missing), notes
 
 
 def _exact_type(series: Any) -> Exact | None:

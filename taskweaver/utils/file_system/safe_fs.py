@@ -138,13 +138,13 @@ class Folder:
         with self._holder(path) as (place, name):
             return _ordinary(os.open(name, _FILE, dir_fd=place), str(path))
 
-    def create_file(self, path: PurePath | str, mode: int = 0o600) -> BinaryIO:
+    def create_file(self, path: PurePath | str) -> BinaryIO:
         """Create a file and open the file for writing. FileExistsError if the name is taken."""
         with self._holder(path) as (place, name):
-            return os.fdopen(os.open(name, _CREATE, mode & 0o777, dir_fd=place), "wb")
+            return os.fdopen(os.open(name, _CREATE, 0o600, dir_fd=place), "wb")
 
     @contextmanager
-    def replacing(self, path: PurePath | str, mode: int = 0o644) -> Iterator[BinaryIO]:
+    def replacing(self, path: PurePath | str) -> Iterator[BinaryIO]:
         """Write a file, under the final name when the whole file is written.
 
         A file or link of that name is replaced; until then it is untouched.
@@ -152,7 +152,7 @@ class Folder:
         draft = f".{secrets.token_hex(8)}.partial"
         with (
             self._holder(path) as (place, name),
-            os.fdopen(os.open(draft, _CREATE, mode & 0o777, dir_fd=place), "wb") as file,
+            os.fdopen(os.open(draft, _CREATE, 0o644, dir_fd=place), "wb") as file,
         ):
             try:
                 yield file

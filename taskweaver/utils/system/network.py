@@ -1,4 +1,4 @@
-"""Connections: TLS contexts of HTTP clients, and bytes carried between two ends, both ways."""
+"""Connections: public addresses, TLS contexts, and bytes carried between two ends, both ways."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from ipaddress import IPv4Address, ip_address, ip_network
 
 from taskweaver.utils.system.platform import SYSTEM
 
@@ -19,6 +20,21 @@ IDLE_S = 60.0
 """Longest time in seconds without a byte in either direction."""
 
 _CHUNK_BYTES = 64 << 10
+_GLOBAL_IPV6, _TRANSLATED = ip_network("2000::/3"), ip_network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Return whether a numeric address is one of the public internet's.
+
+    Addresses of this machine, of its networks and of groups are not, nor are those that carry
+    another address inside. One that is translated to IPv4 (NAT64) is what the inner one is.
+    """
+    found = ip_address(address.partition("%")[0])
+    if found in _TRANSLATED:
+        found = IPv4Address(int(found) & 0xFFFFFFFF)
+    if not found.is_global or found.is_multicast or found.is_reserved:
+        return False
+    return isinstance(found, IPv4Address) or (found in _GLOBAL_IPV6 and found.sixtofour is None)
 
 
 def tls_context() -> ssl.SSLContext:

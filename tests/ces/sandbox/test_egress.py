@@ -20,8 +20,9 @@ from taskweaver.app.app import TaskWeaverApp
 from taskweaver.ces.kernel.kernel import Kernel
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.egress import EgressProxy
-from taskweaver.ces.sandbox.hosts import AllowedHosts, is_public
+from taskweaver.ces.sandbox.hosts import AllowedHosts
 from taskweaver.config.errors import ConfigError
+from taskweaver.utils.system.network import is_public
 
 TABLE = b"a,b\n1,2\n3,4\n"
 Names = dict[str, list[str]]
@@ -256,6 +257,7 @@ def test_public_addresses() -> None:
     )
     assert is_public("8.8.8.8")
     assert is_public("2606:4700::1111")
+    assert is_public("64:ff9b::808:808")
     assert [address for address in others.split() if is_public(address)] == []
 
 
