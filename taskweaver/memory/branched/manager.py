@@ -342,6 +342,8 @@ class MemoryManager(BranchedMemory):
         root_branch_id: str,
         best_branch_id: str | None = None,
         artifacts_index: Mapping[str, Any] | None = None,
+        *,
+        no_budget_limit: bool = True,
     ) -> dict[str, Any]:
         """Write the final memory of a run as text and as data (see `paper`).
 
@@ -350,7 +352,12 @@ class MemoryManager(BranchedMemory):
         from taskweaver.memory.branched.run.paper import generate_final_memory
 
         return generate_final_memory(
-            self, run_dir, root_branch_id, best_branch_id, artifacts_index=artifacts_index
+            self,
+            run_dir,
+            root_branch_id,
+            best_branch_id,
+            artifacts_index=artifacts_index,
+            is_limited=not no_budget_limit,
         )
 
     def _written(self, branch_id: str | None) -> BranchHandle:

@@ -233,7 +233,7 @@ def test_a_fact_of_record_event_and_key_is_one_line(run: MemoryManager, tmp_path
     assert "- style: fast [" in found["best_node_details"]
 
 
-def test_long_texts_and_the_switch(run: MemoryManager, open_memory: Open, tmp_path: Path) -> None:
+def test_limits_and_the_switch(run: MemoryManager, open_memory: Open, tmp_path: Path) -> None:
     run.write_archival("best", "long " * 500, ["SUMMARY"])
     newest = "best"
     for number in range(70):
@@ -241,9 +241,10 @@ def test_long_texts_and_the_switch(run: MemoryManager, open_memory: Open, tmp_pa
         newest = run.fork(newest, f"n{number}")
         run.write_event(newest, "metrics_extracted", f"time: {number + 2} s")
     whole = run.generate_final_memory_for_paper(tmp_path, "run", newest)
-    assert len(whole["results"].splitlines()) > 50
-    assert max(len(line) for line in whole["narrative_bullets"].splitlines()) > 2000
-    assert len(whole["failure_modes_timeline"].splitlines()) > 50
+    limited = run.generate_final_memory_for_paper(tmp_path, "run", newest, no_budget_limit=False)
+    assert len(whole["results"].splitlines()) > 50 >= len(limited["results"].splitlines())
+    assert max(len(line) for line in limited["narrative_bullets"].splitlines()) < 500
+    assert len(limited["failure_modes_timeline"].splitlines()) == 50
     names = {"final_memory_filename_md": "end.md", "final_memory_filename_json": "end.json"}
     other = open_memory("other.sqlite", **names)
     other.create("run")

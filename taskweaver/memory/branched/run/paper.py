@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from taskweaver.memory.branched.run.paper_view import (
     FactLedger,
     RunView,
     is_telling,
-    one_line,
     read_view,
 )
 from taskweaver.memory.branched.store import BranchedMemory
@@ -86,6 +85,7 @@ def generate_final_memory(
     best_branch_id: str | None,
     *,
     artifacts_index: Mapping[str, Any] | None = None,
+    is_limited: bool = False,
 ) -> dict[str, Any]:
     """Write the final memory of a run as text and as data, into ``memory/`` of the folder.
 
@@ -96,6 +96,7 @@ def generate_final_memory(
         best_branch_id: Branch of the best node; None takes the root, as of a run without result.
         artifacts_index: The search's facts about its nodes, for example ``best_node_data`` and
             ``top_nodes_data``, see docs/memory.md. None leaves their parts out.
+        is_limited: Whether texts are cut at 400 characters and lists at 50 lines.
 
     Returns:
         The sections by key, ``provenance``, and ``artifacts_index``; an empty dictionary, and no
@@ -112,7 +113,7 @@ def generate_final_memory(
     best = best_branch_id or root_branch_id
     index = nodes.checked_index(artifacts_index or {})
     parts = nodes.parts(index)
-    view = read_view(memory, root_branch_id, best, parts)
+    view = read_view(memory, root_branch_id, best, parts, is_limited=is_limited)
     ledger = fill(view)
     names = list(_PLACES)
     sections = {name: _plain(ledger, name) for name in names}
@@ -316,7 +317,7 @@ def _phase0(view: RunView) -> list[Fact]:
         return []
     held = [row for row in view.records if "PHASE0_INTERNAL" in row.tags]
     sources = [view.source(entry), *map(view.source, held)]
-    return [Fact(one_line(part), sources) for part in entry.value.split(" | ") if part.strip()]
+    return [Fact(view.cut(part), sources) for part in entry.value.split(" | ") if part.strip()]
 
 
 def _tested(view: RunView, tag: str, kind: str, title: str) -> list[Fact]:
@@ -382,7 +383,7 @@ def _resources(view: RunView) -> list[Fact]:
         records = [row for row in view.records if f"resource_id:{item}" in row.tags]
         text = "; ".join(line for row in records[-1:] for line in row.text.splitlines()[:4])
         sources = [view.source(entry), *map(view.source, records[-1:])]
-        facts.append(Fact(one_line(f"{item}: {text}".rstrip(": ")), sources))
+        facts.append(Fact(view.cut(f"{item}: {text}".rstrip(": ")), sources))
     return facts
 
 
@@ -393,6 +394,11 @@ def _phases(view: RunView) -> list[Fact]:
         for event in view.events
         if view.names[event.branch] == view.chain[0] and (phase := _PHASES.get(event.kind))
     ]
+
+
+def _results(view: RunView) -> Sequence[Fact]:
+    """Return the newest results. The summary needs the first one, too."""
+    return view.newest(view.result_facts())
 
 
 _SECTIONS: tuple[tuple[str, Callable[..., Iterable[Fact]], *tuple[str, ...]], ...] = (
@@ -419,7 +425,7 @@ _SECTIONS: tuple[tuple[str, Callable[..., Iterable[Fact]], *tuple[str, ...]], ..
     ("experimental_setup", _tested, "DATASETS_TESTED", "stage2_complete", "Tested"),
     ("phase0_internal_info_summary", _phase0),
     ("threats_to_validity", RunView.idea_lines, "risk factors and limitations", "limitations"),
-    ("results", RunView.result_facts),
+    ("results", _results),
     ("reproducibility_checklist", RunView.keys, *_CHECKLIST),
     ("narrative_bullets", RunView.tagged, "LLM_INSIGHT", "FINDINGS", "SUMMARY"),
     ("narrative_bullets", _node_summaries),

@@ -11,6 +11,7 @@ from typing import Any
 from taskweaver.memory.branched.errors import UnknownBranch
 from taskweaver.memory.branched.run.ingest import IDEA_TAG, idea_sections
 from taskweaver.memory.branched.store import BranchedMemory
+from taskweaver.memory.branched.tiers.compression import Compressor
 from taskweaver.memory.branched.types import Branch, CoreEntry, Event, Record
 from taskweaver.memory.branched.upkeep.upkeep import subtree
 
@@ -109,6 +110,7 @@ def normal(text: str) -> str:
 
 PREAMBLE = "(introduction)"
 """Key of the idea's text between its title and its first section."""
+_LIMIT_CHARS, _LIMIT_ROWS = 400, 50
 _NODE_TAGS = ("node_uid:", "node:", "node_id:")
 _RESULT_KINDS = frozenset({"metrics_extracted", "node_result"})
 _RESULT_TAGS = frozenset({"SUCCESS", "METRICS"})
@@ -135,6 +137,7 @@ class RunView:
         title: Title of the idea.
         chain: Ids of the best branch and its ancestors, the root last.
         names: Ids of all branches by number.
+        is_limited: Whether lines and lists are cut.
     """
 
     index: Mapping[str, Any]
@@ -147,6 +150,7 @@ class RunView:
     title: str
     chain: Sequence[str]
     names: Mapping[int, str]
+    is_limited: bool
 
     def source(self, row: CoreEntry | Event | Record) -> str:
         """Return the name of a row's place in the document."""
@@ -155,6 +159,15 @@ class RunView:
         if isinstance(row, Event):
             return f"event {row.seq}, {self.names[row.branch]}"
         return f"record {row.id}, {self.names[row.branch]}"
+
+    def cut(self, text: str) -> str:
+        """Return a text on one line, cut where there is a limit."""
+        line = " ".join(text.split())
+        return Compressor.cut(line, _LIMIT_CHARS) if self.is_limited else line
+
+    def newest(self, facts: Sequence[Fact]) -> Sequence[Fact]:
+        """Return facts, or where there is a limit the last facts."""
+        return facts[-_LIMIT_ROWS:] if self.is_limited else facts
 
     def keys(self, *names: str) -> list[Fact]:
         """Return core values, a line each."""
@@ -166,28 +179,30 @@ class RunView:
 
     def happened(self, *kinds: str) -> Sequence[Fact]:
         """Return events of some kinds, a line each."""
-        return [
-            self.fact(event, f"{event.kind}{_times(event)}: {event.text}", _telling(event.text))
-            for event in self.events
-            if event.kind in kinds
-        ]
+        return self.newest(
+            [
+                self.fact(event, f"{event.kind}{_times(event)}: {event.text}", _telling(event.text))
+                for event in self.events
+                if event.kind in kinds
+            ]
+        )
 
     def tagged(self, *tags: str) -> Sequence[Fact]:
         """Return records with any of some tags, a line each."""
         found = [row for row in self.records if set(tags) & set(row.tags)]
-        return [self.fact(row, row.text, row.text) for row in found]
+        return self.newest([self.fact(row, row.text, row.text) for row in found])
 
     def fact(
         self, row: CoreEntry | Event | Record, text: str, same: str = "", key: str = ""
     ) -> Fact:
         """Return a line about a row. `same` is the identifying part."""
-        return Fact(one_line(text), [self.source(row)], key=key, same=same)
+        return Fact(self.cut(text), [self.source(row)], key=key, same=same)
 
     def idea_lines(self, *sections: str) -> list[Fact]:
         """Return the first of some sections of the idea, a line for each paragraph or bullet."""
         text = next((self.idea[name] for name in sections if self.idea.get(name)), "")
         parts = [part for part in _paragraphs(text) if not _FOR_THE_SEARCH.match(part)]
-        return [Fact(one_line(part), ["idea.md"]) for part in parts]
+        return [Fact(self.cut(part), ["idea.md"]) for part in parts]
 
     def node_of(self, row: Event | Record) -> str:
         """Return the node a row is about, by default the id of the branch."""
@@ -218,7 +233,7 @@ class RunView:
             if node in repeated:
                 text = f"{text.rstrip()} All its measurements: {repeated[node]}"
             sources = [self.source(row) for row in group]
-            facts.append(Fact(one_line(text), sources, key=f"result {node}"))
+            facts.append(Fact(self.cut(text), sources, key=f"result {node}"))
         return facts
 
     def failure_facts(self, fixed: Mapping[str, str]) -> Sequence[Fact]:
@@ -235,7 +250,7 @@ class RunView:
             lines[0].sources = [*lines[0].sources, *(self.source(r) for r in rows if r not in told)]
             lines[0].text += f" (fixed by {fixed[node]})" if node in fixed else ""
             facts += lines
-        return facts
+        return self.newest(facts)
 
     def _failure(self, node: str, row: Event | Record) -> Fact:
         head = f"{row.kind}{_times(row)}: " if isinstance(row, Event) else ""
@@ -248,10 +263,13 @@ def read_view(
     root_id: str,
     best_id: str,
     index: Mapping[str, Any],
+    *,
+    is_limited: bool = False,
 ) -> RunView:
     """Read the memory of a run: the root, and the branch of the best node.
 
-    `index` has the search's facts about its nodes.
+    With `is_limited`, texts are cut at 400 characters and lists at 50 lines. `index` has the
+    search's facts about its nodes.
 
     Raises:
         UnknownBranch: If a branch does not exist, or the best does not descend from the root.
@@ -284,12 +302,8 @@ def read_view(
         title=heading[1].strip() if heading else "",
         chain=[branch.id for branch in chain],
         names={number: branch.id for number, branch in branches.items()},
+        is_limited=is_limited,
     )
-
-
-def one_line(text: str) -> str:
-    """Return a text on one line."""
-    return " ".join(text.split())
 
 
 def _preamble(text: str) -> str:
