@@ -227,6 +227,24 @@ class ExperienceGenerator:
         found = self._index.find(user_query, len(items))
         return [(items[at], score) for at, score in found.items() if score >= self._threshold]
 
+    def delete_experience(self, exp_id: str) -> None:
+        """Delete an experience. The source stays."""
+        self._delete(_MADE, exp_id)
+
+    def delete_raw_experience(self, exp_id: str) -> None:
+        """Delete a raw experience."""
+        self._delete(_RAW, exp_id)
+
+    def delete_handcrafted_experience(self, exp_id: str) -> None:
+        """Delete a handcrafted experience."""
+        self._delete(_HANDCRAFTED, exp_id)
+
+    def _delete(self, prefix: str, exp_id: str) -> None:
+        name = f"{prefix}{exp_id}.yaml"
+        if Path(name).name != name:
+            raise ConversationError(name, "an id is part of a file's name.")
+        (self.get_experience_dir() / name).unlink(missing_ok=True)
+
     @staticmethod
     def format_experience_in_prompt(
         template: str, experiences: Sequence[tuple[Experience, float]]

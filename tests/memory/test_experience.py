@@ -111,7 +111,7 @@ def test_a_model_that_is_down_leaves_the_conversations_for_later(folder: Path) -
     assert set(ExperienceGenerator(Model(), folder).refresh()) == {"one", "two"}
 
 
-def test_sub_paths_stay_inside_the_folder(folder: Path) -> None:
+def test_sub_paths_and_deletion_stay_inside_the_folder(folder: Path) -> None:
     generator = ExperienceGenerator(Model(), folder)
     generator.refresh()
     generator.load_experience()
@@ -123,7 +123,14 @@ def test_sub_paths_stay_inside_the_folder(folder: Path) -> None:
             generator.set_sub_path(wrong)
     generator.set_experience_dir(folder)
     generator.set_sub_path("")
-    assert generator.get_experience_dir() == folder
+    generator.delete_experience("one")
+    generator.delete_raw_experience("two")
+    generator.delete_handcrafted_experience("hand")
+    assert {path.name for path in folder.glob("*.yaml")} == {
+        "raw_exp_one.yaml", "exp_two.yaml", "exp_hand.yaml"
+    }  # fmt: skip
+    with pytest.raises(ConversationError):
+        generator.delete_experience("../x")
 
 
 def test_a_prompt_shows_them_apart() -> None:
