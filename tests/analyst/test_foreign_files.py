@@ -83,3 +83,43 @@ def test_rows_that_no_few_groups_tell_apart_make_no_line(about: About) -> None:
 def test_the_row_of_an_extreme_is_shown_with_its_name(about: About) -> None:
     talk = about({"bonds.csv": RATES.replace("bank", "emitter")})
     assert "Cinto" in talk.say("which bond had the highest rate?").text
+
+
+PARCELS = "kind,weight_g,length_cm,price_eur,age\n" + "\n".join(
+    f"{kind},{grams},{grams / 100},{grams / 500},{grams // 100}"
+    for grams in range(200, 9000, 400)
+    for kind in ("crate", "roll")
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("how many parcels are heavier than 3 kg", "where `weight_g` is more than 3000"),
+        ("how many parcels are heavier than 3kg", "where `weight_g` is more than 3000"),
+        ("mean age of crates with a length over 0.5 m", "`length_cm` is more than 50"),
+        ("how many with more than 2 pounds weight", "`weight_g` is more than 907.18474"),
+        ("mean price of crates under 2 kg", "where `kind` is crate and `weight_g` is less than"),
+        ("parcels with a price above 5 euros", "where `price_eur` is more than 5"),
+    ],
+)
+def test_a_number_is_compared_in_the_unit_of_its_column(about: About, text: str, said: str) -> None:
+    assert said in about({"parcels.csv": PARCELS}).say(text).text.partition("\n")[0]
+
+
+def test_a_conversion_is_said(about: About) -> None:
+    talk = about({"parcels.csv": PARCELS})
+    assert "“kg” as 1000 g" in talk.say("how many parcels weigh over 3kg?").text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "parcels with a price above 5 dollars", "how many parcels are heavier than 3 stone",
+        "how many parcels have an age over 3 hours", "parcels with a weight over 7 miles",
+    ],
+)  # fmt: skip
+def test_a_unit_that_a_column_does_not_have_is_not_dropped(about: About, text: str) -> None:
+    talk = about({"parcels.csv": PARCELS})
+    assert talk.say(text).is_question
+    assert "more than" not in talk.say("yes").text

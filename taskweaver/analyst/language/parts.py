@@ -219,8 +219,8 @@ class Phrases:
             self.unused += [word for word in cond.unused if word not in self.unused]
             self.notes += [
                 f"I took “{word}” as {self.scope.guesses[word]}."
-                for word in cond.phrase.casefold().split()
-                if word in self.scope.guesses
+                for word in self.scope.guesses
+                if re.search(rf"(?<![^\W\d]){re.escape(word)}(?!\w)", cond.phrase.casefold())
             ]
         _check_contradiction(parts, [cond.phrase for cond in conds])
         return conjunction(*parts)
