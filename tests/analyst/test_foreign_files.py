@@ -123,3 +123,20 @@ def test_a_unit_that_a_column_does_not_have_is_not_dropped(about: About, text: s
     talk = about({"parcels.csv": PARCELS})
     assert talk.say(text).is_question
     assert "more than" not in talk.say("yes").text
+
+
+@pytest.mark.parametrize("named", ["and in shops.csv?", "what about shops?", "now for `shops.csv`"])
+def test_a_file_that_is_named_is_the_subject_from_then_on(about: About, named: str) -> None:
+    talk = about({"rates.csv": RATES, "shops.csv": SHOPS})
+    talk.say("mean rate per bank in rates.csv")
+    assert "cannot be asked of `shops.csv`" in talk.say(named).text
+    assert "(240 rows)" in talk.say("how many rows?").text
+
+
+def test_the_last_question_is_put_to_a_file_that_is_named(about: About) -> None:
+    talk = about({"a.csv": SHOPS, "b.csv": SHOPS.replace(",Shop 1,", ",Other,")})
+    talk.say("mean sales per shop in a.csv")
+    talk.say("only 2010")
+    said = talk.say("and in b.csv?").text
+    assert said.startswith("Mean of `sales` per `shop` where `year` is 2010")
+    assert "Other" in said
