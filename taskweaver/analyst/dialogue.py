@@ -53,6 +53,11 @@ _OF_ONE = re.compile(
     re.IGNORECASE,
 )
 _ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|von)\s", re.IGNORECASE)
+_CHANGED_FILE = re.compile(
+    r"\W*(?:(?:and|now|then|or|what about|how about|the same|und|jetzt|oder|was ist mit|wie ist es)"
+    r"\W+)+(?:(?:in|for|from|of|with|für|von|aus|bei|mit|the|file|der|die|datei)\W+)*\W*",
+    re.IGNORECASE,
+)
 _IN_PART = "The question before was understood in part."
 
 
@@ -129,6 +134,8 @@ class Dialogue:
         """Read a request; one that points back to a refused one is read against its parts."""
         if self.pending and option is None and points_back(text):
             return NotUnderstood((), _LOST)
+        if option is None and (file := _other_file(text, world)):
+            return self._of_file(file, world)
         if self.refused is None or option is not None:
             return self._read_anew(text, world, choices)
         for read in (self._completed, self._swapped):
@@ -210,19 +217,33 @@ class Dialogue:
         others = [f for f in tables_among(world.files, world.unreadable) if f not in here]
         if not here or len(others) != 1:
             return NotUnderstood((), naming(others))
-        if not self.asked or find_files(self.asked, world.files):
+        if find_files(self.asked, world.files):
             return RequestReader(self.previous).about((others[0],), world)
-        return RequestReader(self.previous).read(f"{self.asked} in `{others[0]}`", world, {})
+        return self._of_file(others[0], world)
+
+    def _of_file(self, file: str, world: World) -> Outcome:
+        """Put the last request to another file."""
+        reader, last = RequestReader(self.previous), self.previous
+        if not isinstance(last, Summary | Rows):
+            return reader.about((file,), world)
+        whole = f"{in_words(last)} in `{file}`"
+        outcome = reader.read(whole, world, {})
+        if isinstance(outcome, NeedsLook):
+            return replace(outcome, find=whole)
+        reason = f"The last question cannot be asked of `{file}`."
+        return NotUnderstood((), reason) if isinstance(outcome, NotUnderstood) else outcome
 
     def _refusal(
         self, text: str, outcome: NotUnderstood, world: World
     ) -> tuple[Dialogue, NotUnderstood]:
         """Return the state after a refusal, and the refusal with one offer."""
-        is_read = not outcome.words and outcome.reason != _LOST
+        named = {mention.file for mention in find_files(text, world.files) if mention.is_certain}
+        named = {file} if (file := _other_file(text, world)) else named
+        is_elsewhere = named and named.isdisjoint(id.file for id in tables_of(self.previous))
+        is_read = not outcome.words and outcome.reason != _LOST and not is_elsewhere
         if is_read and isinstance(self.previous, Summary | Rows | TableView):
             return self, outcome
         part = self._part_of(text, outcome, world)
-        named = {mention.file for mention in find_files(text, world.files) if mention.is_certain}
         tables = tuple(id for id in world.tables if id.file in named)
         offer = Suggestion(in_words(part), shown_kind(part)) if part else None
         subject = tables or tables_of(self.previous)
@@ -237,7 +258,7 @@ class Dialogue:
         refused = Refused(last_version(text), outcome.words, part)
         if self.pending is not None:
             return replace(self, offers=offers, refused=refused), outcome
-        if begins_as_change(text):  # the answer before stays the subject
+        if begins_as_change(text) and not is_elsewhere:  # the answer before stays the subject
             before = self.refused.part if self.refused else self.previous
             refused = Refused(refused.text, (), part or before)
             return Dialogue(self.previous, offers=offers, refused=refused), outcome
@@ -280,6 +301,14 @@ class Dialogue:
             case Unclear():
                 return Dialogue(self.previous, outcome, text, choices)
         return Dialogue(self.previous, refused=Refused(text))
+
+
+def _other_file(text: str, world: World) -> str:
+    """Return the file of ``and in sales.csv?``, a request that only names one; else empty."""
+    named = [mention for mention in find_files(text, world.files) if mention.file]
+    if len(named) != 1 or not _CHANGED_FILE.fullmatch(text[: named[0].start]):
+        return ""
+    return "" if re.search(r"\w", text[named[0].end :]) else named[0].file
 
 
 def _question(subject: Sequence[TableId], world: World) -> Suggestion | None:

@@ -37,7 +37,8 @@ def nearest(text: str, outcome: NotUnderstood, read: Read) -> Reading | None:
     for _ in range(_MOST_TRIES):
         if shorter == text:
             shorter = _without(text, words)
-        if shorter == text or not re.search(r"\w", shorter):
+        of_number = any(re.search(rf"\d\s*{re.escape(word)}\b", text) for word in words)
+        if shorter == text or of_number or not re.search(r"\w", shorter):
             return None
         text, found = shorter, read(shorter)
         if isinstance(found, Understood) and not found.unused:

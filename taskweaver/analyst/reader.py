@@ -11,7 +11,7 @@ from taskweaver.analyst.about import asks_about, questions
 from taskweaver.analyst.language.compose import UNCOMPUTED
 from taskweaver.analyst.language.follow_ups import is_follow_up, points_back
 from taskweaver.analyst.language.lexicon import LEXICON
-from taskweaver.analyst.language.names import name_words
+from taskweaver.analyst.language.names import is_amount, name_words
 from taskweaver.analyst.language.read import (
     MAX_WORDS,
     ReadingResult,
@@ -23,6 +23,7 @@ from taskweaver.analyst.language.whole import special
 from taskweaver.analyst.likely_files import MOST_LISTED, is_named, likeliest, naming, tables_among
 from taskweaver.analyst.readings import (
     About,
+    Column,
     FileListing,
     NeedsLook,
     NotUnderstood,
@@ -163,7 +164,9 @@ class RequestReader:
         for other in other_wordings(text):
             found = find_files(other, world.files)
             again = reader.of_files(other, found, _as_searched(other, world), choices)
-            if isinstance(again, Understood) and not again.unused:
+            if not isinstance(again, Understood) or again.unused:
+                continue
+            if not (other.startswith("plot mean") and _adds_up(again.reading)):
                 return again
         return outcome
 
@@ -293,6 +296,12 @@ class RequestReader:
         tables = tuple(world.tables[id] for id in kept.tables)
         scope = DataScope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
         return read(text, scope, mentions, self.previous)
+
+
+def _adds_up(reading: Reading) -> bool:
+    """Return whether a reading is of an amount: the total over time may be meant, not the mean."""
+    of = reading.measures[0].of if isinstance(reading, Summary) else None
+    return isinstance(of, Column) and is_amount(of.name, is_certain=True)
 
 
 def _is_of_table(result: ReadingResult) -> bool:

@@ -24,7 +24,7 @@ _OF, _COUNT = r"(?: (?:von|der|des))? ", r"anzahl(?: der)?"
 _SHOW = r"(?:(?:plot|chart|graph|show|draw|compare|display|zeige?|zeichne)(?: me| mir)? )?"
 _OVER = (
     r"(?: (?:over|across|through|with|during|im laufe der|über die)"
-    r"(?: (?:the )?(?:time|years?|months?|weeks?|days?|zeit|jahre|monate))+)?"
+    r"(?: (?:the )?(?:time|(?P<unit>year|month|week|day)s?|zeit|jahre|monate))+)?"
 )
 _BETTER = r"(?:better|worse|higher|lower|bigger|larger|longer|smaller|shorter)"
 _GROUPS = ("mean {a} per {b}", "mean {a} of {b}")
@@ -36,8 +36,15 @@ _DIFFERENCE = (
 _UNLIKE = r"(?:differences?|unterschiede?)"
 _AMONG = r"(?:between|across|among|by|per|for|zwischen|nach|bei)(?: den)?"
 _TALL = ("which {a} has the {how} elevation", "which {a} has the {how} height")
-_TRENDS = ("plot {a} over time", "plot mean {a} per year", "plot mean {a} per month")
-_TRENDS_OF = ("plot {a} {b} over time", "plot mean {a} {b} per year")
+_TRENDS = (
+    "plot {a} over time", "plot mean {a} per {unit}", "plot mean {a} per year",
+    "plot mean {a} per month",
+)  # fmt: skip
+_TRENDS_OF = (
+    "plot {a} {b} over time",
+    "plot mean {a} {b} per {unit}",
+    "plot mean {a} {b} per year",
+)
 _MORE = r"(?:more|less|higher|lower|bigger|larger|longer|better|greater|fewer)"
 _MEAN, _SUM = r"durchschnitt(?:lich(?:e[rsnm]?)?)?", r"(?:die )?(?:summe|gesamt)"
 _WORDINGS = {

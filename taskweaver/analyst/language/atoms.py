@@ -223,15 +223,18 @@ def _units(words: Words, at: int) -> Iterator[tuple[int, tuple[GroupKey, ...], f
     start = at + 1 if is_calendar else at
     for stop, sense in words.of_kind(start, "unit"):
         unit, end = sense.detail, stop
-        is_part = is_calendar or unit == "weekday"
+        is_part = is_calendar or unit == "weekday" or words.lower(stop - 1) == "month" != unit
         if words.lower(stop) == "of" and words.says(stop + 1, "the year day"):
             after = words.skip(stop, "of the")
             if words.says(after, "year day week"):
                 is_part, end = True, after + 1
-        columns, end = _time_columns(words, end)
+        columns, last = _time_columns(words, end)
+        own = words.scope.own_period(unit) if last == end else ""
+        end = last
         keys = tuple(
             key for name in columns if (key := _key(words, name, unit, is_part=is_part)) is not None
         )
+        keys = (GroupKey(own),) if own else keys
         if keys:
             yield end, keys, 0.1
 

@@ -28,7 +28,7 @@ from taskweaver.analyst.readings import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
-_MOST_GROUPS = 25
+_MOST_GROUPS, _MOST_KEYS = 25, 2
 _SHORTEST_NAME = 4
 _QUANTIFIERS = "only just all every always necessarily"
 _SUBJECTS = frozenset("date time day year id number name".split())
@@ -239,6 +239,9 @@ def _check_own_column(parts: Phrases, head: Atom, operand: Operand) -> None:
 
 def _check_keys(reading: Summary, parts: Phrases) -> None:
     """Refuse groups of one row each that are counted, and groups that a condition leaves alone."""
+    if len(reading.keys) > _MOST_KEYS and (reading.chart or reading.then):
+        raise UnfitError([key.column for key in reading.keys], "Ask for one group at a time.")
+    is_of_days = set(parts.scope.day_keys) <= set(reading.keys) and len(reading.keys) > 1
     for key in reading.keys:
         profile = parts.words.profile(key.column)
         is_whole = not key.unit and not key.part
@@ -250,6 +253,7 @@ def _check_keys(reading: Summary, parts: Phrases) -> None:
         if is_single and (is_counted or is_long):
             raise UnfitError(key.column, f"Each `{key.column}` is in one row.")
         is_pinned = any(_is_pinned(part, key) for part in conjuncts(reading.where))
+        is_pinned = is_pinned and not is_of_days
         if is_pinned and (reading.names_winner or key.column in parts.scope.time_columns):
             raise UnfitError(key.column, f"A condition leaves one `{key.column}`.")
         is_ratio = profile.kind == "number" and profile.distinct > _MOST_GROUPS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
 from taskweaver.analyst.language.names import WORD_TABLES, name_words
@@ -29,6 +29,19 @@ def comparisons(words: Words, at: int) -> Iterator[Found]:
     yield from _dimension_first(words, at)
     yield from _signed(words, at)
     yield from _ages(words, at)
+    yield from _by_unit(words, at)
+
+
+def _by_unit(words: Words, at: int) -> Iterator[Found]:
+    """Yield ``over 3 kg`` where the names of columns have a unit of weight."""
+    for stop, tests in _tests(words, at):
+        units = [unit for unit in _UNITS.get(words.lower(stop), "").split() if unit != "?"]
+        named = ((name, name_words(name)) for name in words.scope.columns if units)
+        names = tuple(name for name, own in named if len(own) > 1 and _factor(units, own))
+        names = tuple(filter(words.is_numeric, names))
+        end, asked = _in_unit(words, stop, names, tests)
+        if end > stop:
+            yield end, _cond(words, at, end, names, asked), 0.3
 
 
 def _signed(words: Words, at: int) -> Iterator[Found]:
@@ -65,9 +78,9 @@ def _column_first(words: Words, at: int) -> Iterator[Found]:
         start = words.skip(column.end, _BE)
         is_time = all(_holds_times(words, name) for name in names)
         for stop, tests in _tests(words, start, is_time=is_time):
-            end = _after_unit(words, stop, names)
+            end, asked = _in_unit(words, stop, names, tests)
             if is_time or not _are_years(words, names, tests):
-                yield end, _cond(words, at, end, names, tests), column.cost
+                yield end, _cond(words, at, end, names, asked), column.cost
         if start > column.end and not words.says(start - 1, "a in by"):
             for end, tests in _exactly(words, start, is_last=True):
                 if not is_time and _are_years(words, names, tests):
@@ -76,8 +89,11 @@ def _column_first(words: Words, at: int) -> Iterator[Found]:
         yield from _two_columns(words, at, column.end, names)
 
 
-_UNITS = WORD_TABLES["units"]
-"""Units after a number, with the words of a column's name that state them; empty for any."""
+_UNITS, _SCALES = WORD_TABLES["units"], WORD_TABLES["scales"]
+"""Units after a number, with the words of a column's name that state them; empty for any.
+
+``?`` is for a unit that a name need not state. A scale is what a unit measures, and its size.
+"""
 
 
 _TIMES = frozenset("year month day hour minute time week quarter date decade since".split())
@@ -97,6 +113,11 @@ def _are_years(words: Words, names: tuple[str, ...], tests: Tests) -> bool:
     numbers = [value for _, (value, _) in tests]
     if not words.scope.time_columns or not all(1800 <= n <= 2100 for n in numbers):
         return False
+    return _are_outside(words, names, numbers)
+
+
+def _are_outside(words: Words, names: tuple[str, ...], numbers: Sequence[float]) -> bool:
+    """Return whether a number is outside of the values of a column."""
     profiles = [words.profile(name) for name in names]
     return any(
         not float(p.low or "nan") <= number <= float(p.high or "nan")
@@ -109,14 +130,35 @@ def _holds_times(words: Words, name: str) -> bool:
     return words.scope.holds_years(name) or bool(_TIMES & set(name_words(name)))
 
 
-def _after_unit(words: Words, at: int, names: tuple[str, ...]) -> int:
-    """Return the place after a unit, if the name of the column states it or needs not to."""
+def _in_unit(words: Words, at: int, names: tuple[str, ...], tests: Tests) -> tuple[int, Tests]:
+    """Return the place after a unit, and the tests in the unit of the columns.
+
+    A unit that the columns do not have, and that cannot be converted to one of their values,
+    is left.
+    """
     wanted = _UNITS.get(words.lower(at))
-    if wanted is None:
-        return at
-    units = set(wanted.split())
-    stated = [units & set(name_words(name)) for name in names]
-    return at + 1 if not units or all(stated) else at
+    factors = {_factor(wanted.split(), name_words(name)) for name in names if wanted is not None}
+    if len(factors) != 1 or not (factor := factors.pop()):
+        return at, tests
+    if factor == 1:
+        return at + 1, tests
+    found = [(test, (round(number * factor, 9), percent)) for test, (number, percent) in tests]
+    if _are_outside(words, names, [number for _, (number, _) in found]):
+        return at, tests
+    words.scope.guesses[words.lower(at)] = f"{factor:g} {name_words(names[0])[-1]}"
+    return at + 1, found
+
+
+def _factor(units: Sequence[str], name: Sequence[str]) -> float:
+    """Return the factor from a unit to that of a column's name; 0 where there is none."""
+    if not units or not set(units).isdisjoint(name):
+        return 1.0
+    (kind, size), (other, own) = (
+        _SCALES.get(unit, " 0").split(" ") for unit in (units[-1], name[-1])
+    )
+    if kind and kind == other:
+        return float(size) / float(own) if float(own) else 0.0
+    return float("?" in units)
 
 
 def _two_columns(words: Words, at: int, stop: int, names: tuple[str, ...]) -> Iterator[Found]:
@@ -135,14 +177,18 @@ def _two_columns(words: Words, at: int, stop: int, names: tuple[str, ...]) -> It
 def _number_first(words: Words, at: int) -> Iterator[Found]:
     """Yield ``more than 6 cylinders``, ``3 bedrooms`` and ``over 30 in temp_max``."""
     for stop, tests in [*_tests(words, at), *_exactly(words, at)]:
-        start = words.skip(stop, _LINK)
+        after = stop + (words.lower(stop) in _UNITS and not words.columns(stop))
+        start = words.skip(after, _LINK)
         for column in words.columns(start):
             names = _comparable(words, column.ref)
+            end, asked = _in_unit(words, stop, names, tests) if after > stop else (stop, tests)
+            if end < after:
+                continue
             is_exact = tests[0][0] == "==" and not words.is_kind(at, "cmp")
             if is_exact and (start > stop or column.ref.distance > 2):
                 continue
             if names:
-                cond = _cond(words, at, column.end, names, tests)
+                cond = _cond(words, at, column.end, names, asked)
                 yield column.end, cond, column.cost + (0.35 if is_exact else 0.05)
 
 
@@ -154,11 +200,11 @@ def _dimension_first(words: Words, at: int) -> Iterator[Found]:
             operator: Comparator = ">" if sign == "+" else "<"
             for stop, value in _numbers(words, start):
                 if start == end + 1:
-                    last = _after_unit(words, stop, names)
-                    yield last, _cond(words, at, last, names, [(operator, value)]), 0.1
+                    last, asked = _in_unit(words, stop, names, [(operator, value)])
+                    yield last, _cond(words, at, last, names, asked), 0.1
         for last, tests in _tests(words, words.skip(end, "a")):
-            stop = _after_unit(words, last, names)
-            yield stop, _cond(words, at, stop, names, tests), 0.15
+            stop, asked = _in_unit(words, last, names, tests)
+            yield stop, _cond(words, at, stop, names, asked), 0.15
 
 
 def dimensions(words: Words, at: int) -> Iterator[tuple[int, str, tuple[str, ...]]]:

@@ -152,7 +152,7 @@ def _is_one_of_two(parts: Phrases, option: Option) -> bool:
     """Return whether a condition is one of the two values of a column."""
     condition = option.condition
     is_value = isinstance(condition, Comparison) and condition.operator == "=="
-    return is_value and bool(option.column) and parts.words.profile(option.column).distinct == 2
+    return is_value and bool(option.column) and parts.distinct(option.column) == 2
 
 
 def _summary(parts: Phrases) -> Reading | None:

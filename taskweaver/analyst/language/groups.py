@@ -284,12 +284,12 @@ def _time_keys(condition: Or) -> list[GroupKey]:
 
 def is_single(parts: Phrases, key: str, where: Condition | None) -> bool:
     """Return whether each group of a key has about one row under a condition."""
-    return _expected_rows(parts, where) <= parts.words.profile(key).distinct * 1.1
+    return _expected_rows(parts, where) <= parts.distinct(key) * 1.1
 
 
 def is_unique(parts: Phrases, name: str) -> bool:
     """Return whether a column has another value in each row, so that counts mean nothing."""
-    return parts.words.profile(name).distinct >= parts.scope.rows > 1
+    return parts.distinct(name) >= parts.scope.rows > 1
 
 
 def is_one_row(parts: Phrases, where: Condition | None) -> bool:

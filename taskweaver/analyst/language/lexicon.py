@@ -104,7 +104,7 @@ _PATTERN = re.compile(
     r"(?P<quoted>\"[^\"\n]+\"|“[^”\n]+”|„[^“”\n]+[“”]|«[^»\n]+»|`[^`\n]+`|(?<!\w)'[^'\n]+'(?!\w))"
     r"|(?P<date>\d{4}-\d{1,2}-\d{1,2}(?!\d)|\d{4}-\d{2}(?![\d-])|\d{1,2}\.\d{1,2}\.\d{4})"
     r"|(?P<number>[$€£]?(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?"
-    r"(?:\s?%|\s?(?:million|billion|thousand|bn)\b|(?:k|m)\b)?(?![^\W_]))"
+    r"(?:\s?%|\s?(?:million|billion|thousand|bn)\b|(?:k|m)\b)?(?:(?![^\W_])|(?=(?:[km]?g|[ckm]m)\b)))"
     r"|(?P<word>\w+(?:['\u2019](?:t|s|re|ll|d|ve|m)\b)?)"
     r"|(?P<symbol><=|>=|!=|<>|==|[^\w\s])",
     re.IGNORECASE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Fn, Keys, Look, Mark, Noun, Picture
-from taskweaver.analyst.language.groups import NUMERIC, compared, measures
+from taskweaver.analyst.language.groups import NUMERIC, compared, conjuncts, measures
 from taskweaver.analyst.language.names import counts_rows
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError, is_of_rows
@@ -13,16 +13,20 @@ from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
     Chart,
     Column,
+    Comparison,
     Condition,
     GroupKey,
     Measure,
     Missing,
+    OneOf,
     Rank,
     Reading,
     Rows,
     Summary,
     TableView,
 )
+
+_MOST_OF_EACH, _MOST_LINES = 1.5, 12
 
 
 def looked(parts: Phrases) -> Reading | None:
@@ -189,8 +193,9 @@ def _of_groups(
             raise UnfitError(chart or "plot", "Name the groups to draw: “per …”.")
         value = parts.column_of(texts)
         keys = (GroupKey(value.name),) if isinstance(value, Column) else ()
-    is_time = any(key.unit or parts.kind(key.column) == "time" or key.column in
-                  parts.scope.year_columns for key in keys)  # fmt: skip
+    periods = {*parts.scope.year_columns, *parts.scope.date_parts.values()}
+    is_time = any(key.unit or parts.kind(key.column) == "time" or key.column in periods
+                  for key in keys)  # fmt: skip
     chart = chart or ("line" if is_time else "bar")
     return Summary(parts.source, tuple(found), keys, where, chart=chart)
 
@@ -256,6 +261,43 @@ def _is_explicit(parts: Phrases) -> bool:
     return bool(words & {"against", "versus", "vs", "as a function of"})
 
 
+def _values_left(parts: Phrases, where: Condition | None) -> dict[str, int]:
+    """Return the number of values of each column that a condition leaves."""
+    left = {name: max(column.distinct, 1) for name, column in parts.scope.columns.items()}
+    for part in conjuncts(where):
+        match part:
+            case Comparison(Column(name), "==", str() | bool() | int() | float()):
+                left[name] = 1
+            case OneOf(name, values):
+                left[name] = len(values)
+    return left
+
+
+def _line_of_each(
+    parts: Phrases, columns: tuple[str, str], split: str, where: Condition | None
+) -> str:
+    """Return the column whose values have a line each, where one time has several rows; or empty.
+
+    Raises:
+        UnfitError: If no column of few texts tells the rows of one time apart.
+    """
+    time, name = columns
+    left = _values_left(parts, where)
+    rows = parts.scope.rows / left.pop(time)
+    for other, count in left.items():
+        rows *= count / max(parts.distinct(other), 1)
+    if rows <= _MOST_OF_EACH * (left[split] if split else 1):
+        return split
+    few = [
+        other
+        for other, count in left.items()
+        if parts.kind(other) == "text" and 1 < count <= _MOST_LINES and count / 2 <= rows <= count
+    ]
+    if split or len(few) != 1:
+        raise UnfitError(name, f"Each `{time}` has several rows. Say mean or total of {name}.")
+    return few[0]
+
+
 def _line(
     parts: Phrases,
     names: list[str],
@@ -270,5 +312,6 @@ def _line(
     if len(names) != 1 or len(splits) > 1 or len(times) != 1:
         raise UnfitError("line", "A line is drawn from one column of numbers over time.")
     columns = (times[0], names[0])
+    split = _line_of_each(parts, columns, splits[0] if splits else "", where)
     return Rows(parts.source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
-                split=splits[0] if splits else "")  # fmt: skip
+                split=split)  # fmt: skip

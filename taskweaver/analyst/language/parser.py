@@ -21,7 +21,12 @@ from taskweaver.analyst.language.names import (
     name_words,
     singular,
 )
-from taskweaver.analyst.language.scope import ColumnRef, DataScope, is_function_word
+from taskweaver.analyst.language.scope import (
+    ColumnRef,
+    DataScope,
+    is_function_word,
+    units_of,
+)
 from taskweaver.analyst.readings import (
     Arithmetic,
     Column,
@@ -205,6 +210,9 @@ class Words:
         if ref.distance < 2:
             is_rows = is_thing and word in self.scope.nouns and not is_amount(name)
             return not (is_rows and self.profile(name).kind == "integer")
+        units, own = units_of(phrase), units_of(" ".join(name_words(name)))
+        if units and own and units.isdisjoint(own) and self.is_numeric(name):
+            return False  # a weekday is no `day` of 1 to 31
         if name_words(name)[-1:] != (word,) and any(
             match.column != name for match in self.scope.values(ref.phrase)
         ):

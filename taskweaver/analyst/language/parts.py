@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import TypeVar
 
 from taskweaver.analyst.language.atoms import Atom, Content, Keys, Mark, Noun
@@ -24,6 +26,7 @@ from taskweaver.analyst.readings import (
 )
 
 T = TypeVar("T", bound=Content)
+_OF_MONTH = re.compile(r"\bof (?:the |each |every )?month\b|calendar", re.IGNORECASE)
 
 
 class UnfitError(Exception):
@@ -182,6 +185,10 @@ class Phrases:
         """Return the kind of a column."""
         return self.words.profile(name).kind
 
+    def distinct(self, name: str) -> int:
+        """Return the number of distinct values of a column."""
+        return self.words.profile(name).distinct
+
     def may_be_numbers(self, operand: Operand) -> bool:
         """Return whether an operand is arithmetic, or may mean a column of numbers."""
         return operand.is_arithmetic or any(map(self.words.is_numeric, operand.names))
@@ -189,8 +196,10 @@ class Phrases:
     @property
     def is_daily(self) -> bool:
         """Whether each row is a day, so that days are a noun for the rows."""
-        times = self.scope.time_columns
-        return len(times) == 1 and self.words.profile(times[0]).distinct == self.scope.rows
+        times, parts = self.scope.time_columns, self.scope.date_parts
+        if "day" in parts and set(times) <= set(parts.values()):
+            return prod(map(self.distinct, parts.values())) >= self.scope.rows
+        return len(times) == 1 and self.distinct(times[0]) == self.scope.rows
 
     def condition(self, conds: Sequence[Cond]) -> Condition | None:
         """Return the conjunction of conditions; their columns are resolved.
@@ -210,8 +219,8 @@ class Phrases:
             self.unused += [word for word in cond.unused if word not in self.unused]
             self.notes += [
                 f"I took “{word}” as {self.scope.guesses[word]}."
-                for word in cond.phrase.casefold().split()
-                if word in self.scope.guesses
+                for word in self.scope.guesses
+                if re.search(rf"(?<![^\W\d]){re.escape(word)}(?!\w)", cond.phrase.casefold())
             ]
         _check_contradiction(parts, [cond.phrase for cond in conds])
         return conjunction(*parts)
@@ -246,9 +255,19 @@ class Phrases:
             for options in keys.keys:
                 if len(options) > 1:
                     raise UnclearError(keys.phrase, [key.column for key in options])
-                found.append(options[0])
+                found += self.whole(options[0])
         self.mentioned.update(key.column for key in found)
         return tuple(dict.fromkeys(found))
+
+    def whole(self, key: GroupKey) -> tuple[GroupKey, ...]:
+        """Return the keys of whole days for one of days of the month, unless that is asked for."""
+        is_day = key == GroupKey(self.scope.date_parts.get("day", ""))
+        return self.scope.day_keys if is_day and not self.is_of_month else (key,)
+
+    @property
+    def is_of_month(self) -> bool:
+        """Whether days of the month are meant, of any month."""
+        return _OF_MONTH.search(self.words.text) is not None
 
     def _before_condition(self, atom: Atom) -> bool:
         after = next((other for other in self.atoms if other.start == atom.end), None)

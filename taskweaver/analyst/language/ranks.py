@@ -66,16 +66,23 @@ def ranked(parts: Phrases) -> Reading | None:
 
 def _check_asked(parts: Phrases) -> None:
     """Refuse ``which customer`` where nothing names customers or the rows."""
-    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
-    for atom, noun in parts.all(Noun):
+    for noun in _asked_nouns(parts):
         is_known = parts.scope.label or noun.kind != "person"
-        if atom.start in asked and not is_known and not names_rows(parts, noun.word):
+        if not is_known and not names_rows(parts, noun.word):
             raise UnfitError(noun.word, f"No column names a {noun.word}.")
+
+
+def _asked_nouns(parts: Phrases) -> list[Noun]:
+    """Return the nouns after ``which``."""
+    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
+    return [noun for atom, noun in parts.every(Noun) if atom.start in asked]
 
 
 def _ranks_rows(parts: Phrases, pick: Atom) -> bool:
     """Return whether a noun for rows follows a superlative, as in ``5 longest flights``."""
+    is_most = isinstance(pick.content, Pick) and pick.content.word in _MOST
     groups = [atom for atom, _ in parts.all(Operand) if atom.start < pick.start]
+    groups += [atom for atom, noun in parts.all(Noun) if is_most and not is_of_rows(noun)]
     after = [
         atom.content
         for atom in parts.left
@@ -110,7 +117,8 @@ def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
 
 def _named_unit(parts: Phrases) -> GroupKey | None:
     for atom, noun in parts.all(Noun):
-        if noun.kind == "unit" and not (noun.unit == "day" and parts.is_daily):
+        is_row = noun.unit == "day" and parts.is_daily and not parts.is_of_month
+        if noun.kind == "unit" and not is_row:
             key = _unit_keys(parts, noun)
             if key is not None:
                 parts.use(atom)
@@ -139,9 +147,7 @@ def _named_column(parts: Phrases) -> GroupKey | None:
 def _can_group(parts: Phrases, name: str) -> bool:
     """Return whether a column can name groups: one of texts, flags, identifiers or years."""
     kind = parts.kind(name)
-    is_id = name_words(name)[-1:] == ("id",) and (
-        parts.words.profile(name).distinct < parts.scope.rows
-    )
+    is_id = name_words(name)[-1:] == ("id",) and (parts.distinct(name) < parts.scope.rows)
     is_year = name in parts.scope.year_columns or _is_unit(name)
     is_counted = any(
         noun.kind != "unit" and parts.words.lower(atom.start - 1) in _COUNTED
@@ -152,8 +158,10 @@ def _can_group(parts: Phrases, name: str) -> bool:
 
 
 def _unit_keys(parts: Phrases, noun: Noun) -> GroupKey | None:
+    if own := parts.scope.own_period(noun.unit):
+        return GroupKey(own)
     low = parts.words.text.casefold()
-    is_calendar = "calendar" in low or f"{noun.unit} of the year" in low
+    is_calendar = f"{noun.unit} of the year" in low or parts.is_of_month
     for name in parts.scope.time_columns:
         if parts.kind(name) != "time":
             return GroupKey(name) if noun.unit == "year" else None
@@ -229,8 +237,8 @@ def _of_groups(parts: Phrases, pick: Pick, key: GroupKey, where: Condition | Non
     if extra:
         raise UnfitError([key.column for key in extra], "A rank within groups is not understood.")
     parts.mentioned.add(key.column)
-    is_one = pick.rank.count in {1, None}
-    return Summary(parts.source, (measure,), (key,), where, rank=pick.rank, names_winner=is_one)
+    is_one, keys = pick.rank.count in {1, None}, parts.whole(key)
+    return Summary(parts.source, (measure,), keys, where, rank=pick.rank, names_winner=is_one)
 
 
 def _group_measure(
@@ -244,7 +252,7 @@ def _group_measure(
     if value is None:
         if fn is not None and fn.function not in ("count", "nunique"):
             raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
-        if is_unique(parts, key.column):
+        if key == GroupKey(key.column) and is_unique(parts, key.column):
             raise UnfitError(key.column)
         return _counted_rows(parts, pick)
     if fn is not None and fn.function == "count" and isinstance(value, Column):
@@ -374,6 +382,7 @@ def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None
     times = [name for name in parts.scope.time_columns if parts.kind(name) == "time"]
     lead = [label] if label else times if parts.is_daily else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    is_asked = _asks_who(parts) or any(noun.kind == "unit" for _, noun in parts.every(Noun))
+    units = [noun for _, noun in parts.every(Noun) if not is_of_rows(noun)]
+    is_asked = bool(_asks_who(parts) or units or _asked_nouns(parts))
     is_known = bool(lead or columns or (_is_named(parts, value) and not is_asked))
     return Rows(parts.source, tuple(first) if is_known else (), where, value, pick.rank)

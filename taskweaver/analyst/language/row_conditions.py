@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from taskweaver.analyst.language.comparisons import comparisons
@@ -18,6 +18,7 @@ from taskweaver.analyst.language.values import (
     as_condition,
     both,
     explained,
+    in_parts,
     shares_column,
     typed,
     value_conditions,
@@ -33,9 +34,11 @@ from taskweaver.analyst.readings import (
     OnCalendar,
     OneOf,
     Or,
+    columns_in,
 )
 
 _AND = f"{AND} , but"
+_NO_PARTS: Mapping[str, str] = {}
 _LACKING = "without no with having ohne sans sin lacking kein keine keinen"
 _LEADING = "the in on at from with are is where that had who have"
 
@@ -73,7 +76,7 @@ class Conditions:
         if at >= self.words.size:
             return
         scope = self.words.scope
-        yield from self._times_of(at, at, (*scope.time_columns, *scope.month_columns), 0.2)
+        yield from self._times_of(at, at, scope.time_columns, 0.2, scope.date_parts)
         for column in self.words.columns(at):
             named = tuple(
                 name
@@ -86,10 +89,18 @@ class Conditions:
             yield from self._times_of(at, start, named, column.cost)
 
     def _times_of(
-        self, at: int, start: int, columns: tuple[str, ...], cost: float
+        self,
+        at: int,
+        start: int,
+        columns: tuple[str, ...],
+        cost: float,
+        parts: Mapping[str, str] = _NO_PARTS,
     ) -> Iterator[Found]:
         for end, when in times(self.words, start):
+            own = in_parts(when, parts)
+            names = sorted(columns_in(own)) if own else []
             options = self._time_options(when, columns)
+            options = [Option(names[0] if len(names) == 1 else "", own)] if own else options
             if isinstance(when, TimeBound) and when.relation == "from":
                 alone = self._time_options(when.period, columns)
                 options = [replace(one, column="since") for one in options]

@@ -29,7 +29,7 @@ from taskweaver.analyst.language.names import (
     singular,
     states,
 )
-from taskweaver.analyst.readings import TableSource
+from taskweaver.analyst.readings import GroupKey, TableSource
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
 
@@ -108,12 +108,38 @@ class DataScope:
         )
 
     @cached_property
-    def month_columns(self) -> tuple[str, ...]:
-        """The integer columns that hold months, of tables without times."""
-        found = [name for name, column in self.columns.items() if column.kind == "integer"]
-        months = tuple(name for name in found if name_words(name) == ("month",))
-        has_times = any(column.kind == "time" for column in self.columns.values())
-        return () if has_times else months
+    def date_parts(self) -> dict[str, str]:
+        """The integer columns of the parts of a date, by part; none without one of months."""
+        found = {
+            part: name
+            for part in "year month day".split()
+            for name, column in self.columns.items()
+            if column.kind == "integer" and part in units_of(" ".join(name_words(name)))
+        }
+        is_month = "month" in found and int(self.columns[found["month"]].high or 13) <= 12
+        return found if is_month else {}
+
+    def own_period(self, unit: str) -> str:
+        """Return the column of a period that the file states itself beside its times, or empty.
+
+        Months of several years are not told apart by the number of the month.
+        """
+        years = self.date_parts.get("year")
+        is_one_year = years is None or self.columns[years].distinct == 1
+        return self.date_parts.get(unit, "") if is_one_year or unit == "year" else ""
+
+    @cached_property
+    def day_keys(self) -> tuple[GroupKey, ...]:
+        """The keys of whole days where a column holds days of the month; none elsewhere.
+
+        Times of day may be those of another zone: their days are not used.
+        """
+        if "day" not in self.date_parts:
+            return ()
+        times = [column for column in self.columns.values() if column.kind == "time"]
+        if len(times) == 1 and {times[0].low[11:], times[0].high[11:]} <= {"", "00:00:00"}:
+            return (GroupKey(times[0].name, unit="day"),)
+        return tuple(map(GroupKey, self.date_parts.values()))
 
     def holds_years(self, name: str) -> bool:
         """Return whether an integer column may hold years."""
@@ -339,6 +365,11 @@ class DataScope:
                 return (exact or named)[0].name
         unique = [c for c in texts if c.distinct == self.rows and not c.missing]
         return unique[0].name if len(unique) == 1 else None
+
+
+def units_of(phrase: str) -> set[str]:
+    """Return the units of time that a phrase in lower case states."""
+    return {sense.detail for sense in LEXICON.get(phrase, ()) if sense.kind == "unit"}
 
 
 def _in_era(column: ColumnProfile) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 
 from taskweaver.analyst.language.names import (
     graded,
     is_stem,
     meanings,
-    name_words,
     opposites,
     singular,
 )
@@ -109,14 +109,38 @@ def as_condition(when: When, column: str, *, is_time: bool) -> Condition | None:
     """
     if isinstance(when, Recent):
         return Latest(column, when.count, when.unit) if is_time or when.unit == "year" else None
-    if isinstance(when, Recurring) and not is_time:
-        is_month = when.part == "month" and name_words(column)[-1:] == ("month",)
-        return one_of(column, when.values) if is_month else None
     if isinstance(when, Recurring):
-        return OnCalendar(column, when.part, when.values)
-    if is_time:
-        return _during(when, column)
-    return _in_years(when, column)
+        return OnCalendar(column, when.part, when.values) if is_time else None
+    return _during(when, column) if is_time else _in_years(when, column)
+
+
+def in_parts(when: When, parts: Mapping[str, str]) -> Condition | None:
+    """Return a restriction of time as a condition on the columns of the parts of a date.
+
+    None if they cannot express it.
+    """
+    if isinstance(when, Recent) or not parts:
+        return None
+    if isinstance(when, Recurring):
+        of_quarters = [3 * (number - 1) + n for number in when.values for n in (1, 2, 3)]
+        months = {"month": when.values, "quarter": tuple(of_quarters)}.get(when.part)
+        return one_of(parts["month"], months) if months else None
+    if "year" not in parts or (years := _in_years(when, parts["year"])):
+        return years if "year" in parts else None
+    return _in_months(when, parts) if isinstance(when, Period) else None
+
+
+def _in_months(period: Period, parts: Mapping[str, str]) -> Condition | None:
+    """Return a day, or whole months of one year, as a condition on the parts of a date."""
+    first, last = (date.fromisoformat(day) for day in (period.start, period.end))
+    last -= timedelta(days=1)
+    wanted = {"year": (first.year,), "month": tuple(range(first.month, last.month + 1))}
+    if first == last:
+        wanted["day"] = (first.day,)
+    is_whole = first == last or (first.day == 1 == (last + timedelta(days=1)).day)
+    if first.year != last.year or not is_whole or not wanted.keys() <= parts.keys():
+        return None
+    return conjunction(*(one_of(parts[part], values) for part, values in wanted.items()))
 
 
 def _during(when: Period | TimeBound, column: str) -> Condition:

@@ -208,7 +208,9 @@ READ: list[tuple[TableProfile, dict[str, str]]] = [
         "mean lifeExp in Germany -> compare it with France": (
             "mean of `lifeExp` per `country` where `country` is Germany or France"
         ),
-        "mean lifeExp in 1995 -> gdpPercap over time": "line chart of `gdpPercap` over `year`",
+        "mean lifeExp in 1995 -> gdpPercap over time": (
+            "line chart of mean of `gdpPercap` per `year`"
+        ),
         "average lifeExp over the years": "line chart of mean of `lifeExp` per `year`",
     }),
     (worlds.VOYAGES, {
