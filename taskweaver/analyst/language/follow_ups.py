@@ -22,8 +22,10 @@ from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, co
 from taskweaver.analyst.language.lexicon import (
     DIMENSION_WORDS,
 )
+from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Operand, Words
 from taskweaver.analyst.language.parts import Phrases, UnfitError
+from taskweaver.analyst.language.ranks import ranked
 from taskweaver.analyst.language.row_conditions import either
 from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
@@ -64,6 +66,7 @@ _BARE_COUNT = re.compile(
     r"\W*(?:how many|count|wie viele)(?: (?:are|were|sind) (?:there|they|that|das|es))?\W*",
     re.IGNORECASE,
 )
+_ONE = re.compile(r"\W*(?:and )?which ones?\b(?! of\b)", re.IGNORECASE)
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
 Known = Summary | Rows | TableView
@@ -72,7 +75,7 @@ Known = Summary | Rows | TableView
 def is_follow_up(words: Words) -> bool:
     """Return whether a request points to the one before."""
     lows = [words.lower(at) for at in range(words.size)]
-    if _BARE_COUNT.fullmatch(words.text):
+    if _BARE_COUNT.fullmatch(words.text) or _ONE.match(words.text):
         return True
     return lows[0] in _OPENINGS or lows[1:2] == ["about"] or _has_pointer(lows)
 
@@ -81,7 +84,8 @@ def points_back(text: str, *, openings: bool = True) -> bool:
     """Return whether a request is about the rows of an answer before, or begins as its change."""
     words = re.findall(r"\w+", text.casefold())
     begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
-    return not _SEVERAL.isdisjoint(words) or (openings and bool(begins))
+    is_among = not _SEVERAL.isdisjoint(words) or bool(_ONE.match(text))
+    return is_among or (openings and bool(begins))
 
 
 def begins_as_change(text: str) -> bool:
@@ -113,12 +117,13 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if refused:
         raise UnfitError(refused)
     skipped = check_unused(parts)
-    if not is_follow_up(words) and _is_complete(parts):
-        raise UnfitError(words.text)
-    if not isinstance(previous, Summary | Rows | TableView):
+    is_new = not is_follow_up(words) and _is_complete(parts)
+    if is_new or not isinstance(previous, Summary | Rows | TableView):
         raise UnfitError(words.text)
     if _BARE_COUNT.fullmatch(words.text):
         return Understood(_counted(previous))
+    if parts.has(Pick) and points_back(words.text, openings=False) and not _keys_of(previous):
+        return replace(_ranked_among(parts, previous), unused=skipped)
     _require_no_value_measured(parts)
     if isinstance(previous, Summary) and _has_own_rows(parts):
         previous = replace(previous, where=None, keys=(), rank=None, names_winner=False)
@@ -134,6 +139,21 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if reading == previous:
         raise UnfitError(words.text)
     return Understood(reading, (*skipped, *parts.unused), tuple(parts.notes))
+
+
+def _ranked_among(parts: Phrases, previous: Known) -> Understood:
+    """Return a rank among the rows of an answer: ``which one is the cheapest``."""
+    found = ranked(parts)
+    if not isinstance(found, Summary | Rows):
+        raise UnfitError(parts.words.text)
+    parts.finish()
+    where = conjunction(previous.where, found.where)
+    return Understood(replace(found, where=where), notes=tuple(parts.notes))
+
+
+def _keys_of(previous: Known) -> tuple[GroupKey, ...]:
+    """Return the groups of an answer; none for rows."""
+    return previous.keys if isinstance(previous, Summary) else ()
 
 
 def _counted(previous: Known) -> Known:
@@ -187,6 +207,9 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     is_added = points_back(parts.words.text, openings=False)
     if _COMPARED_TO.search(parts.words.text):
         conds = [_beside(cond, previous.where) for cond in conds]
+    if any(_is_other_kind(parts, cond) for cond in conds) and not is_added:
+        kinds = (part for part in conjuncts(where) if not _is_kind(parts, part))
+        where = conjunction(*kinds)
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
@@ -194,6 +217,19 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     if conds and isinstance(previous, Summary):
         return _compared(parts, replace(previous, where=where), conds)
     return replace(previous, where=where)
+
+
+def _is_other_kind(parts: Phrases, cond: Cond) -> bool:
+    """Return whether a column of yes and no stands as a noun: ``dramas`` after ``comedies``."""
+    low = cond.phrase.casefold()
+    is_noun = cond.is_bare and singular(low) != low and not cond.is_negative
+    return is_noun and _is_kind(parts, cond.options[0].condition)
+
+
+def _is_kind(parts: Phrases, condition: Condition) -> bool:
+    """Return whether a condition is that a column of yes and no says yes or no."""
+    is_value = isinstance(condition, Comparison) and condition.operator == "=="
+    return is_value and all(parts.scope.no_value(name) for name in columns_in(condition))
 
 
 def _beside(cond: Cond, where: Condition | None) -> Cond:

@@ -10,6 +10,7 @@ from taskweaver.analyst.language.groups import (
     GROUPS,
     NUMERIC,
     as_measure,
+    conjuncts,
     counted,
     is_single,
     is_unique,
@@ -21,6 +22,7 @@ from taskweaver.analyst.language.parts import Phrases, UnclearError, UnfitError,
 from taskweaver.analyst.language.values import Cond
 from taskweaver.analyst.readings import (
     Column,
+    Comparison,
     Condition,
     Expression,
     GroupKey,
@@ -53,6 +55,7 @@ def ranked(parts: Phrases) -> Reading | None:
     if count is not None:  # "the 3 customers with the largest ..."
         pick = replace(pick, count=int(count.detail))
     where = parts.where()
+    _check_several(parts, where)
     of_rows = _ranks_rows(parts, picks[0][0])
     is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
@@ -64,12 +67,19 @@ def ranked(parts: Phrases) -> Reading | None:
     return _of_groups(parts, pick, key, where)
 
 
+def _check_several(parts: Phrases, where: Condition | None) -> None:
+    """Refuse a rank among rows of one name: ``the bank`` may be more than a company Bank."""
+    for part in conjuncts(where):
+        match part:
+            case Comparison(Column(name), "==", right) if parts.scope.names_rows(name):
+                raise UnfitError(str(right), f"It is one `{name}`.")
+
+
 def _check_asked(parts: Phrases) -> None:
     """Refuse ``which customer`` where nothing names customers or the rows."""
-    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
     for atom, noun in parts.all(Noun):
         is_known = parts.scope.label or noun.kind != "person"
-        if atom.start in asked and not is_known and not names_rows(parts, noun.word):
+        if atom.start in _asked(parts) and not is_known and not names_rows(parts, noun.word):
             raise UnfitError(noun.word, f"No column names a {noun.word}.")
 
 
@@ -320,7 +330,7 @@ def _without_group(
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError(pick.word or "top", "Name the column to rank by.")
-    of_rows = bool(rows or units or _asks_who(parts)) and fn is None and not is_value
+    of_rows = bool(rows or units or _asks_for_rows(parts)) and fn is None and not is_value
     of_rows = of_rows or (bool(pick.columns) and parts.has(Operand))
     are_rows = all(unit.unit == "day" for unit in units) and (
         parts.is_daily or not parts.scope.time_columns
@@ -363,6 +373,19 @@ def _asks_who(parts: Phrases) -> bool:
     return any(mark.detail == "who" for _, mark in parts.every(Mark))
 
 
+def _asks_for_rows(parts: Phrases) -> bool:
+    """Return whether rows are asked for: by ``who``, ``which one``, or ``which`` before a value."""
+    starts = {atom.start for atom, _ in parts.every(Cond)}
+    return _asks_who(parts) or any(
+        at in starts or parts.words.says(at, "one ones of") for at in _asked(parts)
+    )
+
+
+def _asked(parts: Phrases) -> set[int]:
+    """Return the places after ``which``."""
+    return {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
+
+
 def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None) -> Reading:
     """Return the rows that come first by a value, with the column that names them."""
     names = list(columns_of(value))
@@ -374,6 +397,8 @@ def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None
     times = [name for name in parts.scope.time_columns if parts.kind(name) == "time"]
     lead = [label] if label else times if parts.is_daily else []
     first = list(dict.fromkeys([*lead, *columns, *names]))
-    is_asked = _asks_who(parts) or any(noun.kind == "unit" for _, noun in parts.every(Noun))
+    is_asked = _asks_who(parts) or any(
+        noun.kind == "unit" or atom.start in _asked(parts) for atom, noun in parts.every(Noun)
+    )
     is_known = bool(lead or columns or (_is_named(parts, value) and not is_asked))
     return Rows(parts.source, tuple(first) if is_known else (), where, value, pick.rank)
