@@ -10,9 +10,9 @@ from bench.questions.in_process import Conversation
 
 About = Callable[..., Conversation]
 KINDS = ("Repair shops", "Bakery", "Book trade", "Shipping")
-SHOPS = "name,kind,town,turnover,phone,web,grade\n" + "\n".join(
+SHOPS = "name,kind,town,turnover,phone,web,grade,desks\n" + "\n".join(
     f"{'Bakery' if at == 7 else f'Firm {at}'},{KINDS[at % 4]},{town},{at / 4},"
-    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]}"
+    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]},{at % 50 / 10}"
     for at, town in enumerate(["Bern", "Oslo", "Rome"] * 50)
 )
 PLANTS = "height,fern,moss,herb,pot\n" + "\n".join(
@@ -89,3 +89,45 @@ def test_one_of_the_rows_before_is_shown_whole(plants: Conversation) -> None:
 def test_one_of_refused_rows_is_none_of_all(plants: Conversation) -> None:
     assert plants.say("how many frobnicated plants below 9").is_question
     assert plants.say("which one is the tallest?").is_question
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("how many are in Oslo", "which town has the fewest?"), "`town` with the smallest number"),
+        (("list the kinds", "how many of each?"), "Number of rows per `kind`"),
+        (
+            ("total turnover of Repair shops", "which town has the most?"),
+            "`town` with the largest sum of `turnover` where `kind` is",
+        ),
+        (
+            ("how many are in Rome", "what share is that of the total?"),
+            "Share of rows in percent where `town` is Rome (150 rows)",
+        ),
+        (
+            ("correlation of turnover and desks", "draw it"),
+            "Scatter plot of `desks` against `turnover`",
+        ),
+        (
+            ("top 4 by turnover in Oslo", "by desks instead"),
+            "`name` and `desks` of top 4 rows by `desks` where `town` is Oslo",
+        ),
+    ],
+)
+def test_a_follow_up_changes_the_answer_before(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    assert heads(shops, *texts)[-1].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("mean turnover", "what share is that of the total?"),
+        ("mean turnover", "how many of each?"),
+        ("correlation of turnover and desks", "as a pie chart"),
+        ("which town has the fewest?",),
+    ],
+)
+def test_a_follow_up_of_no_sense_is_refused(shops: Conversation, texts: tuple[str, ...]) -> None:
+    assert [shops.say(text) for text in texts][-1].is_question

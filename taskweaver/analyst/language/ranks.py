@@ -188,7 +188,7 @@ def _is_unit(name: str) -> bool:
 def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
-    by = _by_operand(parts)
+    by = by_operand(parts)
     operands = [] if by else [
         (atom, operand)
         for atom, operand in parts.all(Operand)
@@ -216,7 +216,7 @@ def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]
     return fn, None
 
 
-def _by_operand(parts: Phrases) -> Operand | None:
+def by_operand(parts: Phrases) -> Operand | None:
     """Use ``by gdpPercap`` of a rank as an operand."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):
