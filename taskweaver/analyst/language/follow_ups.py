@@ -22,8 +22,10 @@ from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, co
 from taskweaver.analyst.language.lexicon import (
     DIMENSION_WORDS,
 )
+from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Operand, Words
 from taskweaver.analyst.language.parts import Phrases, UnfitError
+from taskweaver.analyst.language.ranks import by_operand, ranked
 from taskweaver.analyst.language.row_conditions import either
 from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
@@ -43,6 +45,7 @@ from taskweaver.analyst.readings import (
     TableView,
     Understood,
     columns_in,
+    columns_of,
 )
 
 _OPENINGS = frozenset(
@@ -61,9 +64,11 @@ _BEFORE_THAT = frozenset(
     "give as than and split break only list repeat".split()
 )
 _BARE_COUNT = re.compile(
-    r"\W*(?:how many|count|wie viele)(?: (?:are|were|sind) (?:there|they|that|das|es))?\W*",
+    r"\W*(?:and )?(?:how many|count|wie viele)(?: (?:are|were|sind) (?:there|they|that|das|es))?"
+    r"(?P<each> (?:of|in|for|from) each)?\W*",
     re.IGNORECASE,
 )
+_ONE = re.compile(r"\W*(?:and )?which ones?\b(?! of\b)", re.IGNORECASE)
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
 Known = Summary | Rows | TableView
@@ -72,7 +77,7 @@ Known = Summary | Rows | TableView
 def is_follow_up(words: Words) -> bool:
     """Return whether a request points to the one before."""
     lows = [words.lower(at) for at in range(words.size)]
-    if _BARE_COUNT.fullmatch(words.text):
+    if _BARE_COUNT.fullmatch(words.text) or _ONE.match(words.text):
         return True
     return lows[0] in _OPENINGS or lows[1:2] == ["about"] or _has_pointer(lows)
 
@@ -81,7 +86,8 @@ def points_back(text: str, *, openings: bool = True) -> bool:
     """Return whether a request is about the rows of an answer before, or begins as its change."""
     words = re.findall(r"\w+", text.casefold())
     begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
-    return not _SEVERAL.isdisjoint(words) or (openings and bool(begins))
+    is_among = not _SEVERAL.isdisjoint(words) or bool(_ONE.match(text))
+    return is_among or (openings and bool(begins))
 
 
 def begins_as_change(text: str) -> bool:
@@ -108,25 +114,23 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
         UnfitError: If the phrases do not change it, or cannot.
         UnclearError: If a column is not clear.
     """
+    bare = _BARE_COUNT.fullmatch(words.text)
+    if bare and isinstance(previous, Summary | Rows | TableView):
+        return Understood(_counted(previous, is_each=bool(bare["each"])))
     parts = Phrases(words, atoms)
     refused = [mark.detail for _, mark in parts.all(Mark) if mark.kind == "refused"]
     if refused:
         raise UnfitError(refused)
     skipped = check_unused(parts)
-    if not is_follow_up(words) and _is_complete(parts):
+    is_new = not is_follow_up(words) and _is_complete(parts)
+    if is_new or not isinstance(previous, Summary | Rows | TableView):
         raise UnfitError(words.text)
-    if not isinstance(previous, Summary | Rows | TableView):
-        raise UnfitError(words.text)
-    if _BARE_COUNT.fullmatch(words.text):
-        return Understood(_counted(previous))
+    if parts.has(Pick) and points_back(words.text, openings=False) and not _keys_of(previous):
+        return replace(_ranked_among(parts, previous), unused=skipped)
     _require_no_value_measured(parts)
     if isinstance(previous, Summary) and _has_own_rows(parts):
         previous = replace(previous, where=None, keys=(), rank=None, names_winner=False)
-    reading = _with_conditions(parts, previous)
-    if isinstance(reading, Summary) and isinstance(previous, Summary):
-        reading = _revised_summary(parts, reading, reading.keys[len(previous.keys) :])
-    elif isinstance(reading, Rows):
-        reading = _revised_rows(parts, reading)
+    reading = _changed(parts, previous)
     parts.mark("which who instead")
     parts.finish()
     if isinstance(reading, Summary) and parts.words.has(_TABLES):
@@ -136,9 +140,38 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     return Understood(reading, (*skipped, *parts.unused), tuple(parts.notes))
 
 
-def _counted(previous: Known) -> Known:
+def _changed(parts: Phrases, previous: Known) -> Known:
+    """Return the reading before with the changes of all phrases."""
+    reading = _with_conditions(parts, previous)
+    if isinstance(reading, Summary) and (names := _scatter(parts, reading.measures[0])):
+        return Rows(reading.source, names, reading.where, chart="scatter")
+    if isinstance(reading, Summary) and isinstance(previous, Summary):
+        return _revised_summary(parts, reading, reading.keys[len(previous.keys) :])
+    return _revised_rows(parts, reading) if isinstance(reading, Rows) else reading
+
+
+def _ranked_among(parts: Phrases, previous: Known) -> Understood:
+    """Return a rank among the rows of an answer: ``which one is the cheapest``."""
+    found = ranked(parts)
+    if not isinstance(found, Summary | Rows):
+        raise UnfitError(parts.words.text)
+    parts.finish()
+    where = conjunction(previous.where, found.where)
+    return Understood(replace(found, where=where), notes=tuple(parts.notes))
+
+
+def _keys_of(previous: Known) -> tuple[GroupKey, ...]:
+    """Return the groups of an answer; none for rows."""
+    return previous.keys if isinstance(previous, Summary) else ()
+
+
+def _counted(previous: Known, *, is_each: bool) -> Known:
     """Return the number of rows of an answer, per group where that has groups."""
     match previous:
+        case TableView(source, "values", (name,), where) if is_each:
+            return Summary(source, (Measure("count"),), (GroupKey(name),), where)
+        case _ if is_each and not _keys_of(previous):
+            raise UnfitError("each", "Name the groups: “per …”.")
         case Rows(source, where=where):
             return Summary(source, (Measure("count"),), where=where)
         case Summary(measures=(Measure("count" | "nunique"), *_)):
@@ -170,10 +203,22 @@ def _has_own_rows(parts: Phrases) -> bool:
 
 def _is_complete(parts: Phrases) -> bool:
     """Return whether a request has a measure of its own, or is a question of yes or no."""
-    has_measure = (parts.has(Fn) or parts.has(Pick)) and (parts.has(Operand) or parts.has(Noun))
+    has_pick = parts.has(Pick) and not _picks_group(parts)
+    has_measure = (parts.has(Fn) or has_pick) and (parts.has(Operand) or parts.has(Noun))
     has_measure = has_measure or (parts.has(Keys) and (parts.has(Cond) or parts.has(Noun)))
     is_asked = parts.words.says(0, "is are was were do does did")
     return has_measure or is_asked or parts.words.lower(parts.words.size - 1) == "there"
+
+
+def _picks_group(parts: Phrases) -> bool:
+    """Return whether groups are asked for without a measure: ``which town has the fewest``."""
+    is_most = parts.has(Pick, lambda pick: pick.word in ("most", "least", "fewest"))
+    is_named = parts.has(Operand, lambda operand: not parts.may_be_numbers(operand))
+    return (
+        is_most
+        and is_named
+        and not (parts.has(Fn) or parts.has(Noun) or parts.has(Operand, parts.may_be_numbers))
+    )
 
 
 def _with_conditions(parts: Phrases, previous: Known) -> Known:
@@ -187,6 +232,9 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     is_added = points_back(parts.words.text, openings=False)
     if _COMPARED_TO.search(parts.words.text):
         conds = [_beside(cond, previous.where) for cond in conds]
+    if any(_is_other_kind(parts, cond) for cond in conds) and not is_added:
+        kinds = (part for part in conjuncts(where) if not _is_kind(parts, part))
+        where = conjunction(*kinds)
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
@@ -194,6 +242,19 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     if conds and isinstance(previous, Summary):
         return _compared(parts, replace(previous, where=where), conds)
     return replace(previous, where=where)
+
+
+def _is_other_kind(parts: Phrases, cond: Cond) -> bool:
+    """Return whether a column of yes and no stands as a noun: ``dramas`` after ``comedies``."""
+    low = cond.phrase.casefold()
+    is_noun = cond.is_bare and singular(low) != low and not cond.is_negative
+    return is_noun and _is_kind(parts, cond.options[0].condition)
+
+
+def _is_kind(parts: Phrases, condition: Condition) -> bool:
+    """Return whether a condition is that a column of yes and no says yes or no."""
+    is_value = isinstance(condition, Comparison) and condition.operator == "=="
+    return is_value and all(parts.scope.no_value(name) for name in columns_in(condition))
 
 
 def _beside(cond: Cond, where: Condition | None) -> Cond:
@@ -257,6 +318,12 @@ def _moved(part: Condition, years: int) -> Condition | None:
 def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey]) -> Summary:
     """Return a summary with new groups, beside those of `listed` values, and other changes."""
     keys = parts.keys()
+    if not keys and reading.measures[0].function in ("count", "sum") and _picks_group(parts):
+        group = parts.take(Operand)
+        names = columns_of(parts.column_of(group) if group else None)
+        keys = tuple(map(GroupKey, names))
+        kept = (part for part in conjuncts(reading.where) if columns_in(part) != set(names))
+        reading = replace(reading, where=conjunction(*kept))
     is_more = parts.words.has(_MORE)
     if keys:
         rank = None if reading.names_winner else reading.rank
@@ -273,7 +340,8 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
 
 
 def _with_measure(parts: Phrases, reading: Summary) -> Summary:
-    fns = parts.take_all(Fn)
+    is_share = parts.has(AggregateStep) and not parts.has(Operand)  # "what share of the total"
+    fns = [fn for fn in parts.take_all(Fn) if fn.function != "sum" or not is_share]
     operands = parts.take_all(Operand, lambda operand: not set(operand.names) & parts.mentioned)
     operands = operands if fns else _without_keys(parts, operands, reading)
     if not fns and not operands:
@@ -355,11 +423,11 @@ def _with_step(parts: Phrases, reading: Summary) -> Summary:
     if parts.mark("over") and not times:
         raise UnfitError("over time", "Say the period: “per year”, “per month”.")
     if steps:
-        if {step.kind for step in steps} != {"share"} or not reading.keys:
+        if {step.kind for step in steps} != {"share"}:
             raise UnfitError([step.kind for step in steps])
         if reading.measures[0].function not in ("sum", "count"):
             raise UnfitError("percent", "A share is of a total or a count.")
-        reading = replace(reading, then=Share())
+        reading = _shared(parts, reading)
     if pictures:
         charts = [picture.chart for picture in pictures if picture.chart != "any"]
         if not reading.keys or len(charts) > 1:
@@ -375,12 +443,38 @@ def _with_step(parts: Phrases, reading: Summary) -> Summary:
     return reading
 
 
+def _shared(parts: Phrases, reading: Summary) -> Summary:
+    """Return the shares of groups, or that of the rows of an answer among all of its times."""
+    if reading.keys:
+        return replace(reading, then=Share())
+    times = set(parts.scope.time_columns)
+    part = [one for one in conjuncts(reading.where) if not columns_in(one) <= times]
+    if not part or not parts.words.has("total whole all everything"):
+        raise UnfitError("share", "Say of which rows the share is.")
+    whole = (one for one in conjuncts(reading.where) if one not in part)
+    return replace(reading, where=conjunction(*whole), then=Share(conjunction(*part)))
+
+
+def _scatter(parts: Phrases, correlation: Measure) -> tuple[str, ...]:
+    """Return the columns of the picture of a correlation; none if no such picture is asked for."""
+    names = (*columns_of(correlation.of), *columns_of(correlation.other))
+    is_other = parts.has(Picture, lambda picture: picture.chart not in ("any", "scatter"))
+    is_scatter = correlation.function == "correlation" and len(names) == 2 and not is_other
+    return names if is_scatter and parts.take_all(Picture) else ()
+
+
 def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
     fns = parts.take_all(Fn)
     if len(fns) == 1 and fns[0].function == "count" and not parts.has(Operand):
         return Summary(reading.source, (Measure("count"),), (), reading.where)
     if fns:
         raise UnfitError([fn.function for fn in fns])
+    by = by_operand(parts) if reading.by and reading.rank else None
+    if by:
+        value = parts.column_of(by, kinds=NUMERIC)
+        shown = [name for name in reading.columns if name not in columns_of(reading.by)]
+        columns = (*shown, *columns_of(value)) if reading.columns else ()
+        reading = replace(reading, by=value, columns=columns)
     operands = parts.take_all(Operand, lambda operand: not set(operand.names) & parts.mentioned)
     if operands:
         values = [parts.column_of(operand) for operand in operands]

@@ -147,8 +147,13 @@ def shortens(word: str, value: str) -> bool:
 
 
 def is_in_value(word: str, value: str) -> bool:
-    """Return whether a word is one of the words of a value in lower case."""
+    """Return whether a word is one of the words of a value in lower case.
+
+    A plural is not its last word: ``companies`` are more than ``trading companies``.
+    """
     parts = value.split()
+    if singular(word) != word and singular(parts[-1]) == singular(word):
+        return False
     return len(parts) > 1 and bool({word, singular(word)} & set(parts))
 
 

@@ -45,6 +45,7 @@ _COMMON = frozenset(
     "a an the of is are was were in on at for with from to and or not no i it that this do does "
     "did have has had be been all any by as me my der die das und le la les et de el los y".split()
 )
+_KIND_ASKED = "which what each every per welche welcher welches jede jeder jedes pro"
 _LIGHT_KINDS = {"filler", "row", "person", "thing", "refused"}
 _MAX_COLUMN_WORDS, _MAX_VALUE_WORDS = 6, 7
 
@@ -233,10 +234,14 @@ class Words:
             if any(token.kind == "file" for token in self.tokens[at:end]):
                 continue
             is_one = end == at + 1
+            if is_one and self.tokens[at].text == "a" and self.columns(end):  # no grade A
+                continue
             text = self.tokens[at].text if is_one else self.raw(at, end)
             matches = self.scope.values(text)
             if not matches and is_one and self.lower(at) != self.tokens[at].text.casefold():
                 matches = self.scope.values(self.lower(at))
+            if is_one and self.says(at - 1, _KIND_ASKED):  # "which bank" is not called Bank
+                matches = tuple(m for m in matches if not self.scope.names_rows(m.column))
             if not matches and is_one and self._may_be_guessed(at):
                 matches = self.scope.guessed(self.lower(at))
                 if matches:

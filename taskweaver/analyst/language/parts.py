@@ -27,6 +27,7 @@ from taskweaver.analyst.readings import (
 
 T = TypeVar("T", bound=Content)
 _OF_MONTH = re.compile(r"\bof (?:the |each |every )?month\b|calendar", re.IGNORECASE)
+_SCALED = re.compile(r"\d\s?(?:bn|thousand|million|billion)\b", re.IGNORECASE)
 
 
 class UnfitError(Exception):
@@ -215,6 +216,7 @@ class Phrases:
         for cond in conds:
             option = self._option(cond, named)
             parts.append(option.condition)
+            self._check_scale(cond.phrase, option.condition)
             self.mentioned.update(columns_in(option.condition))
             self.unused += [word for word in cond.unused if word not in self.unused]
             self.notes += [
@@ -224,6 +226,19 @@ class Phrases:
             ]
         _check_contradiction(parts, [cond.phrase for cond in conds])
         return conjunction(*parts)
+
+    def _check_scale(self, phrase: str, condition: Condition) -> None:
+        """Refuse ``over 2 billion`` where a column may count in billions: it is beyond its values.
+
+        Raises:
+            UnfitError: If no value of the column is as far.
+        """
+        match condition:
+            case Comparison(Column(name), ">" | ">=" | "==", int() | float() as number):
+                profile = self.words.profile(name)
+                if _SCALED.search(phrase) and number > float(profile.high or "inf"):
+                    span = f"`{name}` holds {profile.low} to {profile.high}"
+                    raise UnfitError(phrase, f"{span}: say the number in its unit.")
 
     def _option(self, cond: Cond, named: set[str]) -> Option:
         options = cond.options

@@ -10,6 +10,7 @@ from taskweaver.analyst.language.groups import (
     GROUPS,
     NUMERIC,
     as_measure,
+    conjuncts,
     counted,
     is_single,
     is_unique,
@@ -21,6 +22,7 @@ from taskweaver.analyst.language.parts import Phrases, UnclearError, UnfitError,
 from taskweaver.analyst.language.values import Cond
 from taskweaver.analyst.readings import (
     Column,
+    Comparison,
     Condition,
     Expression,
     GroupKey,
@@ -53,6 +55,7 @@ def ranked(parts: Phrases) -> Reading | None:
     if count is not None:  # "the 3 customers with the largest ..."
         pick = replace(pick, count=int(count.detail))
     where = parts.where()
+    _check_several(parts, where)
     of_rows = _ranks_rows(parts, picks[0][0])
     is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
@@ -62,6 +65,14 @@ def ranked(parts: Phrases) -> Reading | None:
     if key is None:
         return _without_group(parts, pick, where, is_of_value=is_of_value)
     return _of_groups(parts, pick, key, where)
+
+
+def _check_several(parts: Phrases, where: Condition | None) -> None:
+    """Refuse a rank among rows of one name: ``the bank`` may be more than a company Bank."""
+    for part in conjuncts(where):
+        match part:
+            case Comparison(Column(name), "==", right) if parts.scope.names_rows(name):
+                raise UnfitError(str(right), f"It is one `{name}`.")
 
 
 def _check_asked(parts: Phrases) -> None:
@@ -74,7 +85,7 @@ def _check_asked(parts: Phrases) -> None:
 
 def _asked_nouns(parts: Phrases) -> list[Noun]:
     """Return the nouns after ``which``."""
-    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
+    asked = _asked(parts)
     return [noun for atom, noun in parts.every(Noun) if atom.start in asked]
 
 
@@ -186,7 +197,7 @@ def _is_unit(name: str) -> bool:
 def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]:
     """Use the function and the operand that a rank is by."""
     fns = parts.take_all(Fn)
-    by = _by_operand(parts)
+    by = by_operand(parts)
     operands = [] if by else [
         (atom, operand)
         for atom, operand in parts.all(Operand)
@@ -214,7 +225,7 @@ def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]
     return fn, None
 
 
-def _by_operand(parts: Phrases) -> Operand | None:
+def by_operand(parts: Phrases) -> Operand | None:
     """Use ``by gdpPercap`` of a rank as an operand."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):
@@ -328,7 +339,7 @@ def _without_group(
     fn, value = _ordering(parts, pick)
     if value is None:
         raise UnfitError(pick.word or "top", "Name the column to rank by.")
-    of_rows = bool(rows or units or _asks_who(parts)) and fn is None and not is_value
+    of_rows = bool(rows or units or _asks_for_rows(parts)) and fn is None and not is_value
     of_rows = of_rows or (bool(pick.columns) and parts.has(Operand))
     are_rows = all(unit.unit == "day" for unit in units) and (
         parts.is_daily or not parts.scope.time_columns
@@ -369,6 +380,19 @@ def _is_named(parts: Phrases, value: Expression) -> bool:
 
 def _asks_who(parts: Phrases) -> bool:
     return any(mark.detail == "who" for _, mark in parts.every(Mark))
+
+
+def _asks_for_rows(parts: Phrases) -> bool:
+    """Return whether rows are asked for: by ``who``, ``which one``, or ``which`` before a value."""
+    starts = {atom.start for atom, _ in parts.every(Cond)}
+    return _asks_who(parts) or any(
+        at in starts or parts.words.says(at, "one ones of") for at in _asked(parts)
+    )
+
+
+def _asked(parts: Phrases) -> set[int]:
+    """Return the places after ``which``."""
+    return {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
 
 
 def _rows(parts: Phrases, pick: Pick, value: Expression, where: Condition | None) -> Reading:

@@ -40,6 +40,8 @@ from taskweaver.analyst.readings import (
 _AND = f"{AND} , but"
 _NO_PARTS: Mapping[str, str] = {}
 _LACKING = "without no with having ohne sans sin lacking kein keine keinen"
+_HAVING = "with has have had having"
+_ENDS = ("", "?", ".", ",", "per", "by")
 _LEADING = "the in on at from with are is where that had who have"
 
 
@@ -124,6 +126,7 @@ class Conditions:
                 if start == column.end and sense.detail == "present":
                     continue
                 yield end, self._of_missing(column.ref.names, at, end, sense.detail), column.cost
+        yield from self._present(at)
         for stop, sense in words.of_kind(at, "missing"):
             start = words.skip(stop, "values value of in for the a entries data")
             for column in words.columns(start):
@@ -131,6 +134,16 @@ class Conditions:
                 yield column.end, found, column.cost + 0.1
             if words.says(stop, "values value data entries cells fields"):
                 yield stop + 1, self._of_missing(("",), at, stop + 1, sense.detail), 0.3
+
+    def _present(self, at: int) -> Iterator[Found]:
+        """Yield ``with a phone`` at the end of a request, where some have none."""
+        words = self.words
+        if words.says(at, _HAVING) and words.says(at + 1, "a an any some"):
+            for column in words.columns(at + 2):
+                names = tuple(name for name in column.ref.names if words.profile(name).missing)
+                if len(names) == len(column.ref.names) and words.lower(column.end) in _ENDS:
+                    found = self._of_missing(names, at, column.end, "present")
+                    yield column.end, found, column.cost
 
     def _of_missing(self, names: tuple[str, ...], at: int, end: int, detail: str) -> Cond:
         def condition(name: str) -> Condition:
@@ -213,8 +226,9 @@ class Conditions:
             if len(column.ref.names) != 1 or words.is_kind(column.end, "cmp"):
                 continue
             name = column.ref.names[0]
+            is_mostly = words.profile(name).missing * 2 > words.scope.rows
             is_missing = words.profile(name).missing > 0
-            is_zero = words.is_numeric(name) and _holds_zero(words, name)
+            is_zero = words.is_numeric(name) and _holds_zero(words, name) and not is_mostly
             if is_missing and not is_zero:
                 missing = Cond((Option(name, Missing(name)),), words.raw(at, column.end))
                 yield column.end, missing, column.cost + 0.2

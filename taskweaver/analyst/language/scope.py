@@ -36,7 +36,7 @@ from taskweaver.utils.text import folded
 _YEAR_WORDS = frozenset("year yr jahr année annee año ano år год 年".split())
 _JOINTS = ("of", "the", "in")
 _NOUN_KINDS = frozenset("row person thing refused missing unit".split())
-_SHORTEST_CHARS, _MOST_GUESSED = 3, 60
+_SHORTEST_CHARS, _MOST_GUESSED, _LONG = 3, 60, 100
 _LABEL_WORDS = ("name", "title", "label")
 _YES = "yes true y 1 1.0 ja oui sí si".split()
 _NO = "no false n 0 0.0 nein non nei nej".split()
@@ -182,11 +182,17 @@ class DataScope:
             written = tuple(match for match in exact if match.value == text.strip())
             columns = {match.column for match in written}
             return written or exact if len(columns) == len({m.column for m in exact}) else exact
+        plurals = (singular(key), key.removesuffix("s"))  # of a kind, and no name of one row
+        found = tuple(
+            match
+            for match in found
+            if folded(match.value) not in plurals or not self.names_rows(match.column)
+        )
         same = tuple(equivalents(key, self.columns)) if not found else ()
         if same:
             return same
-        plurals = () if found else (singular(key), key.removesuffix("s"))
-        one = next(filter(None, map(self._value_index.get, plurals)), ())
+        one = () if found else next(filter(None, map(self._value_index.get, plurals)), ())
+        one = tuple(match for match in one if not self.names_rows(match.column))
         if one and key not in self.columns:
             return tuple(ValueMatch(match.column, match.value, False) for match in one)
         if found or key in LEXICON_WORDS or " " in key:
@@ -219,6 +225,11 @@ class DataScope:
             if found:
                 return found if len(found) == 1 else ()
         return ()
+
+    def names_rows(self, name: str) -> bool:
+        """Return whether a column of a long table has another value in most rows."""
+        distinct = self.columns[name].distinct
+        return distinct > _LONG and distinct * 2 > self.rows
 
     def column(self, words: tuple[str, ...], phrase: str) -> ColumnRef | None:
         """Return the columns that words (in lower case; as written) may mean; None for none."""

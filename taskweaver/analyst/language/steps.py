@@ -39,6 +39,7 @@ from taskweaver.analyst.readings import (
     Share,
     Summary,
     columns_in,
+    columns_of,
 )
 
 _ROWS = re.compile(r"\b(?:rows?|records?|entries|lines|zeilen|einträge)\b", re.IGNORECASE)
@@ -97,6 +98,9 @@ def _share(parts: Phrases) -> Reading:
         and parts.kind(operand.names[0]) in ("text", "flag")
     ]
     if texts and not conds:
+        if measure.of is not None and parts.has(Noun, is_of_rows):
+            added = ", ".join(columns_of(measure.of))
+            raise UnfitError((), f"Say whether rows are counted or `{added}` is added up.")
         parts.use(texts[0][0])
         return Summary(parts.source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
     if not conds:

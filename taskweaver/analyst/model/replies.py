@@ -12,6 +12,7 @@ from taskweaver.analyst.dialogue import Dialogue
 from taskweaver.analyst.likely_files import naming
 from taskweaver.analyst.model.conversation import (
     PromptConversation,
+    PromptMessage,
     artifacts,
     code_in,
     conversation,
@@ -63,7 +64,7 @@ from taskweaver.utils.text import counted, fenced, shorten
 _IMAGE = re.compile(r"https?://\S+|[^\s'\"`(]+\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
 _DOUBT = re.compile(r"^Not certain: (.*)$", re.MULTILINE)
 _SUMMARY_CHARS = 3_000
-_REQUEST_CHARS = 2_000
+_REQUEST_CHARS, _FOUND_CHARS = 2_000, 1_900
 _MOST_REPLAYED = 30
 """Messages of the user that are read again for each prompt: a follow-up refers to the last ones."""
 _LOOK = "Look at "
@@ -117,13 +118,16 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     request = ""
     outcome: Outcome = NotUnderstood(())
     requests = talk.requests_with_files()[-_MOST_REPLAYED:]
+    requests = [(_without_fact(request), given) for request, given in requests]
     for place, (request, given) in enumerate(requests, start=1):
-        first = _FACT_FIRST.fullmatch(request)
-        request = first["request"] if first else request
         spelled_out = request if dialogue.pending else _spelled_out(request, world)
         now = replace(world, given=given)
         after, outcome = dialogue.say(spelled_out, now)
         if isinstance(outcome, NeedsLook) and place < len(requests):
+            if lost := _lost(talk, outcome):
+                texts = [text for text, _ in requests[place:]]
+                find = shorten("\n".join([*reversed(texts), outcome.find]), _FOUND_CHARS)
+                return texts[-1], world, NeedsLook(lost, find)
             # Files that came later, as results do, were no part of an earlier request.
             looked = {id.file for id in world.tables}
             then = replace(now, files=tuple(file for file in now.files if file.name in looked))
@@ -138,6 +142,22 @@ def read(talk: PromptConversation, world: World | None = None) -> tuple[str, Wor
     words = outcome.words if isinstance(outcome, NotUnderstood) else ()
     words = tuple(word for word in words if word not in missing)
     return request, world, NotUnderstood(words, reason=missing) if missing else outcome
+
+
+def _without_fact(request: str) -> str:
+    """Return a request without the fact that it states first."""
+    first = _FACT_FIRST.fullmatch(request)
+    return first["request"] if first else request
+
+
+def _lost(talk: PromptConversation, look: NeedsLook) -> tuple[str, ...]:
+    """Return the files of an earlier request whose profile is cut short by now.
+
+    Long outcomes of earlier rounds are shortened, and a profile with a gap is none.
+    """
+    looked = {order.split("`")[1] for order in _orders(talk.messages) if order.startswith(_LOOK)}
+    again = {order.split("`")[1] for order in _orders(talk.round) if order.startswith(_LOOK)}
+    return tuple(file for file in look.files if file in looked - again)
 
 
 def _spelled_out(request: str, world: World) -> str:
@@ -185,7 +205,7 @@ def _compute(
         return _offering(fields, Suggestions(offers))
     goal = in_words(reading)
     order = f"{goal}\n{fenced(as_code(reading, world.tables), 'python')}"
-    looks = [step.partition("\n")[0] for step in _orders(talk) if step.startswith(_LOOK)]
+    looks = [step.partition("\n")[0] for step in _orders(talk.round) if step.startswith(_LOOK)]
     steps = [*looks, _COMPUTE]
     return _order(worker, order, steps, "One cell computes this.", step=len(steps))
 
@@ -213,7 +233,7 @@ def _look(
             f" {len(request):,}. Ask a shorter question, or send the code behind `run this code:`."
         )
         return _to_user(with_notice(text, talk), "TaskFailure", "the request is too long")
-    done = _orders(talk)
+    done = _orders(talk.round)
     if sum(order.startswith(_LOOK) for order in done) + len(files) > MOST_LOOKS:
         text = with_notice(naming(files), talk)
         return _to_user(text, "TaskFailure", "many files may be meant")
@@ -239,13 +259,13 @@ def look_code(file: str, request: str, world: World) -> str:
     return f"profile_tables({file!r}, find={request!r}{', matches_only=True' * is_known})"
 
 
-def _orders(talk: PromptConversation) -> list[str]:
-    """Return the orders of this round."""
-    return [item.fields.get("message", "") for item in talk.round if item.sender == "me"]
+def _orders(messages: Sequence[PromptMessage]) -> list[str]:
+    """Return the orders of messages."""
+    return [item.fields.get("message", "") for item in messages if item.sender == "me"]
 
 
 def _after_report(talk: PromptConversation, worker: str) -> dict[str, str]:
-    report, orders = talk.newest.text, _orders(talk)
+    report, orders = talk.newest.text, _orders(talk.round)
     order = orders[-1] if orders else ""
     goal = order.partition("\n")[0]
     is_look = order.startswith(_LOOK)

@@ -1,0 +1,133 @@
+"""Kinds of questions that were answered wrongly or refused: about other files, in other words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bench.questions.in_process import Conversation
+
+About = Callable[..., Conversation]
+KINDS = ("Repair shops", "Bakery", "Book trade", "Shipping")
+SHOPS = "name,kind,town,turnover,phone,web,grade,desks\n" + "\n".join(
+    f"{'Bakery' if at == 7 else f'Firm {at}'},{KINDS[at % 4]},{town},{at / 4},"
+    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]},{at % 50 / 10}"
+    for at, town in enumerate(["Bern", "Oslo", "Rome"] * 50)
+)
+PLANTS = "height,fern,moss,herb,pot\n" + "\n".join(
+    f"{at * 7 % 31},{int(at % 2 == 0)},{int(at % 3 == 0)},{int(at % 5 == 0)},{at % 4}"
+    for at in range(60)
+)
+
+
+@pytest.fixture
+def shops(about: About) -> Conversation:
+    return about({"register.csv": SHOPS})
+
+
+@pytest.fixture
+def plants(about: About) -> Conversation:
+    return about({"greenhouse.csv": PLANTS})
+
+
+def heads(talk: Conversation, *texts: str) -> list[str]:
+    """Return the first lines of the answers to some requests."""
+    return [talk.say(text).text.partition("\n")[0] for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("how many shops are in the list?", "Number of rows (150 rows)"),
+        ("how many shipping shops", "Number of rows where `kind` is Shipping"),
+        ("shops with a phone", "Rows where `phone` is not missing"),
+        ("how many have no web", "Number of rows where `web` is missing"),
+        ("share of shops with a web", "Share of rows in percent where `web` is not missing"),
+        ("shops with turnover over 30", "Rows where `turnover` is more than 30"),
+    ],
+)
+def test_a_noun_for_rows_is_no_value(shops: Conversation, text: str, said: str) -> None:
+    assert heads(shops, text)[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "which Oslo bakery has the largest turnover?",  # one row is called Bakery
+        "shops with turnover over 2 billion",  # a column may count in billions
+        "share of shops with a grade turnover",
+    ],
+)
+def test_a_doubtful_question_is_refused(shops: Conversation, text: str) -> None:
+    assert shops.say(text).is_question
+
+
+def test_a_kind_after_which_is_a_value_of_a_column_of_kinds(shops: Conversation) -> None:
+    said = heads(shops, "which bakery has the largest turnover?")[0]
+    assert said.startswith("`name` and `turnover` of row with the largest `turnover`")
+    assert said.endswith("where `kind` is Bakery (38 rows)")
+
+
+def test_another_kind_takes_the_place_of_the_one_before(plants: Conversation) -> None:
+    first, other, fewer = heads(
+        plants, "how many ferns?", "and mosses that are not herbs?", "how many of them are ferns?"
+    )
+    assert first == "Number of rows where `fern` is 1 (30 rows)"
+    assert other == "Number of rows where `moss` is 1 and `herb` is 0 (16 rows)"
+    assert fewer == "Number of rows where `moss` is 1 and `herb` is 0 and `fern` is 1 (8 rows)"
+
+
+def test_one_of_the_rows_before_is_shown_whole(plants: Conversation) -> None:
+    plants.say("how many have a height below 9")
+    assert heads(plants, "which one is the tallest?", "which plant has the largest pot?") == [
+        "Row with the largest `height` where `height` is less than 9 (18 rows)",
+        "Row with the largest `pot` (60 rows)",
+    ]
+
+
+def test_one_of_refused_rows_is_none_of_all(plants: Conversation) -> None:
+    assert plants.say("how many frobnicated plants below 9").is_question
+    assert plants.say("which one is the tallest?").is_question
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("how many are in Oslo", "which town has the fewest?"), "`town` with the smallest number"),
+        (("list the kinds", "how many of each?"), "Number of rows per `kind`"),
+        (
+            ("total turnover of Repair shops", "which town has the most?"),
+            "`town` with the largest sum of `turnover` where `kind` is",
+        ),
+        (
+            ("how many are in Rome", "what share is that of the total?"),
+            "Share of rows in percent where `town` is Rome (150 rows)",
+        ),
+        (
+            ("correlation of turnover and desks", "draw it"),
+            "Scatter plot of `desks` against `turnover`",
+        ),
+        (
+            ("top 4 by turnover in Oslo", "by desks instead"),
+            "`name` and `desks` of top 4 rows by `desks` where `town` is Oslo",
+        ),
+    ],
+)
+def test_a_follow_up_changes_the_answer_before(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    assert heads(shops, *texts)[-1].startswith(said)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("mean turnover", "what share is that of the total?"),
+        ("mean turnover", "how many of each?"),
+        ("correlation of turnover and desks", "as a pie chart"),
+        ("which town has the fewest?",),
+    ],
+)
+def test_a_follow_up_of_no_sense_is_refused(shops: Conversation, texts: tuple[str, ...]) -> None:
+    assert [shops.say(text) for text in texts][-1].is_question
