@@ -52,7 +52,7 @@ _OF_ONE = re.compile(
     r"\b(?:(?:does|did|is|was|has|had) (?:it(?! (?:rain|snow))|he|she)|its|his|her)\b",
     re.IGNORECASE,
 )
-_ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|von)\s", re.IGNORECASE)
+_ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|je|von)\s", re.IGNORECASE)
 _IN_PART = "The question before was understood in part."
 
 

@@ -188,7 +188,11 @@ def merged_note(code: str, tables: Mapping[TableId, TableProfile]) -> str:
     for column in (column for table in tables.values() for column in table.columns):
         if f"[{column.name!r}].replace({dict(column.spellings)!r})" in code:
             values = list(dict.fromkeys(column.spellings.values()))
-            used = [value for value in values if repr(value) in rest] or values
+            used = [value for value in values if repr(value) in rest]
+            if not used and repr(column.name) in rest.replace(f"[{column.name!r}] ==", ""):
+                used = values
+            if not used:
+                continue
             groups = [
                 f"{value_text(value)} ({column_names(texts)})"
                 for value in used[:_MOST_NAMED]
