@@ -52,7 +52,7 @@ _OF_ONE = re.compile(
     r"\b(?:(?:does|did|is|was|has|had) (?:it(?! (?:rain|snow))|he|she)|its|his|her)\b",
     re.IGNORECASE,
 )
-_ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|von)\s", re.IGNORECASE)
+_ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|je|von)\s", re.IGNORECASE)
 _CHANGED_FILE = re.compile(
     r"\W*(?:(?:and|now|then|or|what about|how about|the same|und|jetzt|oder|was ist mit|wie ist es)"
     r"\W+)+(?:(?:in|for|from|of|with|für|von|aus|bei|mit|the|file|der|die|datei)\W+)*\W*",

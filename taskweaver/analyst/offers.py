@@ -21,6 +21,7 @@ _LEAD = (
     rf"(?:\b(?:{_PREPOSITIONS}|where|that|which|who|whose|are|is|was|were|and|or)\s+)*"
     r"(?:\b(?:the|a|an)\s+)?"
 )
+_ASKS_WHICH = re.compile(r"\W*(?:und |and )?(?:which|who|wer|welche[rsnm]?)\b", re.IGNORECASE)
 _CHANGE = re.compile(
     r"\W*(?:(?:and|but|so|ok|und|oder|or|only|just|nur|what about|how about|the same|instead)\s+)*"
     rf"(?P<lead>(?:(?:{_PREPOSITIONS}|per|each|as|where)\s+)?)(?:(?:the|der|die|das)\s+)?"
@@ -43,11 +44,18 @@ def nearest(text: str, outcome: NotUnderstood, read: Read) -> Reading | None:
         text, found = shorter, read(shorter)
         if isinstance(found, Understood) and not found.unused:
             is_counted = any(f"many {word}" in asked for word in outcome.words)
-            return found.reading if _is_about(found.reading, is_counted=is_counted) else None
+            is_lost = _ASKS_WHICH.match(asked) and _is_value(found.reading)
+            is_kept = not is_lost and _is_about(found.reading, is_counted=is_counted)
+            return found.reading if is_kept else None
         if not isinstance(found, NotUnderstood):
             return None
         words = found.words
     return None
+
+
+def _is_value(reading: Reading) -> bool:
+    """Return whether a reading is one value of all rows, without a name."""
+    return isinstance(reading, Summary) and not reading.keys
 
 
 def _is_about(reading: Reading, *, is_counted: bool) -> bool:

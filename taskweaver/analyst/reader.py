@@ -18,7 +18,8 @@ from taskweaver.analyst.language.read import (
     best,
     read,
 )
-from taskweaver.analyst.language.scope import DataScope, Wanted, joins, nouns_of, scopes
+from taskweaver.analyst.language.row_nouns import nouns_of
+from taskweaver.analyst.language.scope import DataScope, Wanted, joins, scopes
 from taskweaver.analyst.language.whole import special
 from taskweaver.analyst.likely_files import MOST_LISTED, is_named, likeliest, naming, tables_among
 from taskweaver.analyst.readings import (
@@ -294,7 +295,7 @@ class RequestReader:
         if wanted.files and not {id.file for id in kept.tables} & set(wanted.files):
             return None
         tables = tuple(world.tables[id] for id in kept.tables)
-        scope = DataScope(kept, tables, nouns_of(kept.tables[0]), choices=choices)
+        scope = DataScope(kept, tables, nouns_of(tables[0]), choices=choices)
         return read(text, scope, mentions, self.previous)
 
 

@@ -224,7 +224,7 @@ def _is_subject(parts: Phrases, noun: str) -> bool:
     """Return whether the table is about a noun: its name, or ``death_date`` and ``death_id``."""
     names = [name_words(name) for name in parts.scope.columns]
     is_dated = any(words[0] == noun and set(words[1:]) & _SUBJECTS for words in names if words)
-    return is_dated or noun in parts.scope.nouns
+    return is_dated or parts.scope.is_row(noun)
 
 
 def _check_own_column(parts: Phrases, head: Atom, operand: Operand) -> None:
@@ -353,8 +353,8 @@ def _check_deeds(parts: Phrases) -> None:
 def names_rows(parts: Phrases, word: str) -> bool:
     """Return whether a noun is in the name of the table or of one of its columns."""
     scope, noun = parts.scope, singular(word)
-    known = scope.nouns | scope.side_nouns
-    return noun in known or any(noun in name_words(name) for name in scope.columns)
+    is_known = scope.is_row(word) or noun in scope.side_nouns
+    return is_known or any(noun in name_words(name) for name in scope.columns)
 
 
 # -- rows ------------------------------------------------------------------------------------------

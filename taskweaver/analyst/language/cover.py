@@ -277,7 +277,7 @@ def _nouns(words: Words, at: int) -> Iterator[Found]:
         is_taken = is_column or is_elsewhere or is_value
         if not is_taken and _fits_file(words, sense.kind, low):
             yield end, Noun(sense.kind, low), 0.5  # type: ignore[arg-type]
-    is_file = singular(low) in words.scope.nouns or low in words.scope.nouns
+    is_file = words.scope.is_row(low)
     if is_file and not _is_other(words, at):
         yield at + 1, Noun("file", low), 0.4
     for end, sense in words.of_kind(at, "unit"):
@@ -296,7 +296,7 @@ def _is_group_count(words: Words, at: int) -> bool:
 def _is_relative(words: Words, at: int) -> bool:
     """Return whether ``who`` or ``which`` goes on with the noun before it."""
     low = words.lower(at - 1)
-    is_noun = words.is_kind(at - 1, "row person thing") or singular(low) in words.scope.nouns
+    is_noun = words.is_kind(at - 1, "row person thing") or words.scope.is_row(low)
     return at > 0 and (
         is_noun
         or low in "those ones in on for".split()

@@ -50,7 +50,7 @@ from taskweaver.analyst.readings import (
 
 _OPENINGS = frozenset(
     "and as now only same also just but ok okay instead then without except excluding per by with "
-    "plot und et y nur maintenant ahora".split()
+    "je pro plot und et y nur maintenant ahora".split()
 )
 _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _MOST_CHANGED = 5

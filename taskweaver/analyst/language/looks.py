@@ -91,13 +91,14 @@ def _names(parts: Phrases) -> tuple[str, ...]:
 
 def _missing(parts: Phrases) -> Reading:
     """Return the number of missing values: of a column, of each, or of all."""
-    parts.take_all(Look, lambda look: look.view in ("missing", "values", "columns"))
+    views = parts.take_all(Look, lambda look: look.view in ("missing", "values", "columns"))
     if parts.has(Look):
         raise UnfitError("missing")
     counts = parts.take_all(Fn, lambda fn: fn.function in ("count", "sum"))
     if counts and parts.has(Noun, is_of_rows):
         return _incomplete(parts)
-    per_column = parts.mark("percolumn everything") is not None
+    of_columns = any(look.view == "columns" for look in views)
+    per_column = parts.mark("percolumn everything") is not None or of_columns
     is_which = parts.mark("which") is not None
     where = parts.where()
     names = _names(parts)

@@ -39,6 +39,7 @@ from taskweaver.tables.files.profile import ColumnProfile, ValueMatch
 _SIZES = frozenset("size amount value score".split())
 WEAK_NOUNS = frozenset("price rate level score index".split()) | _SIZES
 """Nouns that add nothing to the name of a measured quantity."""
+_KINDS = frozenset("type types kind kinds typ typen art arten".split())
 INHABITANTS = frozenset("people menschen inhabitants".split())
 _COLUMN_COST = (0.0, 0.05, 0.6, 0.9)
 _COMMON = frozenset(
@@ -173,8 +174,13 @@ class Words:
         return self.scope.column(words, self.phrase(at, end))
 
     def _weakly_named(self, at: int, end: int) -> ColumnRef | None:
-        """Return the column in ``murder rate`` or ``price of gas``, if no other has the noun."""
+        """Return the column in ``murder rate``, ``price of gas`` or ``engine types``."""
         first, last = self.lower(at), self.lower(end - 1)
+        if last in _KINDS and end - at > 1:
+            ref = self._named(at, end - 1)
+            names = ref.names if ref and ref.distance < 2 else ()
+            is_text = len(names) == 1 and self.profile(names[0]).kind == "text"
+            return ColumnRef(names, 3, self.phrase(at, end)) if is_text else None
         if last in WEAK_NOUNS and end - at > 1:
             noun, ref = last, self._named(at, end - 1)
         elif first in WEAK_NOUNS and end - at > 2 and self.lower(at + 1) == "of":

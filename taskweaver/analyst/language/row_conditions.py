@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from taskweaver.analyst.language.comparisons import comparisons
-from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Words
 from taskweaver.analyst.language.times import Recurring, TimeBound, When, times
 from taskweaver.analyst.language.values import (
@@ -199,7 +198,7 @@ class Conditions:
                 place, cost = place + 1, cost + 0.02
             elif place < words.size and not unused and _is_unknown(words, place):
                 unused, place, cost = (words.tokens[place].text,), place + 1, cost + 1.0
-            elif {words.lower(place), singular(words.lower(place))} & words.scope.nouns:
+            elif words.scope.is_row(words.lower(place)):
                 place, cost = place + 1, cost + 0.02
             else:
                 return

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import permutations
-from pathlib import PurePosixPath
 
 from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS, is_unusual
 from taskweaver.analyst.language.names import (
@@ -29,6 +28,7 @@ from taskweaver.analyst.language.names import (
     singular,
     states,
 )
+from taskweaver.analyst.language.row_nouns import nouns_of
 from taskweaver.analyst.readings import GroupKey, TableSource
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
@@ -37,6 +37,7 @@ _YEAR_WORDS = frozenset("year yr jahr année annee año ano år год 年".spli
 _JOINTS = ("of", "the", "in")
 _NOUN_KINDS = frozenset("row person thing refused missing unit".split())
 _SHORTEST_CHARS, _MOST_GUESSED, _LONG = 3, 60, 100
+_PLURALS = ("en", "e")
 _LABEL_WORDS = ("name", "title", "label")
 _YES = "yes true y 1 1.0 ja oui sí si".split()
 _NO = "no false n 0 0.0 nein non nei nej".split()
@@ -140,6 +141,11 @@ class DataScope:
         if len(times) == 1 and {times[0].low[11:], times[0].high[11:]} <= {"", "00:00:00"}:
             return (GroupKey(times[0].name, unit="day"),)
         return tuple(map(GroupKey, self.date_parts.values()))
+
+    def is_row(self, word: str) -> bool:
+        """Return whether a noun in lower case stands for the rows of the table."""
+        forms = {word, singular(word), *map(word.removesuffix, _PLURALS)}
+        return not self.nouns.isdisjoint(forms)
 
     def holds_years(self, name: str) -> bool:
         """Return whether an integer column may hold years."""
@@ -410,7 +416,6 @@ def is_function_word(word: str) -> bool:
     return any(sense.kind not in "row person thing refused missing".split() for sense in senses)
 
 
-_NO_NOUNS = frozenset("list data file table the of csv final new raw clean export report".split())
 _MAX_TABLES = 12
 
 
@@ -429,25 +434,17 @@ class Wanted:
     likely: tuple[str, ...] = ()
 
 
-def nouns_of(table: TableId) -> frozenset[str]:
-    """Return the nouns, in the singular, that a table is named after."""
-    name = table.part or PurePosixPath(table.file).stem
-    found = {word for word in name_words(name) if not word.isdigit() and len(word) > 2}
-    joined = re.sub(r"\W|_|\d", "", name.casefold())
-    return frozenset(found | {joined} - {""}) - _NO_NOUNS
-
-
 def scopes(
     tables: Mapping[TableId, TableProfile], wanted: Wanted, choices: Mapping[str, str]
 ) -> list[DataScope]:
     """Return a scope for each single table that a request may be about."""
-    nouns = frozenset(noun for id in tables for noun in nouns_of(id))
+    nouns = {id: nouns_of(table) for id, table in tables.items()}
     return [
         DataScope(
             TableSource((id,)),
             (table,),
-            nouns_of(id),
-            other_nouns=nouns - nouns_of(id),
+            nouns[id],
+            other_nouns=frozenset().union(*nouns.values()) - nouns[id],
             choices=choices,
         )
         for id, table in list(_allowed(tables, wanted))[:_MAX_TABLES]
@@ -476,8 +473,8 @@ def joins(
         on = _shared(left, right)
         if on and _is_key(right, on) and (left.rows > right.rows or not _is_key(left, on)):
             scope = DataScope(
-                TableSource((left_id, right_id), (on,)), (left, right), nouns_of(left_id),
-                nouns_of(right_id) - nouns_of(left_id), choices=choices,
+                TableSource((left_id, right_id), (on,)), (left, right), nouns_of(left),
+                nouns_of(right) - nouns_of(left), choices=choices,
             )  # fmt: skip
             found.append(scope)
     return found

@@ -1,0 +1,71 @@
+"""Nouns for the rows of a file: by its name, its identifying column, or its columns together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from bench.questions.in_process import Conversation
+
+About = Callable[..., Conversation]
+BIRDS = "name,genus,weight,habitat\n" + "\n".join(
+    f"{name},{genus},{weight},{habitat}"
+    for name, genus, weight, habitat in [
+        ("Barn owl", "Tyto", 510, "farm"), ("Snowy owl", "Bubo", 2000, "tundra"),
+        ("Eagle owl", "Bubo", 2700, "forest"), ("Little owl", "Athene", 180, "farm"),
+    ]
+)  # fmt: skip
+FIRMS = "name,kind,country,assets,ceo\n" + "\n".join(
+    f"Firm {n},{kind},{country},{n}0,Boss {n}"
+    for n, (kind, country) in enumerate(
+        [("Trading companies", "Norway"), ("Banking", "Norway"), ("Banking", "Chile")], start=1
+    )
+)
+GAMES = "player,home_team,away_team,goals\n" + "\n".join(
+    f"P{n % 3},A{n % 2},B{n % 2},{n % 4}" for n in range(12)
+)
+VISITS = "visit,owner,fee\n1,Ann,20\n2,Ben,30\n3,Ann,10\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "table", "text", "said"),
+    [
+        ("owls.csv", BIRDS, "how many owls live in the forest?", "Number of rows where `habitat`"),
+        ("owls.csv", BIRDS, "what is the heaviest bird?", "`name` and `weight` of row with"),
+        ("fauna.csv", BIRDS, "which animal is the lightest?", "`name` and `weight` of row with"),
+        ("fauna.csv", BIRDS, "Wie viele Tiere sind von Bubo?", "where `genus` is Bubo"),
+        ("t1.csv", FIRMS, "how many companies are from Norway?", "where `country` is Norway"),
+        ("t1.csv", FIRMS, "Wie viele Firmen kommen aus Chile?", "where `country` is Chile"),
+        ("t1.csv", FIRMS, "Unternehmen pro Land", "Number of rows per `country`"),
+        ("cup.csv", GAMES, "how many matches had 3 goals", "where `goals` is 3"),
+        ("ministers.csv", "minister,state\nA,X\nB,Y\nC,X\n", "ministers per state", "per `state`"),
+    ],
+)
+def test_a_noun_with_evidence_means_the_rows(
+    about: About, file: str, table: str, text: str, said: str
+) -> None:
+    assert said in about({file: table}).say(text).text.partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("file", "table", "text"),
+    [
+        ("flights.csv", "flight,tailnum,delay\n1,N1,5\n2,N1,7\n", "how many planes are there?"),
+        ("flights.csv", "flight,tailnum,delay\n1,N1,5\n2,N1,7\n", "how many accidents?"),
+        ("owls.csv", BIRDS, "how many restaurants are there?"),
+        ("visits.csv", VISITS, "Wie viele Hunde gibt es?"),
+    ],
+)
+def test_a_noun_without_evidence_is_refused(about: About, file: str, table: str, text: str) -> None:
+    assert about({file: table}).say(text).is_question
+
+
+def test_a_thing_with_several_rows_is_not_the_rows(about: About) -> None:
+    said = about({"cup.csv": GAMES}).say("how many players are there?").text
+    assert said.startswith("Number of distinct `player`")
+
+
+def test_a_noun_of_rows_decides_between_files(about: About) -> None:
+    talk = about({"t1.csv": FIRMS, "fauna.csv": BIRDS, "visits.csv": VISITS})
+    assert "where `country` is Norway" in talk.say("Wie viele Firmen sind aus Norway?").text
