@@ -294,7 +294,8 @@ class DataScope:
         parts = [
             name
             for name in self.columns
-            if all(any(is_word_of(word, part) for part in name_words(name)) for word in singulars)
+            if len(singulars) <= len(name_words(name))  # a second "max" is a function
+            and all(any(is_word_of(word, part) for part in name_words(name)) for word in singulars)
         ]
         full = [name for name in parts if len(core_words(name)) == len(singulars)]
         if parts:
