@@ -370,18 +370,11 @@ class Database:
         Raises:
             StoreUnwritable: If `target` cannot be written.
         """
-        partial = target.with_name(target.name + ".partial")
-        try:
+        with replacing(target) as partial:
             create_private(partial)
             with translated(target), closing(sqlite3.connect(partial)) as copy:
                 self.reading.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
-            partial.replace(target)
-        except OSError as error:
-            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
 
     def write_through(self) -> None:
         """Move the written pages from the log into the file, to be moved without the log.
@@ -408,6 +401,24 @@ class Database:
             self._readers.close()
             if self._writes is not None:
                 self._writes.close()
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield the place of a draft, which takes the place of a file once the block ends.
+
+    Raises:
+        StoreUnwritable: If the file cannot be written; no draft is left behind.
+    """
+    partial = target.with_name(target.name + ".partial")
+    try:
+        yield partial
+        partial.replace(target)
+    except OSError as error:
+        raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use_fts: str) -> bool:
