@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -49,14 +50,14 @@ _MOST_AT_ONCE = 256
 _INDEX_WAIT_S = 0.5
 
 
+@dataclass
 class _Command(Generic[R]):
     """A waiting write."""
 
-    def __init__(self, action: Callable[[Writer], R]) -> None:
-        self.action = action
-        self.is_done = False
-        self.result: R | None = None
-        self.error: BaseException | None = None
+    action: Callable[[Writer], R]
+    is_done: bool = False
+    result: R | None = None
+    error: BaseException | None = None
 
     def run(self, writer: Writer) -> None:
         """Run beside further commands, which keep their writes if this command fails."""
