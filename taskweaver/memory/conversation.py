@@ -8,7 +8,8 @@ from a person, another version or another program, so each problem is named with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
@@ -209,12 +210,8 @@ class Conversation:
         Raises:
             ConversationError: If the file cannot be read or does not hold a conversation.
         """
-        try:
+        with _named(path):
             return cls.from_dict(read_yaml(path))
-        except OSError as error:
-            raise ConversationError(str(path), error.strerror or str(error)) from error
-        except ValueError as error:
-            raise ConversationError(str(path), _without(path, error)) from error
 
     def to_yaml(self, path: str | Path) -> None:
         """Write the conversation to a file, whole or not at all. A missing folder is made.
@@ -224,14 +221,17 @@ class Conversation:
         Raises:
             ConversationError: If the file cannot be written, or data on it is not plain.
         """
-        try:
+        with _named(path):
             write_yaml(path, encodable(self.to_dict()), mode=PRIVATE)
-        except OSError as error:
-            raise ConversationError(str(path), error.strerror or str(error)) from error
-        except (ValueError, RecursionError) as error:
-            raise ConversationError(str(path), _without(path, error)) from error
 
 
-def _without(path: str | Path, error: Exception) -> str:
-    """Return the message of an error, without a leading file name."""
-    return str(error).removeprefix(f"{path}").removeprefix(":").strip()
+@contextmanager
+def _named(path: str | Path) -> Iterator[None]:
+    """Raise errors of a file inside the block as errors of the conversation in that file."""
+    try:
+        yield
+    except OSError as error:
+        raise ConversationError(str(path), error.strerror or str(error)) from error
+    except (ValueError, RecursionError) as error:
+        problem = str(error).removeprefix(f"{path}").removeprefix(":").strip()
+        raise ConversationError(str(path), problem) from error

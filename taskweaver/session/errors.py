@@ -16,9 +16,6 @@ class SessionError(TaskWeaverError):
         super().__init__(detail)
         self.detail = detail
 
-    def __str__(self) -> str:
-        return self.detail
-
 
 class SessionBusy(SessionError):
     """A message was sent while another is being answered."""

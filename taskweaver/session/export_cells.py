@@ -170,12 +170,9 @@ def _is_profile(code: str) -> bool:
         body = parse(code).body
     except (SyntaxError, ValueError, RecursionError):
         return False
-    calls = [line.value.func for line in body if _is_call(line)]  # type: ignore[attr-defined]
-    return bool(body) and [getattr(call, "id", "") for call in calls] == [_PROFILE] * len(body)
-
-
-def _is_call(line: ast.stmt) -> bool:
-    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Call)
+    calls = (line.value for line in body if isinstance(line, ast.Expr))
+    found = [ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)]
+    return bool(body) and found == [_PROFILE] * len(body)
 
 
 def table_functions(rounds: Sequence[Round]) -> str:

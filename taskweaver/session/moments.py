@@ -155,11 +155,11 @@ def difference(
         rounds_apart(first.rounds, second.rounds),
         len({one.id for one in first.rounds} & {one.id for one in second.rounds}),
         variables,
-        len(_common(first.variables, second.variables) - variables.keys()),
+        len((first.variables.keys() & second.variables.keys()) - variables.keys()),
         files,
         equal_files,
         core,
-        len(_common(*cores) - core.keys()),
+        len((cores[0].keys() & cores[1].keys()) - core.keys()),
         (_only(texts[0], texts[1]), _only(texts[1], texts[0])),
         len(texts[0].keys() & texts[1].keys()),
     )
@@ -171,7 +171,7 @@ def _differing_variables(first: Moment, second: Moment, touched: set[str]) -> di
         for moment in (first, second)
     ]
     found = differing_variables(*texts)
-    for name in _common(first.variables, second.variables) & touched - found.keys():
+    for name in first.variables.keys() & second.variables.keys() & touched - found.keys():
         one, two = first.variables[name], second.variables[name]
         if one.content and two.content and one.content != two.content:
             found[name] = texts[0][name], f"{texts[1][name]} ({OTHER})"
@@ -189,11 +189,7 @@ def _differing_files(
             for files in (first.files, second.files)
         ]
         present = differing_sizes(*sides)
-    return present, len(_common(first.files, second.files) - present.keys())
-
-
-def _common(first: Mapping[str, object], second: Mapping[str, object]) -> set[str]:
-    return set(first) & set(second)
+    return present, len((first.files.keys() & second.files.keys()) - present.keys())
 
 
 def _only(first: Mapping[str, KeptFact], second: Mapping[str, KeptFact]) -> list[KeptFact]:

@@ -49,6 +49,7 @@ class Session:
         events: Its numbered events, which readers resume by number.
         session_var: Variables plugins read.
         prompts: The newest prompts and replies.
+        moments: Its branches as they were at the ends of their rounds.
         moment_kernel: The kernel that shows variables as they were.
     """
 
@@ -72,8 +73,8 @@ class Session:
         self._stored = parts.files
         self._tree = BranchTree(parts, config, logger)
         self._shared = self._tree.shared
-        self._moments = Moments(self._tree)
-        self.moment_kernel = MomentKernel(self._tree, self._moments)
+        self.moments = Moments(self._tree)
+        self.moment_kernel = MomentKernel(self._tree, self.moments)
         self.session_var = self._shared.session_var
         bind_to_process(self)
 
@@ -227,11 +228,6 @@ class Session:
         """
         with self._here.hold():
             return rebuild(self._tree, self._here.hold, on_step or (lambda _: None))
-
-    @property
-    def moments(self) -> Moments:
-        """Its branches as they were at the ends of their rounds."""
-        return self._moments
 
     def core_memory(self, branch: str) -> dict[str, str]:
         """Return the core memory of a branch, by key.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 FOREVER = 2**62
 """A sequence number no row reaches: a branch's own rows, and those of a live one, have no end."""
@@ -25,12 +25,8 @@ Tier = Literal["core_kv", "events", "archival", "exclusions", "digests"]
 BranchState = Literal["open", "sealed", "pruned"]
 PressureLevel = Literal["low", "medium", "high", "critical"]
 
-
-class TextModel(Protocol):
-    """A language model: a prompt in, the answer out. A call may raise anything."""
-
-    def __call__(self, prompt: str, /) -> str:
-        """Return the answer to a prompt."""
+TextModel = Callable[[str], str]
+"""A language model: a prompt in, the answer out. A call may raise anything."""
 
 
 class Segment(NamedTuple):

@@ -26,6 +26,7 @@ class KernelSeat:
     """The place of a branch's kernel, and how variables come back to it.
 
     Attributes:
+        taken: The kernel; None until it is used or forked.
         why_restored: Reason the kernel starts from stored variables; empty if the kernel was
             forked, or if no code had run.
     """
@@ -45,21 +46,16 @@ class KernelSeat:
         self._line = line
         self._shared = shared
         self._rounds = rounds
-        self._client: Client | None = None
+        self.taken: Client | None = None
         self._restored: Restoring | None = None  # how the variables came back last
         self._is_noticed = self._is_noted = False
         self.why_restored = ""
         self._making = threading.Lock()  # a branch has one kernel, whichever thread asks first
 
     @property
-    def taken(self) -> Client | None:
-        """The kernel; None until it is used or forked."""
-        return self._client
-
-    @property
     def last_foreign_request(self) -> float:
         """Time of the last request of another Jupyter client; see `Shared`."""
-        client = self._client
+        client = self.taken
         return client.last_foreign_request if isinstance(client, Shared) else -math.inf
 
     def round_end(self, round_: Round) -> RoundEnd:
@@ -69,24 +65,24 @@ class KernelSeat:
     def get(self) -> Client:
         """Return the kernel, whose process starts with its first cell."""
         with self._making:
-            return self._client or self._seated(None)
+            return self.taken or self._seated(None)
 
     def _seated(self, state: Snapshot | None) -> Client:
         client = self._shared.parts.new_kernel(self._name, self._name, state)
         if isinstance(client, Forkable):
             client.restore_from(self._restorable)
-        self._client = client
+        self.taken = client
         return client
 
     def stop(self) -> None:
         """Stop the kernel, if there is one; safe to call again."""
-        if self._client is not None:
-            self._client.stop()
+        if self.taken is not None:
+            self.taken.stop()
 
     def clear(self) -> None:
         """Leave the seat empty, as the kernel was stopped."""
         with self._making:
-            self._client = self._restored = None
+            self.taken = self._restored = None
             self._is_noticed = self._is_noted = False
 
     def fork(self, seat: KernelSeat, at_round: int | None = None) -> None:
@@ -138,12 +134,12 @@ class KernelSeat:
 
         These are processes that cells started, and variables unless they were lost before.
         """
-        if self._client is None or not self._client.has_state:
+        if self.taken is None or not self.taken.has_state:
             return []
         before, plan = self._restored, self._plan()
         lines = plan.lines() if plan else []
         lost = [] if before and before.lines() == lines else lines
-        left = self._client.left_behind() if isinstance(self._client, Measured) else ""
+        left = self.taken.left_behind() if isinstance(self.taken, Measured) else ""
         return [*lost, left] if left else lost
 
     def _plan(self) -> Restoring | None:

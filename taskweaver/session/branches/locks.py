@@ -13,12 +13,16 @@ PAST = ".past"
 
 
 class BranchLocks:
-    """Locks of a session's branches; thread-safe."""
+    """Locks of a session's branches; thread-safe.
+
+    Attributes:
+        is_closed: Whether the session was stopped.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._busy: set[str] = set()
-        self._is_held_whole = self._is_closed = False
+        self._is_held_whole = self.is_closed = False
         self._at_rest: Callable[[], None] | None = None
 
     @property
@@ -26,11 +30,6 @@ class BranchLocks:
         """Names of the branches that are at work."""
         with self._lock:
             return frozenset(self._busy)
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether the session was stopped."""
-        return self._is_closed
 
     @contextmanager
     def hold(self, name: str) -> Iterator[None]:
@@ -72,7 +71,7 @@ class BranchLocks:
             self._end_at_rest()
 
     def _require_rest(self, *names: str) -> None:
-        if self._is_closed:
+        if self.is_closed:
             raise SessionClosed("This session was stopped; start another one.")
         if self._is_held_whole or not self._busy.isdisjoint(names):
             busy = ", ".join(sorted(self._busy.intersection(names))) or "all"
@@ -84,12 +83,12 @@ class BranchLocks:
 
     def refuse(self) -> None:
         """Refuse further holds."""
-        self._is_closed = True
+        self.is_closed = True
 
     def close(self, at_rest: Callable[[], None]) -> None:
         """Refuse further holds; `at_rest` is called once no branch is at work, perhaps now."""
         with self._lock:
-            self._is_closed, self._at_rest = True, at_rest
+            self.is_closed, self._at_rest = True, at_rest
         self._end_at_rest()
 
     def _end_at_rest(self) -> None:

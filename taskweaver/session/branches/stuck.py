@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.post import Post
@@ -28,12 +29,7 @@ def repetitions(posts: Sequence[Post]) -> int:
         if (post.send_from, post.send_to) == (newest.send_from, newest.send_to)
     ]
     said = _gist(newest)
-    count = 0
-    for post in reversed(same_pair):
-        if _gist(post) != said:
-            break
-        count += 1
-    return count
+    return sum(1 for _ in takewhile(lambda post: _gist(post) == said, reversed(same_pair)))
 
 
 def _gist(post: Post) -> str:

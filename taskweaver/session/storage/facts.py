@@ -305,7 +305,7 @@ class ProjectMemory:
                 if not (is_made or self._path.exists()):
                     return None
                 if self._path.is_symlink():
-                    raise SessionError(f"{self._path} is a link, and is not opened.")
+                    raise SessionError(f"{self._path} cannot be opened: it is a link.")
                 self._store = BranchedMemory(self._path, self._config, embedder=self._embedder)
             if _BRANCH not in self._store:
                 with suppress(InvalidUpdate):  # another process made it meanwhile

@@ -88,10 +88,8 @@ def is_locked(folder: Path) -> bool:
         return False
     try:
         locked(folder, is_written=False).close()
-    except SessionInUse:
-        return True
-    except SessionError:
-        return False
+    except SessionError as error:
+        return isinstance(error, SessionInUse)
     return False
 
 

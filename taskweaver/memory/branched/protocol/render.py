@@ -104,8 +104,7 @@ class Renderer:
             seq = tiers.database.now_seq(view.connection) if view.at is None else view.at
             core = tiers.core.entries(view)
             digest = tiers.recall.digest(view)
-            most_events = tiers.config.consolidation_threshold
-            events = tiers.recall.visible(view, most_events, after=digest)
+            events = tiers.recall.visible(view, tiers.config.consolidation_threshold, after=digest)
             query = _query(task, core, events)
             kept = [event for event in events if event.kind not in leave_out]
             shown = kept[: tiers.config.recall_max_events]

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -187,6 +188,7 @@ CORE_SIZES = ("core sizes", None)
 """The most characters that the core memory in view of each branch has, by number."""
 
 
+@dataclass(slots=True)
 class Known:
     """Facts about the file that the writing connection knows to be still true.
 
@@ -197,11 +199,8 @@ class Known:
         rows: Facts by key; the key's first part names the kind of fact.
     """
 
-    __slots__ = ("_version", "rows")
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, Any], Any] = {}
-        self._version: int | None = None
+    rows: dict[tuple[str, Any], Any] = field(default_factory=dict)
+    _version: int | None = None
 
     def check(self, connection: sqlite3.Connection) -> None:
         """Forget everything if another connection has changed the file.
@@ -234,6 +233,7 @@ class Known:
         self.rows.clear()
 
 
+@dataclass(slots=True)
 class Writer:
     """The one transaction that is open for writing.
 
@@ -246,14 +246,11 @@ class Writer:
         last: Last sequence number it gave out; 0 for none.
     """
 
-    __slots__ = ("connection", "first", "known", "last", "now")
-
-    def __init__(self, connection: sqlite3.Connection, now: float, known: Known) -> None:
-        self.connection = connection
-        self.now = now
-        self.known = known
-        self.first = 0
-        self.last = 0
+    connection: sqlite3.Connection
+    now: float
+    known: Known
+    first: int = 0
+    last: int = 0
 
     @property
     def seq(self) -> int:

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, cast
 
@@ -49,14 +50,14 @@ _MOST_AT_ONCE = 256
 _INDEX_WAIT_S = 0.5
 
 
+@dataclass
 class _Command(Generic[R]):
     """A waiting write."""
 
-    def __init__(self, action: Callable[[Writer], R]) -> None:
-        self.action = action
-        self.is_done = False
-        self.result: R | None = None
-        self.error: BaseException | None = None
+    action: Callable[[Writer], R]
+    is_done: bool = False
+    result: R | None = None
+    error: BaseException | None = None
 
     def run(self, writer: Writer) -> None:
         """Run beside further commands, which keep their writes if this command fails."""
@@ -370,18 +371,11 @@ class Database:
         Raises:
             StoreUnwritable: If `target` cannot be written.
         """
-        partial = target.with_name(target.name + ".partial")
-        try:
+        with replacing(target) as partial:
             create_private(partial)
             with translated(target), closing(sqlite3.connect(partial)) as copy:
                 self.reading.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")
-            partial.replace(target)
-        except OSError as error:
-            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
 
     def write_through(self) -> None:
         """Move the written pages from the log into the file, to be moved without the log.
@@ -408,6 +402,24 @@ class Database:
             self._readers.close()
             if self._writes is not None:
                 self._writes.close()
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield the place of a draft, which takes the place of a file once the block ends.
+
+    Raises:
+        StoreUnwritable: If the file cannot be written; no draft is left behind.
+    """
+    partial = target.with_name(target.name + ".partial")
+    try:
+        yield partial
+        partial.replace(target)
+    except OSError as error:
+        raise StoreUnwritable(f"{target} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, *, synchronous: str, use_fts: str) -> bool:

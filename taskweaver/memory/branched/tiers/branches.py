@@ -424,6 +424,14 @@ class Branches:
         self.countdown.forget()
 
 
+def split(path: Path) -> tuple[list[Segment], list[Segment]]:
+    """Return the segments of live ancestors, and the others, which follow each other in time."""
+    # The own segment reaches as far as the look does; so does a live ancestor's, and no other's
+    # rows can come after it.
+    live = [segment for segment in path[1:] if segment.up_to == path[0].up_to]
+    return live, [segment for segment in path if segment not in live]
+
+
 def newest_first(
     connection: sqlite3.Connection,
     path: Path,
@@ -439,10 +447,7 @@ def newest_first(
         path: The segments.
         fetch: Yields the rows of one segment, newest first, the sequence number in front.
     """
-    # The own segment reaches as far as the look does; so does a live ancestor's, and no other's
-    # rows can come after it.
-    live = [segment for segment in path[1:] if segment.up_to == path[0].up_to]
-    rest = [segment for segment in path if segment not in live]
+    live, rest = split(path)
 
     def walk() -> Iterator[tuple[Any, ...]]:
         for segment in rest:

@@ -24,7 +24,7 @@ from taskweaver.memory.branched.errors import InvalidUpdate
 from taskweaver.memory.branched.storage.database import Database
 from taskweaver.memory.branched.storage.schema import RECORDS
 from taskweaver.memory.branched.tiers.archival import COLUMNS, Archival, record
-from taskweaver.memory.branched.tiers.branches import Branches, BranchView
+from taskweaver.memory.branched.tiers.branches import Branches, BranchView, split
 from taskweaver.memory.branched.tiers.indexing import (
     MemoryIndex,
     is_behind,
@@ -382,12 +382,10 @@ def _newest_rows(
         )
         return (seq for (seq,) in rows)
 
-    # As in `branches.newest_first`: closed segments follow each other in time, live ones do not.
-    live = [segment for segment in path[1:] if segment.up_to == path[0].up_to]
-    closed = [segment for segment in path[1:] if segment not in live]
+    live, (own, *closed) = split(path)
 
     def walk() -> Iterator[int]:
-        yield from fetch(path[:1])
+        yield from fetch([own])
         start, size = 0, _TOGETHER
         while group := closed[start : start + size]:
             yield from fetch(group)

@@ -15,14 +15,13 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from taskweaver.memory.branched.errors import InvalidUpdate, StoreUnwritable
 from taskweaver.memory.branched.storage.connections import Writer
-from taskweaver.memory.branched.storage.database import Database
+from taskweaver.memory.branched.storage.database import Database, replacing
 from taskweaver.memory.branched.storage.schema import TIERS
 from taskweaver.memory.branched.storage.soundness import JSON_COLUMNS, check_values, invariants
 from taskweaver.memory.branched.tiers.branches import Branches, BranchView
@@ -79,9 +78,8 @@ class Transfer:
             UnknownBranch: If the branch does not exist.
             StoreUnwritable: If the file cannot be written.
         """
-        partial = target.with_name(target.name + ".partial")
         digest, count = hashlib.sha256(), 0
-        try:
+        with replacing(target) as partial:
             if is_private:
                 create_private(partial)
             with (
@@ -96,12 +94,6 @@ class Transfer:
                     count += "table" in item
                 end = {"rows": count, "sha256": digest.hexdigest()}
                 file.write(json.dumps(end) + "\n")
-            partial.replace(target)
-        except OSError as error:
-            raise StoreUnwritable(f"{target} cannot be written: {error}") from error
-        finally:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
         return count
 
     def _items(self, branch_id: str | None) -> Iterator[dict[str, Any]]:
