@@ -15,6 +15,7 @@ from time import perf_counter
 from distributed import LocalCluster
 
 from bench.common import sized
+from taskweaver.ces.command_process import CommandLimits
 from taskweaver.ces.policy import SandboxPolicy
 from taskweaver.ces.sandbox.sandbox import SandboxRequest
 from taskweaver.treesearch.execution.executors.dask_executor import DaskExecutor
@@ -22,6 +23,7 @@ from taskweaver.treesearch.execution.executors.local import LocalExecutor
 from taskweaver.treesearch.execution.executors.protocol import JobCall, JobExecutor
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.phases import run_job
+from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 EVALUATIONS = sized(60, 2)
@@ -30,6 +32,7 @@ WORKERS = sized(2, 1)
 SLEEP_S = 0.2
 SLOTS = 8
 COMMAND = f"sleep {SLEEP_S:g}; mkdir -p working; echo '{{\"metric\": 1}}' > working/result.json"
+LIMITS = PhaseLimits(60.0, 60.0, 60.0, CommandLimits())
 PLAIN = SandboxRequest("none", SandboxPolicy())
 
 
@@ -39,7 +42,8 @@ def seconds(executor: JobExecutor, folder: Path, count: int) -> float:
 
     def call(number: int) -> JobCall[JobResult]:
         name = f"n{number:04d}"
-        job = Job(folder, name, folder / name, folder / "logs" / name, plan, phases=("run",))
+        places = folder / name, folder / "logs" / name
+        job = Job(folder, name, *places, plan, LIMITS, phases=("run",))
         return JobCall(run_job, (job,), f"{name}-run-1")
 
     for future in [executor.submit(call(-n), 60.0) for n in range(1, 1 + executor.capacity * 2)]:

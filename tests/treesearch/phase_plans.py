@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from taskweaver.ces.command_process import CommandLimits
+from taskweaver.treesearch.model.limits import PhaseLimits
+
+LIMITS = PhaseLimits(30, 30, 30, CommandLimits(process_limit=64))
+
 
 def artifacts(**sections: Any) -> dict[str, Any]:
     """Return a small plan in Python; `sections` replace its own."""

@@ -6,7 +6,7 @@ A job names files by paths below the run's folder; its result comes back as data
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +48,9 @@ class Job:
         inherited: Files of the parent's folder where that is gone, the oldest first.
         log_dir: Folder of the logs ``download.log``, ``coding.log``, ``compile.log``, ``run.log``.
         plan: The files and commands of its phases.
+        limits: Limits of the phases.
         phases: Which of `PHASES` to run, in order.
         seed: Given to the run as ``TASKWEAVER_SEED`` and ``PYTHONHASHSEED``.
-        limits: Limits of the phases.
         sandbox: Files and network they may reach; None runs them without a sandbox. The network
             it grants is for the download alone.
         passed: Names of the host's variables that its commands are given, `*` for any ending.
@@ -65,11 +65,11 @@ class Job:
     workspace: Path
     log_dir: Path
     plan: PhasePlan
+    limits: PhaseLimits
     phases: tuple[str, ...] = PHASES
     parent_workspace: Path | None = None
     inherited: tuple[WorkspacePlan, ...] = ()
     seed: int = 0
-    limits: PhaseLimits = field(default_factory=PhaseLimits)
     sandbox: SandboxPolicy | None = None
     passed: tuple[str, ...] = ()
     evaluator: Evaluator | None = None

@@ -12,10 +12,6 @@ from taskweaver.treesearch.errors import SearchError
 from taskweaver.treesearch.model.node import Cost
 from taskweaver.utils.text import counted
 
-_USUAL = CommandLimits(
-    process_limit=512, file_bytes=2 << 30, open_files=4096, folder_bytes=10 << 30
-)
-
 
 class BudgetSpent(SearchError):
     """A run has used its budget up."""
@@ -116,10 +112,10 @@ class PhaseLimits:
         command: Limits of each command beside its time.
     """
 
-    download_s: float = 600.0
-    compile_s: float = 300.0
-    run_s: float = 3600.0
-    command: CommandLimits = _USUAL
+    download_s: float
+    compile_s: float
+    run_s: float
+    command: CommandLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +129,10 @@ class RoleModels:
         summary: Lessons of attempts and stages, and the choice of the best.
     """
 
-    code: str = ""
-    feedback: str = ""
-    vlm: str = ""
-    summary: str = ""
+    code: str
+    feedback: str
+    vlm: str
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,5 +144,5 @@ class AskLimits:
         read_rounds: Replies that may only ask for something of the memory.
     """
 
-    attempts: int = 3
-    read_rounds: int = 2
+    attempts: int
+    read_rounds: int

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from phase_plans import artifacts, in_c, with_code
+from phase_plans import LIMITS, artifacts, in_c, with_code
 from search_lab import ONE, PLACE, Climber, lab, proposal, search
 from search_story import node
 
@@ -70,7 +70,7 @@ def test_a_timed_result_tells_what_other_processes_used(
     plan = PhasePlan.from_dict(
         with_code(f"{burn}open('working/result.json', 'w').write({result!r})")
     )
-    job = Job(tmp_path, "n", tmp_path / "w", tmp_path / "logs", plan, is_timed=True)
+    job = Job(tmp_path, "n", tmp_path / "w", tmp_path / "logs", plan, LIMITS, is_timed=True)
     forever = [sys.executable, "-c", "print(flush=True)\nwhile True: pass"]
     with subprocess.Popen(forever, stdout=subprocess.PIPE) as other:
         other.stdout.readline()
@@ -170,7 +170,7 @@ def test_full_disk_is_no_fault_of_the_attempt(tmp_path: Path) -> None:
         pytest.skip("nothing can be mounted here")
     try:
         plan = artifacts(run={"commands": ["dd if=/dev/zero of=big bs=1k count=4096"]})
-        job = Job(tmp_path, "n", small / "w", tmp_path / "logs", PhasePlan.from_dict(plan))
+        job = Job(tmp_path, "n", small / "w", tmp_path / "logs", PhasePlan.from_dict(plan), LIMITS)
         with pytest.raises(OSError, match="No space left on device"):
             check_room(run_job(job), job.workspace)
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from phase_plans import artifacts
+from phase_plans import LIMITS, artifacts
 from support import has_bwrap
 
 from taskweaver.ces.command import Command, run_command
@@ -174,7 +174,7 @@ def fetch(tmp_path: Path) -> Fetch:
     ) -> JobResult:
         materials = read_materials(resource_file(tmp_path / "r.yaml", kind, source, path))
         plan = PhasePlan.from_dict(artifacts(run={"commands": [run]}))
-        job = Job(tmp_path, node, tmp_path / node, tmp_path / "logs" / node, plan)
+        job = Job(tmp_path, node, tmp_path / node, tmp_path / "logs" / node, plan, LIMITS)
         return run_job(materials.prepared(job, []))
 
     return fetch

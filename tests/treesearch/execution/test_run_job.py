@@ -13,15 +13,13 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from phase_plans import artifacts, in_c, with_code
+from phase_plans import LIMITS, artifacts, in_c, with_code
 
-from taskweaver.ces.command import CommandLimits
 from taskweaver.ces.errors import SandboxUnavailable
 from taskweaver.ces.policy import SandboxPolicy, Tier
 from taskweaver.ces.sandbox import sandbox
 from taskweaver.treesearch.execution.job import Job, JobResult
 from taskweaver.treesearch.execution.phases import first_errors, run_download_command, run_job
-from taskweaver.treesearch.model.limits import PhaseLimits
 from taskweaver.treesearch.model.phase_plan import PhasePlan
 
 
@@ -36,7 +34,6 @@ def available(tier: Tier) -> bool:
 TIERS = [tier for tier in get_args(Tier) if available(tier)]
 NO_TIER = pytest.param(None, marks=[pytest.mark.long] if TIERS else [])  # as `plain`, which stays
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-LIMITS = PhaseLimits(30, 30, 30, CommandLimits(process_limit=64))
 Make = Callable[..., Job]
 
 
