@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
-from taskweaver.treesearch.model.journal import Journal
+from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.node import (
     Cost,
     Measurement,
@@ -71,6 +71,14 @@ def node(step: int, kind: NodeKind, value: float | None = None, **given: Any) ->
         cost=Cost(3, 9_000 + step, 1_200, 0.021),
     )
     return replace(made, **given)
+
+
+def read_journal(data: Any) -> Journal:
+    """Return the journal in the content of a ``journal.json``."""
+    journal = Journal(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
+    for judgement in data["judgements"]:
+        journal.judge(Judgement.from_dict(judgement))
+    return journal
 
 
 def small_run() -> tuple[Journal, RunFacts]:

@@ -445,18 +445,6 @@ class Journal(NodeTree):
             "judgements": [asdict(judgement) for judgement in self.judgements],
         }
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Journal:
-        """Return the journal of plain data.
-
-        Raises:
-            KeyError, TypeError, ValueError: If it is no journal.
-        """
-        journal = cls(Objective(**data["objective"]), map(Node.from_dict, data["nodes"]))
-        for judgement in data.get("judgements", ()):
-            journal.judge(Judgement.from_dict(judgement))
-        return journal
-
 
 def _sampled(runs: Sequence[Node], noise: MeasurementNoise | None = None) -> Samples:
     """Return the measurements of runs of one program."""

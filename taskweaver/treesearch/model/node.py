@@ -58,10 +58,6 @@ class Objective:
             return "none"
         return f"{value:z.5g} {self.unit}".strip()
 
-    def is_better(self, one: Measurement | None, other: Measurement | None) -> bool:
-        """Return whether `one` is truly better than `other`."""
-        return self.rank(one) > self.rank(other)
-
     def rank(self, measurement: Measurement | None) -> float:
         """Return a number that is higher for a better value. A missing value is the worst.
 

@@ -338,11 +338,11 @@ def history(journal: Journal, nodes: Sequence[Node]) -> list[tuple[Node, float |
     """Return nodes in order, each with the best value so far. Repetitions are left out."""
     best: Node | None = None
     found: list[tuple[Node, float | None]] = []
+    once = journal.objective.rank
     for node in nodes:
         if node.repeats:
             continue
-        is_better = best is None or journal.objective.is_better(node.metric, best.metric)
-        if node.is_good and node.value is not None and is_better:
+        if node.is_good and once(node.metric) > once(best.metric if best else None):
             best = node
         found.append((node, best.value if best else None))
     return found

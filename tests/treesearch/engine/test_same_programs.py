@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from search_lab import ONE, PLACE, Climber, lab, opened, proposal, search
+from search_story import read_journal
 
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.manager import MemoryManager
-from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind, NodeStatus
 from taskweaver.treesearch.record.run_statistics import RunFacts, effects, history
 from taskweaver.treesearch.record.runlog import RunState
@@ -49,7 +49,7 @@ def test_a_program_that_is_proposed_again_is_another_measurement_of_it(tmp_path:
     assert tuned
     facts = RunFacts("run", "Idea", 0.0)
     assert {effect.gain for effect in effects(journal, facts, tuned)} == {0.0}
-    again = Journal.from_dict(journal.to_dict())
+    again = read_journal(journal.to_dict())
     assert again.samples("n0001").values == journal.samples("n0001").values
     assert again.best() == journal.best()
 
@@ -91,4 +91,4 @@ def test_an_attempt_with_nothing_but_a_program_that_runs_is_skipped(tmp_path: Pa
     assert not journal.buggy
     assert made.state.reason.startswith("nothing new was proposed")
     assert journal.samples(first.id).n == 2
-    assert Journal.from_dict(journal.to_dict()).nodes == journal.nodes
+    assert read_journal(journal.to_dict()).nodes == journal.nodes

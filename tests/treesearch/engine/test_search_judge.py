@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from desk import Asked, Desk, at_desk
 from search_lab import ONE, PLACE, Climber, proposal, remembering, search
+from search_story import read_journal
 from sizes import some, spread
 
 from taskweaver.app.app import TaskWeaverApp
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
 from taskweaver.treesearch.errors import SearchError
-from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind
 from taskweaver.treesearch.record.runlog import read_log
 from taskweaver.treesearch.service import report_run, session_on_node
@@ -81,7 +81,7 @@ def test_what_is_judged_best_is_best_everywhere(tmp_path: Path) -> None:
     assert [passed.best for passed in made.state.passed] == ["n0003", "n0003"]
     folder = made.places.folder
     assert json.loads((folder / "best/node.json").read_text())["id"] == "n0003"
-    journal = Journal.from_dict(json.loads((folder / "journal.json").read_text()))
+    journal = read_journal(json.loads((folder / "journal.json").read_text()))
     assert journal.judgements == made.state.journal.judgements
     assert journal.best().id == "n0003"
     sentence = "After stage 1, n0003 (6) was chosen by judgement; the metric alone would have"

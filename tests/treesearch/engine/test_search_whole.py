@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from search_figures import bare_figures
 from search_lab import CHECKED, FULL, ONE, Climber, hill, is_draft, lab, search, story, trying
+from search_story import read_journal
 
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.branch_log import BranchLog
 from taskweaver.memory.branched.manager import MemoryManager
 from taskweaver.treesearch.engine.search import Search
-from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.node import NodeKind
 
 
@@ -84,7 +84,7 @@ def test_the_results_are_written_with_every_command(whole: tuple[Search, Climber
     made, _ = whole
     folder, journal = made.places.folder, made.state.journal
     best = journal.best()
-    read = Journal.from_dict(json.loads((folder / "journal.json").read_text()))
+    read = read_journal(json.loads((folder / "journal.json").read_text()))
     assert [node.id for node in read.nodes] == [node.id for node in journal.nodes]
     assert best.id in (folder / "report.md").read_text()
     assert "<html" in (folder / "tree.html").read_text()

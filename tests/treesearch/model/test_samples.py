@@ -9,7 +9,7 @@ from statistics import stdev
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from search_story import node
+from search_story import node, read_journal
 
 from bench.search_blocks import held, repeats_until_clear, searched, steps_found, table
 from taskweaver.treesearch.model.journal import Journal
@@ -171,7 +171,7 @@ def test_repetitions_of_a_journal_without_seeds_are_measurements_of_one_seed() -
     data = measured({0: 1.0, 1: 1.2, 2: 0.8}, {0: 3.0}).to_dict()
     for one in data["nodes"]:
         del one["seed"], one["is_fresh"]
-    journal = Journal.from_dict(data)
+    journal = read_journal(data)
     found = gain_of(journal)
     assert found.gain == pytest.approx(2.0)
     assert found.error == pytest.approx(0.2 * math.sqrt(1 + 1 / 3))

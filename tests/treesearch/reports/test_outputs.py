@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from search_story import OBJECTIVE, empty_run, node, small_run, write_run
+from search_story import OBJECTIVE, empty_run, node, read_journal, small_run, write_run
 
 from taskweaver.treesearch.model.artifacts import read_artifacts
 from taskweaver.treesearch.model.journal import Journal
@@ -31,7 +31,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_the_journal_and_the_summary_of_a_stage_can_be_read(run: Path) -> None:
     journal, _ = small_run()
-    again = Journal.from_dict(read(run / "journal.json"))
+    again = read_journal(read(run / "journal.json"))
     assert again.to_dict() == journal.to_dict()
     summary = read(run / "stage_summaries/stage_2_baseline_tuning.json")
     assert summary["nodes"] == {"total": 2, "ok": 2}
