@@ -80,14 +80,12 @@ class CheckResult:
 )
 @click.pass_obj
 def doctor_command(project: Path | None, *, as_json: bool, forget_models: bool) -> None:
-    """Check what works here, and name the remedy for the rest."""
+    """Check what works here, and name the remedy for the rest.
+
+    The exit status is 1 when a check fails.
+    """
     if forget_models:
         forget_learnt()
-    sys.exit(examine(project, as_json=as_json))
-
-
-def examine(project: Path | None, *, as_json: bool = False) -> int:
-    """Check everything a session needs, print the results, and return 1 when one fails, else 0."""
     findings = []
     for found in _findings(project):
         finding = replace(found, detail=redact(found.detail), fix=redact(found.fix))
@@ -96,7 +94,7 @@ def examine(project: Path | None, *, as_json: bool = False) -> int:
             _print(finding)
     if as_json:
         print_json(findings)
-    return 1 if any(finding.status == "fail" for finding in findings) else 0
+    sys.exit(any(finding.status == "fail" for finding in findings))
 
 
 def _print(finding: CheckResult) -> None:

@@ -43,31 +43,6 @@ def plugin_command() -> None:
 @click.pass_obj
 def new(project: Path | None, name: str) -> None:
     """Write a working plugin with a test, for you to change."""
-    for line in create(project, name):
-        click.echo(line)
-
-
-@plugin_command.command()
-@click.argument("name", required=False)
-@click.pass_obj
-def test(project: Path | None, name: str | None) -> None:
-    """Load a plugin, or all plugins, into a kernel and run the tests in the files.
-
-    The exit status is 1 when a plugin does not load or a test fails.
-    """
-    sys.exit(run_tests(project, name))
-
-
-def create(project: Path | None, name: str) -> list[str]:
-    """Write a working plugin of one file with a test that passes.
-
-    Returns:
-        Lines for the user.
-
-    Raises:
-        PluginError: If the name cannot be used.
-        OSError: If the file cannot be written.
-    """
     src = read_source(project, has_code=False)
     registry = PluginRegistry(src.get_path("plugin.base_path"))
     problem = problem_of_name(name)
@@ -84,20 +59,17 @@ def create(project: Path | None, name: str) -> list[str]:
             file.write(_TEMPLATE.read_text("utf-8").replace("NAME", name))
     except FileExistsError:
         raise PluginError(name, f"there is a file {path} already.") from None
-    return [
-        f"{path} is a plugin now; change it to what you need.",
-        f"Test it: {own_command('plugin', 'test', name, project=project)}",
-    ]
+    click.echo(f"{path} is a plugin now; change it to what you need.")
+    click.echo(f"Test it: {own_command('plugin', 'test', name, project=project)}")
 
 
-def run_tests(project: Path | None, name: str | None) -> int:
-    """Load plugins, or a single one, into a kernel as a session does, and run their own tests.
+@plugin_command.command()
+@click.argument("name", required=False)
+@click.pass_obj
+def test(project: Path | None, name: str | None) -> None:
+    """Load a plugin, or all plugins, into a kernel and run the tests in the files.
 
-    Returns:
-        The exit status: 1 when one does not load or a test fails, else 0.
-
-    Raises:
-        PluginError: If there is none called `name`.
+    The exit status is 1 when a plugin does not load or a test fails.
     """
     with open_app(project) as app, tempfile.TemporaryDirectory() as folder:
         registry = app.plugins
@@ -118,7 +90,7 @@ def run_tests(project: Path | None, name: str | None) -> int:
     failed = sum(outcomes)
     passed = len(outcomes) - failed
     click.echo(f"{passed} passed, {counted(failed, 'failure')}." if outcomes else "No plugins.")
-    return 1 if failed else 0
+    sys.exit(failed > 0)
 
 
 def _results(

@@ -86,21 +86,6 @@ def new(project: Path | None, name: str) -> None:
 
     For example: taskweaver -p sales role new price_list
     """
-    for line in create_role(project, name):
-        click.echo(line)
-
-
-def create_role(project: Path | None, name: str) -> list[str]:
-    """Write a role to a project's folder of roles, which is made when missing.
-
-    Returns:
-        Lines for the user: the files made, and how to let the role take part.
-
-    Raises:
-        ProjectError: If the folder is no project.
-        RoleError: If the name is not one, or is taken.
-        OSError: If the files cannot be written.
-    """
     path, is_project, _ = TaskWeaverApp.discover_app_dir(project)
     if not is_project:
         raise ProjectError(str(path), "is not a project; `taskweaver init` makes one.")
@@ -121,7 +106,7 @@ def create_role(project: Path | None, name: str) -> list[str]:
     takes_part = [known for known in src.get_list("session.roles") if known != name]
     takes_part.sort(key="planner".__ne__)  # the Planner leads, so it is named first
     key = json.dumps({"session.roles": [*takes_part, name]})
-    return [
-        f"{target} has a role that works: {name}.role.yaml says what it is for, {name}.py does it.",
-        f"To let it take part, set in taskweaver_config.json: {key[1:-1]}",
-    ]
+    click.echo(
+        f"{target} has a role that works: {name}.role.yaml says what it is for, {name}.py does it."
+    )
+    click.echo(f"To let it take part, set in taskweaver_config.json: {key[1:-1]}")
