@@ -136,18 +136,21 @@ class CaseStep(StrictForm):
 
     @model_validator(mode="after")
     def _has_one_action(self) -> Self:
-        names = [name for name in get_args(Action) if getattr(self, name) is not None]
-        if len(names) != 1:
-            raise ValueError(f"has {len(names)} of {', '.join(get_args(Action))}, not one")
+        count = len(self._actions)
+        if count != 1:
+            raise ValueError(f"has {count} of {', '.join(get_args(Action))}, not one")
         if any(check.holds for check in self.checks):
             raise ValueError("'holds' runs a cell: it belongs to the checks of a case")
         return self
 
     @property
+    def _actions(self) -> list[Action]:
+        return [name for name in get_args(Action) if getattr(self, name) is not None]
+
+    @property
     def action(self) -> Action:
         """The action."""
-        names: tuple[Action, ...] = get_args(Action)
-        return next(name for name in names if getattr(self, name) is not None)
+        return self._actions[0]
 
     @property
     def text(self) -> str:

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 
 from taskweaver.evaluation.forms import Many, Pattern, StrictForm, Words
 from taskweaver.memory.cells import ExecutedCell
-from taskweaver.session.answers.numbers import Number, numbers_in
+from taskweaver.session.answers.numbers import numbers_in
 from taskweaver.utils.file_system.safe_fs import Folder
 from taskweaver.utils.text import shorten_words, unfenced
 
@@ -181,18 +181,15 @@ def _reason(kind: str, wanted: Any, seen: Observed) -> str:
 
 
 def _has_number(wanted: NumberCheck, seen: Observed) -> bool:
-    error = abs(wanted.value) * _ROUNDING_ERROR
-
-    def fits(number: Number) -> bool:
-        sign = math.copysign(1, wanted.value) if number.sign == 0 else number.sign
+    size = abs(wanted.value)
+    for number in numbers_in(seen.answer[:_MOST_CHARS]):
+        sign = number.sign or math.copysign(1, wanted.value)
         for reading in (*number.readings, *number.plain):
-            rounded = min(reading.step / 2, abs(wanted.value) * _MOST_ROUNDED) + error
+            rounded = min(reading.step / 2, size * _MOST_ROUNDED) + size * _ROUNDING_ERROR
             within = rounded if wanted.within is None else wanted.within + _ROUNDING_ERROR
             if abs(sign * reading.value - wanted.value) <= within:
                 return True
-        return False
-
-    return any(map(fits, numbers_in(seen.answer[:_MOST_CHARS])))
+    return False
 
 
 def _has_json(wanted: dict[str, Any], seen: Observed) -> bool:

@@ -21,7 +21,6 @@ from taskweaver.llm.prompts import PromptRecord
 from taskweaver.llm.types import ChatMessage, ModelRequest, Usage
 from taskweaver.memory.attachment import AttachmentType
 from taskweaver.memory.cells import executed_cells
-from taskweaver.memory.post import Post
 from taskweaver.memory.round import Round
 from taskweaver.session.session import Session
 from taskweaver.session.storage.workdir import AddedFile
@@ -256,7 +255,7 @@ class CaseConversation:
             unsupported=tuple(n for round_ in rounds for n in round_.answer.unsupported_numbers),
             is_answered=all(round_.is_answered for round_ in rounds),
             cells=tuple(executed_cells(rounds)),
-            refusals=sum(map(_is_refused, posts)),
+            refusals=sum(post.last(AttachmentType.verification) == "INCORRECT" for post in posts),
             roles=tuple(
                 sorted({role for post in posts for role in (post.send_from, post.send_to)})
             ),
@@ -298,11 +297,6 @@ class CaseConversation:
                         target.write(content)
         except (OSError, ValueError) as error:
             raise CaseFailed(str(cwd), f"files cannot be written: {error}") from error
-
-
-def _is_refused(post: Post) -> bool:
-    """Return whether a cell of a post was refused before it ran."""
-    return post.last(AttachmentType.verification) == "INCORRECT"
 
 
 def _text(call: PromptRecord) -> str:
