@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from taskweaver.evaluation.checks import shown
 from taskweaver.evaluation.forms import CaseFailed
 from taskweaver.llm.api import LLMApi
+from taskweaver.llm.parsing.json_text import required_object
 from taskweaver.llm.services import ModelServices
 from taskweaver.llm.types import ChatMessage, Usage, format_chat_message
 from taskweaver.utils.files import read_yaml
@@ -25,8 +26,7 @@ Turns = list[tuple[str, str]]
 
 _DONE = "TASK_FINISHED"
 _MOST_MESSAGES, _TRIES, _MOST_CHARS = 12, 2, 40_000
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
-_SCHEMA: Mapping[str, Any] = {
+_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "reason": {"type": "string"},
@@ -35,6 +35,7 @@ _SCHEMA: Mapping[str, Any] = {
     "required": ["reason", "is_hit"],
     "additionalProperties": False,
 }
+_NEEDED = {"required": ["is_hit"]}
 
 
 class StatementJudge:
@@ -68,14 +69,12 @@ class StatementJudge:
         question = _text("question", TASK=task, CONVERSATION=talk, STATEMENT=statement)
         messages = _opening(_text("judge"), question)
         for _ in range(_TRIES):
-            found = _OBJECT.search(self._ask(messages, _SCHEMA))
-            try:
-                data = json.loads(found[0]) if found else {}
-            except (ValueError, RecursionError):
-                continue
-            hit = str(data.get("is_hit", "")).strip().lower()
-            if hit in ("yes", "no"):
-                return "" if hit == "yes" else f"the judge: {shown(str(data.get('reason', '')))}"
+            with suppress(ValueError):
+                data = required_object(self._ask(messages, _SCHEMA), _SCHEMA | _NEEDED)
+                hit = data["is_hit"].strip().lower()
+                if hit in ("yes", "no"):
+                    reason = str(data.get("reason", ""))
+                    return "" if hit == "yes" else f"the judge: {shown(reason)}"
         raise CaseFailed("the judge", f"gave {_TRIES} replies that are no verdict.")
 
     def play_user(self, task: str, turns: Turns) -> Iterator[str]:

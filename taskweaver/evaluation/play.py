@@ -267,12 +267,10 @@ def _run_command(case: EvalCase, command: str, folder: Path) -> None:
         CaseFailed: If it fails, or takes longer than the case may.
     """
     try:
-        subprocess.run(
+        subprocess.check_output(
             ["/bin/sh", "-c", command],
             cwd=folder,
-            check=True,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=case.limit_s,
         )
