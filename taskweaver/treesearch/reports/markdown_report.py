@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -285,7 +286,7 @@ def _ablations(journal: Journal, facts: RunFacts, figures: Mapping[str, str]) ->
     rows = []
     for effect in worth_of_parts(journal, facts):
         found = effect.difference
-        worth = Difference(-found.gain, found.error) if found else None  # what is lost without it
+        worth = replace(found, gain=-found.gain) if found else None  # what is lost without it
         node, _, *row = _effect_row(journal, effect.node, effect.base, worth)
         rows.append((inline(effect.node.name) or node, *row, node))
     if not rows:
