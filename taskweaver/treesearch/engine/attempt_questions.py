@@ -10,7 +10,6 @@ from taskweaver.treesearch.agent.attempt_replies import Basis, Proposal, read_ph
 from taskweaver.treesearch.agent.board import board
 from taskweaver.treesearch.agent.describe import (
     environment_lines,
-    metric_text,
     parent_code,
     parent_sections,
     parent_summary,
@@ -51,21 +50,19 @@ def plan_question(attempt: NodeAttempt) -> Question[tuple[Phase0Plan, str]]:
     run, node = attempt.run, attempt.node
     introduction = run.prompts.text(_INTRODUCTIONS[node.kind])
     task: dict[str, Any] = {
-        "Research idea": fenced(run.background.idea.text, "markdown"),
-        "Evaluation metric": metric_text(run.journal),
+        **run.aim,
         "Kind of attempt": f"{node.kind}. Its author gets these instructions: {introduction}",
         **_stage(attempt),
     }
     if attempt.parent is not None:
         task["Made from"] = parent_summary(attempt.parent, run.journal)
-    history = run.background.history
     sections = {
         "Task": task,
         **parent_code(attempt.parent, run.journal),
         "Time limit": f"{run.config.limits.run_s:g} seconds for a run",
         "Other attempts": sibling_digest(run.journal, node) or ["none so far"],
         "Lessons of other attempts": board(run.journal, node) or ["none so far"],
-        **({"History": history} if history else {}),
+        **({"History": run.history} if run.history else {}),
         **_environment(run),
         **_evaluator(run),
         "Reply": run.prompts.text("agent/parallel/response_format/phase0"),
@@ -110,7 +107,7 @@ def install_question(
         "run": parts.get("run", {}),
     }
     sections = {
-        "Research idea": fenced(run.background.idea.text, "markdown"),
+        "Research idea": fenced(run.idea.text, "markdown"),
         "Phase plan": plan_lines(wanted),
         **_environment(run),
         "Progress": plan_lines(progress),
@@ -138,8 +135,7 @@ def _attempt_sections(attempt: NodeAttempt) -> dict[str, Any]:
     run, node, parent, plan = attempt.run, attempt.node, attempt.parent, attempt.plan
     prompt: dict[str, Any] = {
         "Kind of attempt": node.title,
-        "Research idea": fenced(run.background.idea.text, "markdown"),
-        "Evaluation metric": metric_text(run.journal),
+        **run.aim,
         **_stage(attempt),
     }
     if parent is not None:
@@ -175,7 +171,7 @@ def _response_format(attempt: NodeAttempt) -> str:
         else f"The files of {parent.id} are in the workspace already: list those that are new or"
         " changed."
     )
-    folder, evaluator = "agent/parallel/response_format", run.background.evaluator
+    folder, evaluator = "agent/parallel/response_format", run.evaluator
     edits = "" if parent is None else f"{run.prompts.text(f'{folder}/edits')}\n\n"
     measured_by = (
         run.prompts.text(f"{folder}/result_file")
@@ -205,7 +201,7 @@ def _proposal(text: str, attempt: NodeAttempt) -> Proposal:
         parent.artifacts if parent is not None else None,
         run.worker.compilers,
         run.worker.programs,
-        run.background.evaluator is not None,
+        run.evaluator is not None,
     )
     return (read_phases if run.scripts is None else read_script)(text, basis)
 
@@ -224,12 +220,11 @@ def _stage(attempt: NodeAttempt) -> dict[str, str]:
 
 def _environment(run: RunParts) -> dict[str, Any]:
     """Return the sections on the machine, and on the resources, if there are any."""
-    facts = run.background
-    lines = environment_lines(facts.environment, facts.idea.text, run.journal.objective)
-    resources = {"Resources": facts.resources} if facts.resources else {}
-    return {"Environment": lines, **resources}
+    lines = environment_lines(run.environment, run.idea.text, run.journal.objective)
+    resources = run.materials.text()
+    return {"Environment": lines, **({"Resources": resources} if resources else {})}
 
 
 def _evaluator(run: RunParts) -> dict[str, str]:
-    evaluator = run.background.evaluator
+    evaluator = run.evaluator
     return {"Evaluator": fenced(evaluator.source)} if evaluator and evaluator.source else {}

@@ -236,7 +236,7 @@ class PhaseBench:
             limits=self._run.config.limits_on(self._run.worker.memory_bytes),
             sandbox=self._run.worker.sandbox,
             passed=self._run.config.passed,
-            evaluator=self._run.background.evaluator,
+            evaluator=self._run.evaluator,
             is_timed=self._run.slots.is_timed,
         )
 

@@ -151,8 +151,7 @@ class SearchLeader(SearchRole):
     @property
     def _situation(self) -> str:
         run = self.attempt.run
-        facts = run.background
-        return situation_of(facts.environment, run.worker.compilers, facts.resources)
+        return situation_of(run.environment, run.worker.compilers, run.materials.text())
 
     def _inherited(self) -> Phase0Plan | None:
         """Return the parent's plan, where it holds for this node too."""
@@ -176,7 +175,7 @@ class SearchLeader(SearchRole):
         planned = "; ".join(filter(None, (plan.goal_summary, *plan.implementation_strategy)))
         journal.note_proposal(replace(attempt.node, plan=planned))
         others = attempt_lines(journal, journal.finished[-_MOST_ATTEMPTS_SHOWN:])
-        history = {**run.background.earlier, "attempts": others}
+        history = {**run.earlier, "attempts": others}
         save_plan(places.plans, plan, raw, history, self._situation)
         for file in places.prompt_logs.glob("phase0_attempt*_round0.*"):
             places.prompts.mkdir(parents=True, exist_ok=True)
@@ -347,7 +346,7 @@ def play(attempt: NodeAttempt) -> Node:
     made = f"from {node.parent}" if node.parent else "from nothing"
     name = f" of {node.name}" if node.name else ""
     assert attempt.state is not None
-    query = f"{run.background.idea.title}\nAttempt {node.id}: {node.kind}{name}, {made}."
+    query = f"{run.idea.title}\nAttempt {node.id}: {node.kind}{name}, {made}."
     memory = Memory(run.places.folder.name, attempt.events)
     with _span(attempt), on_branch(node.branch or node.id):
         attempt.events.created(node, attempt.state.label, attempt.bench.loss)

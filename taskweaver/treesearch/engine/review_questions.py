@@ -6,8 +6,8 @@ decide: in two steps, first for the memory block, then for an answer of a given 
 
 from __future__ import annotations
 
-import base64
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,6 @@ from taskweaver.treesearch.agent.board import FINDINGS_CHARS, board, shown_ids
 from taskweaver.treesearch.agent.describe import (
     change_sections,
     measured_text,
-    metric_text,
     reached_text,
     result_text,
     run_sections,
@@ -224,7 +223,7 @@ def look_question(attempt: NodeAttempt, node: Node, plots: Sequence[Path]) -> Qu
         attempt.run.config.models.vlm,
         schema=_VISION,
         needed=("vlm_feedback_summary",),
-        images=[_data_url(plot) for plot in shown],
+        images=[f"data:image/png;base64,{b64encode(p.read_bytes()).decode()}" for p in shown],
         fatal={"cancelled"},  # the search does not need that model
     )
 
@@ -269,8 +268,7 @@ def style_of(config: SearchConfig) -> AskStyle:
 def _sections(attempt: NodeAttempt, node: Node, **more: Any) -> dict[str, Any]:
     run = attempt.run
     sections = {
-        "Research idea": fenced(run.background.idea.text, "markdown"),
-        "Evaluation metric": metric_text(run.journal),
+        **run.aim,
         **run_sections(node, run.journal),
         **more,
     }
@@ -287,10 +285,10 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _before(node: Node, journal: Journal) -> str:
     """Return the figures of the nearest ancestor that worked: its mean, and that of this seed."""
-    line = [ancestor for ancestor in journal.path(node.id)[:-1] if ancestor.is_good]
-    if not line:
+    line = reversed(journal.path(node.parent or ""))
+    before = next((ancestor for ancestor in line if ancestor.is_good), None)
+    if before is None:
         return "none"
-    before = line[-1]
     text = f"{reached_text(journal, before)}, {before.id}"
     if journal.samples(before.id).n > 1 and before.seed == node.seed:
         text += f"; with the seed of this attempt {measured_text(journal, before)}"
@@ -304,7 +302,3 @@ def _points(entry: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
         value = point.get("value") if isinstance(point, Mapping) else None
         if isinstance(value, int | float) and not isinstance(value, bool):
             yield str(point.get("dataset_name", "")), as_float(value)
-
-
-def _data_url(path: Path) -> str:
-    return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

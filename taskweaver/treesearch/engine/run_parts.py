@@ -9,6 +9,7 @@ from typing import Any
 from taskweaver.llm.services import ModelServices
 from taskweaver.memory.branched.store import BranchedMemory
 from taskweaver.module.event_emitter import SessionEventEmitter
+from taskweaver.treesearch.agent.describe import metric_text
 from taskweaver.treesearch.agent.prompt_files import PromptFiles
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.execution.executors.protocol import JobExecutor
@@ -22,22 +23,7 @@ from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.model.journal import Journal
 from taskweaver.treesearch.model.limits import Budget
 from taskweaver.treesearch.record.places import RunPlaces
-
-
-@dataclass(frozen=True, slots=True)
-class RunBackground:
-    """Facts about a run that prompts show.
-
-    The findings of earlier runs of the same idea are `earlier` as data, `history` in words; it and
-    `resources` are empty for none. `evaluator` is None where attempts measure themselves.
-    """
-
-    idea: Idea
-    environment: Mapping[str, Any]
-    resources: str
-    history: str
-    earlier: Mapping[str, Any]
-    evaluator: Evaluator | None = None
+from taskweaver.utils.text import fenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +34,11 @@ class RunParts:
         config: Configuration.
         places: Files of the run.
         journal: Nodes of the run.
-        background: Facts that prompts show.
+        idea: The idea.
+        environment: Facts about the machine and its network, as prompts show them.
+        earlier: Findings of earlier runs of the idea, as data.
+        history: The same in words; empty for none.
+        evaluator: Program that measures attempts; None where they measure themselves.
         budget: Budget of the run.
         store: Memory; None for a run without memory.
         prompts: Texts of the prompts.
@@ -67,7 +57,11 @@ class RunParts:
     config: SearchConfig
     places: RunPlaces
     journal: Journal
-    background: RunBackground
+    idea: Idea
+    environment: Mapping[str, Any]
+    earlier: Mapping[str, Any]
+    history: str
+    evaluator: Evaluator | None
     budget: Budget
     store: BranchedMemory | None
     prompts: PromptFiles
@@ -81,3 +75,11 @@ class RunParts:
     slots: MeasuringSlots
     emitter: SessionEventEmitter
     spans: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def aim(self) -> dict[str, str]:
+        """The idea, and its metric with the data sets and the noise so far, as sections."""
+        return {
+            "Research idea": fenced(self.idea.text, "markdown"),
+            "Evaluation metric": metric_text(self.journal),
+        }

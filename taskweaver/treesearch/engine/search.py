@@ -35,7 +35,7 @@ from taskweaver.treesearch.embedded.built_in import model_for, needs_of
 from taskweaver.treesearch.engine.change_claims import ChangeClaims
 from taskweaver.treesearch.engine.coordinator import Changed, Coordinator
 from taskweaver.treesearch.engine.plots import LaterPlots
-from taskweaver.treesearch.engine.run_parts import RunBackground, RunParts
+from taskweaver.treesearch.engine.run_parts import RunParts
 from taskweaver.treesearch.engine.stage_questions import StageAgent
 from taskweaver.treesearch.engine.stage_transition import StageTransition
 from taskweaver.treesearch.errors import SearchError, system_errors
@@ -261,15 +261,16 @@ class Search:
         config = self._config
         scripts = self._scripts(stack) if config.is_script else None
         materials = read_materials(config.resources, self.store)
-        evaluator, environment = self._evaluator(), self._environment()
         earlier, history = earlier_runs(self.places, self._idea)
         return RunParts(
             config=config,
             places=self.places,
             journal=self.state.journal,
-            background=RunBackground(
-                self._idea, environment, materials.text(), history, earlier, evaluator
-            ),
+            idea=self._idea,
+            environment=self._environment(),
+            earlier=earlier,
+            history=history,
+            evaluator=self._evaluator(),
             budget=self.budget,
             store=self.store,
             prompts=PromptFiles(config.prompt_dir),

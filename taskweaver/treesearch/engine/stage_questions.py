@@ -18,7 +18,6 @@ from taskweaver.treesearch.agent.describe import (
     attempt_lines,
     candidate_sections,
     findings_lines,
-    metric_text,
     repeated,
 )
 from taskweaver.treesearch.agent.events import shown_elsewhere
@@ -30,7 +29,7 @@ from taskweaver.treesearch.model.limits import BudgetSpent
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import StageState
 from taskweaver.treesearch.record.run_statistics import reached
-from taskweaver.utils.text import fenced, shorten
+from taskweaver.utils.text import shorten
 
 _COMPLETE = object_schema(is_complete=FLAG, reasoning=TEXT)
 _GOALS = object_schema(goals=TEXT)
@@ -84,8 +83,7 @@ class StageAgent:
             is_required, log = not run.config.has_two_calls, MemoryPromptLog(folder)
             memory = NodeMemory(root, "root", log, shown_elsewhere(), is_required)
         shown = {
-            "Research idea": fenced(run.background.idea.text, "markdown"),
-            "Evaluation metric": metric_text(run.journal),
+            **run.aim,
             "Goals": stage.goals,
             **sections,
         }
