@@ -158,17 +158,15 @@ def _packages() -> tuple[str, ...]:
 def _output(*command: str) -> list[str]:
     """Return the lines that a program prints, empty for a missing, failing or slow program."""
     try:
-        done = subprocess.run(
+        printed = subprocess.check_output(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_VERSION_TIMEOUT_S,
-            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return []
-    lines = done.stdout.decode("utf-8", "replace").splitlines()
+    lines = printed.decode("utf-8", "replace").splitlines()
     return [line.strip() for line in lines if line.strip()]
 
 

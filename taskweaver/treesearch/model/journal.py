@@ -145,10 +145,6 @@ class NodeTree:
         """Return the nodes that were made from a node."""
         return [self._nodes[child] for child in tuple(self._children.get(node_id, ()))]
 
-    def is_leaf(self, node_id: str) -> bool:
-        """Return whether no node was made from a node."""
-        return not self._children.get(node_id)
-
     def path(self, node_id: str) -> list[Node]:
         """Return a node and its ancestors, the draft first."""
         path: list[Node] = []
@@ -284,6 +280,11 @@ class Journal(NodeTree):
         """Noise of the run's measurements, None while no program was measured repeatedly."""
         return self._noise.noise
 
+    @property
+    def is_noisy(self) -> bool:
+        """Whether it is known that measurements scatter beside their seeds."""
+        return self.noise is not None and self.noise.single > 0
+
     def samples(self, node_id: str) -> Samples:
         """Return all measurements of a node's program: its own, then those of repetitions."""
         return _sampled(self._runs(node_id), self.noise)
@@ -299,8 +300,7 @@ class Journal(NodeTree):
 
     def is_candidate(self, node_id: str) -> bool:
         """Return whether a node was measured once alone, where measurements scatter."""
-        noise = self.noise
-        return noise is not None and noise.single > 0 and self.samples(node_id).n == 1
+        return self.is_noisy and self.samples(node_id).n == 1
 
     def rank(self, node_id: str) -> float:
         """Return a number that is higher for a better node (see `Objective.rank`).

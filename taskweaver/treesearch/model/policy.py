@@ -264,7 +264,7 @@ def repairable_leaves(view: StageView, max_depth: int) -> list[Node]:
         node
         for node in view.nodes
         if node.has_failed
-        and view.journal.is_leaf(node.id)
+        and not view.journal.children(node.id)
         and not node.repeats
         and node.artifacts is not None
         and view.journal.debug_depth(node) < max_depth

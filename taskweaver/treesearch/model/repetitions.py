@@ -40,7 +40,7 @@ class Repetitions:
 
         Nothing is due while it is unknown whether measurements scatter, or known that they do not.
         """
-        if not self._is_noisy or self._had(stage) >= self.most:
+        if not self.journal.is_noisy or self._had(stage) >= self.most:
             return None
         nodes = self.journal.until(stage)
         return self._second(nodes) or self._race(nodes)
@@ -67,7 +67,7 @@ class Repetitions:
                 count = min(slots, left) if self._count(node) > 1 else 1
                 return [_again(node, seed) for seed in seeds[:count]]
         again = self._second(nodes)
-        if again is None and is_last and self._is_noisy:
+        if again is None and is_last and self.journal.is_noisy:
             again = self._race(nodes)
         return [again] if again is not None else []
 
@@ -78,7 +78,7 @@ class Repetitions:
         """
         nodes = self.journal.nodes
         stage = max((node.stage for node in nodes), default=0)
-        if not self._is_noisy or self._had(stage) >= _RACING * self.most:
+        if not self.journal.is_noisy or self._had(stage) >= _RACING * self.most:
             return None
         return self._race(nodes)
 
@@ -105,12 +105,6 @@ class Repetitions:
             for node in (base, found)
             if seed not in {run.seed for run in had[node.id]}
         ][:slots]
-
-    @property
-    def _is_noisy(self) -> bool:
-        """Whether it is known that measurements scatter beside their seeds."""
-        noise = self.journal.noise
-        return noise is not None and noise.single > 0
 
     def _had(self, stage: int) -> int:
         """Return how many repetitions of a stage there are."""

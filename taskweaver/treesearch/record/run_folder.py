@@ -18,6 +18,7 @@ from taskweaver.treesearch.model.idea import Idea
 from taskweaver.treesearch.record.places import RunPlaces
 from taskweaver.trust.keys import risk_of
 from taskweaver.utils.files import PRIVATE, PRIVATE_FOLDER, read_json, write_json, write_text
+from taskweaver.utils.sqlite_files import remove_database
 from taskweaver.utils.system.installation import seal
 
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -77,9 +78,7 @@ def place_memory(places: RunPlaces, file: Path) -> None:
 def discard_run(places: RunPlaces) -> None:
     """Remove a run that never began, with its memory wherever that is."""
     if places.memory.is_symlink():
-        file = places.memory.resolve()
-        for path in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
-            path.unlink(missing_ok=True)
+        remove_database(places.memory.resolve())
     shutil.rmtree(places.folder, ignore_errors=True)
 
 
