@@ -284,12 +284,9 @@ def _detached(app: TaskWeaverApp, places: RunPlaces, branch: str) -> str:
                 own[branch].fork(CHAT.root)
     workspace = places.folder / RUN.working_folder(branch)
     if workspace.is_dir() and not workspace.is_symlink():  # code may have put a link there
-        _copy(workspace, folder / CHAT.working_folder(CHAT.root))
+        cwd = folder / CHAT.working_folder(CHAT.root)
+        cwd.mkdir()
+        cannot = system_errors(f"{workspace} cannot be opened")
+        with cannot, Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
+            copy_working_folder(source, target, limit_bytes=_MOST_COPIED)
     return id_
-
-
-def _copy(workspace: Path, cwd: Path) -> None:
-    cwd.mkdir()
-    cannot = system_errors(f"{workspace} cannot be opened")
-    with cannot, Folder.at(workspace) as source, Folder.at(cwd.resolve()) as target:
-        copy_working_folder(source, target, limit_bytes=_MOST_COPIED)

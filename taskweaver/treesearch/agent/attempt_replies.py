@@ -164,11 +164,12 @@ def _parts(text: str, code_words: Collection[str], code_path: str) -> _Parts | N
     """
     files: list[tuple[str, str]] = []
     data: dict[str, Any] = {}
-    first = len(text)
+    first, has_commands = len(text), False
     for match, before in _fences(text):
         info, body = match["info"].strip(), match["body"]
         word = info.split()[0].lower() if info else ""
         path = _path_of(info, before)
+        has_commands |= info.lower() == COMMANDS
         if word in _JSON and (word == COMMANDS or not path):
             data |= required_object(body, {})
         elif path:
@@ -183,15 +184,11 @@ def _parts(text: str, code_words: Collection[str], code_path: str) -> _Parts | N
         else:
             continue
         first = min(first, match.start())
-    if not files and not (data and "phase_artifacts" not in data and _has_commands(text)):
+    if not files and not (data and "phase_artifacts" not in data and has_commands):
         return None
     plan = _HEADING.sub("\n", text[:first]).strip()
     label = _PLAN_LABEL.search(plan)
     return _Parts(plan[label.end() :] if label else plan, tuple(files), data)
-
-
-def _has_commands(text: str) -> bool:
-    return any(match["info"].strip().lower() == COMMANDS for match, _ in _fences(text))
 
 
 def _fences(text: str) -> Iterator[tuple[re.Match[str], str]]:

@@ -277,9 +277,8 @@ class RunEvents:
         root = self._store.root if self._store else None
         if self._store is None or root is None or not best.branch:
             return
-        if best.id in self._journal.refuted:
-            return
-        if _is_noted(root, "lesson_promoted", {"mark": best.id}):
+        is_untrue = best.id in self._journal.refuted
+        if is_untrue or _is_noted(root, "lesson_promoted", {"mark": best.id}):
             return
         for tag in ("NODE_SUMMARY", "SUCCESS"):
             mark, branch = f"node_uid:{best.id}", self._store[best.branch]

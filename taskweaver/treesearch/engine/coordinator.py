@@ -101,7 +101,8 @@ class Coordinator:
                 try:
                     self._loop(threads)
                 except BaseException as error:
-                    if self._is_stopping and _is_cancelled(error):
+                    is_cancelled = isinstance(error, ModelError) and error.kind == "cancelled"
+                    if self._is_stopping and is_cancelled:
                         return
                     self.stop()
                     raise
@@ -198,7 +199,10 @@ class Coordinator:
         return ahead
 
     def _has_room(self, stage: StageState) -> bool:
-        return not self._why_over(stage) and not self._is_full(stage)
+        """Return whether a stage goes on, and its nodes, running ones too, do not use it up."""
+        number = stage.stage.number
+        has_room = len(self.journal.of_stage(number)) < self.config.stage_nodes[number - 1]
+        return has_room and not self._why_over(stage)
 
     def _view(self, stage: StageState) -> StageView:
         drafts = self.config.rules.num_drafts if stage.stage.number == 1 else 0
@@ -212,11 +216,6 @@ class Coordinator:
             drafts=self.config.rules.num_drafts,
             max_nodes=self.config.stage_nodes[stage.stage.number - 1],
         )
-
-    def _is_full(self, stage: StageState) -> bool:
-        """Return whether the nodes that are there, running ones too, use the stage up."""
-        number = stage.stage.number
-        return len(self.journal.of_stage(number)) >= self.config.stage_nodes[number - 1]
 
     def _next_step(self) -> int:
         """Return the first number that no node has: of a resumed run, perhaps one in between."""
@@ -373,7 +372,3 @@ class Coordinator:
             return
         self.transition.go_on(stage, reason)
         self._changed(self.state)
-
-
-def _is_cancelled(error: BaseException) -> bool:
-    return isinstance(error, ModelError) and error.kind == "cancelled"

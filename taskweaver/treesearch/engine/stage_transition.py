@@ -13,7 +13,7 @@ from taskweaver.treesearch.model.journal import Journal, Judgement
 from taskweaver.treesearch.model.node import Node
 from taskweaver.treesearch.model.stages import STAGES, StageState
 from taskweaver.treesearch.record import run_statistics
-from taskweaver.treesearch.record.runlog import RunLog, RunState, StagePassed, stage_entry
+from taskweaver.treesearch.record.runlog import RunLog, RunState, StagePassed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class StageTransition:
     def enter(self, stage: StageState) -> None:
         """Begin a stage, or a substage."""
         self.state.stage = stage
-        self.log.add("stage", **stage_entry(stage))
+        self.log.add("stage", **(asdict(stage) | {"stage": stage.stage.number}))
         self.begun(stage)
 
     def begun(self, stage: StageState) -> None:

@@ -266,9 +266,8 @@ def effects(journal: Journal, facts: RunFacts, nodes: Iterable[Node]) -> list[Ef
     bases = {stage.number: stage.base for stage in facts.stages}
     found = []
     for node in nodes:
-        base_id = bases.get(node.stage) if node.kind is NodeKind.ABLATION else None
-        known = base_id is not None and base_id in journal
-        base = journal[base_id or ""] if known else measured_ancestor(journal, node)
+        base_id = (node.kind is NodeKind.ABLATION and bases.get(node.stage)) or ""
+        base = journal[base_id] if base_id in journal else measured_ancestor(journal, node)
         found.append(Effect(node, base, gain(journal, node, base) if node.is_good else None))
     return found
 

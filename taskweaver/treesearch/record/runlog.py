@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -295,8 +295,3 @@ def reopen(state: RunState) -> None:
     """Reopen a run whose budget was spent: its last stage is not over after all."""
     state.is_over, state.is_spent, state.reason = False, False, ""
     state.stage = state.passed.pop().state if state.passed else None
-
-
-def stage_entry(state: StageState) -> dict[str, Any]:
-    """Return the log entry of a stage that begins."""
-    return {**asdict(state), "stage": state.stage.number}
