@@ -55,10 +55,8 @@ def read_plan(text: str) -> Phase0Plan:
         ValueError: If it is no JSON object.
     """
     data = required_object(text, {})
-    given = data.get("plan", data)
-    plan = dict(given) if isinstance(given, Mapping) else {}
-    guidance = plan.get("phase_guidance")
-    phases = guidance if isinstance(guidance, Mapping) else {}
+    plan = _mapping(data.get("plan", data))
+    phases = _mapping(plan.get("phase_guidance"))
     risks = plan.get("risks_and_mitigations")
     internal = data.get("internal")
     return Phase0Plan(

@@ -286,24 +286,17 @@ class SearchWorker(SearchRole):
             attempt.node, attempt.result = node, result
             phases = [f"{p.name}: {p.status}, {p.seconds:.1f} s {p.message}" for p in node.phases]
             output = shorten(node.output, _REPORT_CHARS)
-            parts = [("Phases", phases), ("Output", [fenced(output)] if output else [])]
-            report = "\n\n".join(
-                f"### {title}\n" + "\n".join(lines) for title, lines in parts if lines
-            )
+            parts = {"Phases": "\n".join(phases), "Output": fenced(output) if output else ""}
+            report = "\n\n".join(f"### {title}\n{text}" for title, text in parts.items() if text)
             attempt.output.add()
-            attached: list[tuple[str, AttachmentType]] = [
-                ("SUCCESS" if node.error is None else "FAILURE", AttachmentType.execution_status),
-                (report, AttachmentType.execution_result),
-            ]
-            if isinstance(node.artifacts, ScriptArtifact):
-                names = json.dumps([list(one) for one in result.variables])
-                attached += [
-                    (node.artifacts.code, AttachmentType.reply_content),
-                    (names, AttachmentType.session_variables),
-                ]
+            status = "SUCCESS" if node.error is None else "FAILURE"
             post.update_send_to(PLANNER)
-            for content, kind in attached:
-                post.update_attachment(content, kind)
+            post.update_attachment(status, AttachmentType.execution_status)
+            post.update_attachment(report, AttachmentType.execution_result)
+            if isinstance(node.artifacts, ScriptArtifact):
+                names = json.dumps(result.variables)
+                post.update_attachment(node.artifacts.code, AttachmentType.reply_content)
+                post.update_attachment(names, AttachmentType.session_variables)
             post.update_message(report)
             return [post.end()]
 

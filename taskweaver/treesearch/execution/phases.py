@@ -39,8 +39,9 @@ from taskweaver.treesearch.execution.workspace import (
     take_over,
 )
 from taskweaver.treesearch.model.node import USED_BY_OTHERS, CommandRun, NodeError, PhaseOutcome
-from taskweaver.treesearch.model.phase_plan import PHASES, WORKING, PhasePlan
+from taskweaver.treesearch.model.phase_plan import PHASES, WORKING
 from taskweaver.treesearch.model.plan_checks import CommandText
+from taskweaver.utils.text import counted
 
 _LAST_LINES = 20
 _LAST_CHARS = 2000
@@ -180,7 +181,7 @@ def run_job(job: Job) -> JobResult:
         prepare_workspace(job)
     except SearchError as error:
         return JobResult(error=NodeError("CodingError", str(error)))
-    run.execute(job.plan)
+    run.execute()
     return run.result()
 
 
@@ -232,7 +233,7 @@ class _Run:
     """The phases of one job."""
 
     def __init__(self, job: Job) -> None:
-        self._job = job
+        self._job, self._plan = job, job.plan
         self._phases: list[PhaseOutcome] = []
         self._error: NodeError | None = None
         self._output = ""
@@ -241,16 +242,15 @@ class _Run:
         self._before = job.before
         self._ran: tuple[CommandRun, ...] = ()
 
-    def execute(self, plan: PhasePlan) -> None:
+    def execute(self) -> None:
         """Run the phases that are asked for, in order, up to the first that fails."""
-        if self._before is None:
-            self._before = _states(self._job.workspace, plan.expected_outputs)
-        before = self._before
+        plan = self._plan
+        before = self._before = self._before or _states(self._job.workspace, plan.expected_outputs)
         steps = {
-            "download": lambda: self._commands("download", plan, plan.download),
-            "coding": lambda: self._coding(plan),
-            "compile": lambda: self._commands("compile", plan, plan.compile),
-            "run": lambda: self._run(plan, before),
+            "download": lambda: self._commands("download", plan.download),
+            "coding": self._coding,
+            "compile": lambda: self._commands("compile", plan.compile),
+            "run": lambda: self._run(before),
         }
         for name in PHASES:
             if name in self._job.phases and self._error is None:
@@ -292,9 +292,9 @@ class _Run:
     def _log(self, phase: str) -> Path:
         return self._job.log_dir / f"{phase}.log"
 
-    def _coding(self, plan: PhasePlan) -> PhaseOutcome:
-        apply_workspace_plan(self._job.workspace, plan.workspace)
-        files = plan.workspace.files
+    def _coding(self) -> PhaseOutcome:
+        apply_workspace_plan(self._job.workspace, self._plan.workspace)
+        files = self._plan.workspace.files
         log = self._log("coding")
         log.parent.mkdir(parents=True, exist_ok=True)
         lines = [f"{file.path} ({len(file.data)} bytes)\n" for file in files]
@@ -303,15 +303,16 @@ class _Run:
         named = _named([file.path for file in files])
         return PhaseOutcome("coding", "ok", message=f"Files: {named}")
 
-    def _commands(self, phase: str, plan: PhasePlan, texts: Sequence[CommandText]) -> PhaseOutcome:
+    def _commands(self, phase: str, texts: Sequence[CommandText]) -> PhaseOutcome:
         """Run the commands of a phase."""
+        build = self._plan.build
         cwd = home = self._job.workspace
         if phase == "compile":
-            cwd = (home / plan.build.workdir).resolve()
+            cwd = (home / build.workdir).resolve()
             if not cwd.is_relative_to(home.resolve()) or not cwd.is_dir():
-                missing = f"compile: there is no folder {plan.build.workdir} to work in"
+                missing = f"compile: there is no folder {build.workdir} to work in"
                 raise _Failed("CompilationError", missing)
-        commands = [command_of(self._job, phase, plan.build.filled(text), cwd) for text in texts]
+        commands = [command_of(self._job, phase, build.filled(text), cwd) for text in texts]
         results = run_commands_with_logging(commands, self._log(phase))
         if not results:
             return PhaseOutcome(phase, "skipped", message="No commands.")
@@ -325,16 +326,16 @@ class _Run:
             message = failure(commands[len(results) - 1], last, is_compiler=phase == "compile")
             kind = "TimeoutError" if last.status == "timeout" else _KINDS[phase]
             raise _Failed(kind, f"{phase}: {message}", last)
-        count = len(results)
-        compiler = plan.build.compiler_selected if phase == "compile" else ""
+        compiler = build.compiler_selected if phase == "compile" else ""
         parts = [f"Compiler: {compiler}"] if compiler else []
-        parts.append(f"{count} command{'s' if count > 1 else ''}")
+        parts.append(counted(len(results), "command"))
         return PhaseOutcome(phase, "ok", exit_code=last.exit_code, message=", ".join(parts))
 
-    def _run(self, plan: PhasePlan, before: FileStates) -> PhaseOutcome:
+    def _run(self, before: FileStates) -> PhaseOutcome:
+        plan = self._plan
         empty_working(self._job.workspace)
         load = HostLoad()
-        done = self._commands("run", plan, plan.run)
+        done = self._commands("run", plan.run)
         after = _states(self._job.workspace, plan.expected_outputs)
         missing = [path for path in plan.expected_outputs if after[path] is None]
         stale = [path for path, state in after.items() if state and state == before[path]]

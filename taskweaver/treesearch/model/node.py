@@ -310,7 +310,7 @@ class Node:
     exec_seconds: float = 0.0
     started_at: float = 0.0
     finished_at: float | None = None
-    cost: Cost = field(default_factory=Cost)
+    cost: Cost = Cost()
 
     @property
     def title(self) -> str:

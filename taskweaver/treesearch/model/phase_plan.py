@@ -134,8 +134,8 @@ class PhasePlan:
     """
 
     download: tuple[CommandText, ...] = ()
-    workspace: WorkspacePlan = field(default_factory=WorkspacePlan)
-    build: BuildPlan = field(default_factory=BuildPlan)
+    workspace: WorkspacePlan = WorkspacePlan()
+    build: BuildPlan = BuildPlan()
     compile: tuple[CommandText, ...] = ()
     run: tuple[CommandText, ...] = ()
     expected_outputs: tuple[str, ...] = ()

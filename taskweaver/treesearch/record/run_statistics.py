@@ -36,9 +36,9 @@ class Budgets:
         money: In the currency of the configured prices; None when they are unknown.
     """
 
-    nodes: Use = field(default_factory=Use)
-    seconds: Use = field(default_factory=Use)
-    tokens: Use = field(default_factory=Use)
+    nodes: Use = Use()
+    seconds: Use = Use()
+    tokens: Use = Use()
     money: Use | None = None
 
 
@@ -81,7 +81,7 @@ class RunFacts:
     title: str
     started_at: float
     finished_at: float | None = None
-    budgets: Budgets = field(default_factory=Budgets)
+    budgets: Budgets = Budgets()
     stages: tuple[StageFacts, ...] = ()
     reason: str = ""
     beside: Cost = field(default_factory=Cost)
