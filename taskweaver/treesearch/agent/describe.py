@@ -17,7 +17,7 @@ from taskweaver.treesearch.record import run_statistics
 from taskweaver.utils.markup.quoting import quoted_section
 from taskweaver.utils.text import fenced, shorten, shorten_words
 
-_HARDWARE = "kernel caches simd numa_nodes memory_copy load compilers variables".split()
+_HARDWARE = "kernel caches simd numa_nodes huge_pages memory_copy load compilers variables".split()
 _COMPILED = re.compile(
     r"\b(?:C|C\+\+|CUDA|Fortran|Rust|Go|Julia|OpenMP|OpenCL|OpenACC|MPI|SIMD|AVX\S*|HIP|SYCL)(?![\w+])"
     r"|\b(?:gcc|g\+\+|gfortran|clang|icx|ifx|nvcc|mpicc|compil\w+|vectori[sz]\w+)\b"

@@ -50,7 +50,9 @@ _VARIABLES = ("OMP_", "KMP_", "GOMP_", "MKL_NUM", "OPENBLAS_NUM", "CUDA_VISIBLE"
 _VERSION_TIMEOUT_S = 5.0
 _SIMD = re.compile(r"(?:sse4_|avx|fma$|f16c|amx|asimd|sve|neon)")
 _CPUINFO = Path("/proc/cpuinfo")
+_MEMINFO = Path("/proc/meminfo")
 _SYSTEM = Path("/sys/devices/system")
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 _COPIED_BYTES = 64 << 20
 _COPIES = 3
@@ -71,7 +73,7 @@ def collect_environment() -> dict[str, Fact]:
     """Return facts about this machine. Unknown facts are left out.
 
     Keys: ``os``, ``kernel``, ``machine``, ``cpu``, ``cpus`` (usable by this process),
-    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``load``,
+    ``caches`` (of one core), ``simd``, ``memory_mib``, ``numa_nodes``, ``huge_pages``, ``load``,
     ``gpus``, ``compilers`` (those of MPI too, and ``nvcc`` beside a GPU), ``tools``,
     ``variables``, ``container``, ``python``, ``python_packages`` (well-known ones).
     """
@@ -80,12 +82,13 @@ def collect_environment() -> dict[str, Fact]:
         "os": _os_name(),
         "kernel": platform.release(),
         "machine": platform.machine(),
-        "cpu": _cpu("model name") or platform.processor(),
+        "cpu": _field(_CPUINFO, "model name") or platform.processor(),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_mib": psutil.virtual_memory().total >> 20,
         "caches": _caches(),
         "simd": _simd(),
         "numa_nodes": _numa_nodes(),
+        "huge_pages": _huge_pages(),
         "load": f"{os.getloadavg()[0]:.1f} tasks in the minute before the start",
         "gpus": gpus,
         "compilers": _versions(compilers(programs(), has_gpus=bool(gpus))),
@@ -167,10 +170,10 @@ def _output(*command: str) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _cpu(name: str) -> str:
-    """Return a fact about the first processor, as the system names it."""
+def _field(path: Path, name: str) -> str:
+    """Return the first value of ``name : value`` in a file of the system."""
     try:
-        lines = _CPUINFO.read_text("utf-8", "replace").splitlines()
+        lines = path.read_text("utf-8", "replace").splitlines()
     except OSError:
         return ""
     pairs = (line.partition(":") for line in lines)
@@ -200,7 +203,7 @@ def _cpus_in(path: Path) -> int:
 
 def _simd() -> list[str]:
     """Return the vector instructions of the processor, by the system's names."""
-    flags = (_cpu("flags") or _cpu("Features")).split()
+    flags = (_field(_CPUINFO, "flags") or _field(_CPUINFO, "Features")).split()
     return [flag for flag in flags if _SIMD.match(flag)]
 
 
@@ -212,6 +215,20 @@ def _numa_nodes() -> list[str]:
             cpus = (place / "cpulist").read_text().strip()
             found.append(f"{place.name} (CPUs {cpus or 'none'})")
     return found
+
+
+def _huge_pages() -> str:
+    """Return whether programs get huge pages by themselves, and the number that is reserved."""
+    try:
+        modes = _HUGE_PAGES.read_text().split()
+    except OSError:
+        modes = []
+    mode = next((mode.strip("[]") for mode in modes if mode.startswith("[")), "")
+    size = _field(_MEMINFO, "Hugepagesize")
+    reserved = _field(_MEMINFO, "HugePages_Total")
+    parts = [f"transparent: {mode}"] if mode else []
+    parts += [f"reserved: {reserved} of {size}"] if size else []
+    return ", ".join(parts)
 
 
 @cache  # the machine stays what it is while this program runs

@@ -263,6 +263,8 @@ def test_the_machine_is_described_by_what_it_says() -> None:
     has_caches = Path("/sys/devices/system/cpu/cpu0/cache/index0/size").exists()
     assert has_caches == any(one.startswith("L1") for one in facts.get("caches", []))  # type: ignore[union-attr]
     assert all(":" in tool or tool.isalnum() for tool in facts.get("tools", []))  # type: ignore[union-attr]
+    has_huge_pages = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists()
+    assert not has_huge_pages or "transparent: " in str(facts["huge_pages"])
 
 
 def test_odd_files_of_a_cache_hide_no_other_facts(
