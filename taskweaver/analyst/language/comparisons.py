@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
@@ -17,13 +18,32 @@ _BE = (
     "equal"
 )
 _LINK = "a the of with in an in total their its"
+_BEYOND = 10
 _RELATIONS: dict[str, Comparator] = {"before": "<", "after": ">", "since": ">=", "until": "<="}
 
 
 def comparisons(words: Words, at: int) -> Iterator[Found]:
     """Yield comparisons that begin at a token."""
-    if at >= words.size:
-        return
+    if at < words.size:
+        found = _compared(words, at)
+        yield from (one for one in found if not _is_of_other_scale(words, one[1]))
+
+
+def _is_of_other_scale(words: Words, cond: Cond) -> bool:
+    """Return whether ``100 billion`` is beyond all values: those may be numbers of billions."""
+    if not re.search(r"\d ?(?:thousand|million|billion|bn)\b", cond.phrase, re.IGNORECASE):
+        return False
+    tests = [option.condition for option in cond.options]
+    return any(
+        isinstance(test, Comparison)
+        and isinstance(test.left, Column)
+        and isinstance(test.right, int | float)
+        and test.right > _BEYOND * float(words.profile(test.left.name).high or "inf")
+        for test in tests
+    )
+
+
+def _compared(words: Words, at: int) -> Iterator[Found]:
     yield from _column_first(words, at)
     yield from _number_first(words, at)
     yield from _dimension_first(words, at)

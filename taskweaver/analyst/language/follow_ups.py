@@ -24,6 +24,7 @@ from taskweaver.analyst.language.lexicon import (
 )
 from taskweaver.analyst.language.parser import Operand, Words
 from taskweaver.analyst.language.parts import Phrases, UnfitError
+from taskweaver.analyst.language.ranks import by_operand
 from taskweaver.analyst.language.row_conditions import either
 from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
@@ -36,6 +37,7 @@ from taskweaver.analyst.readings import (
     GroupKey,
     Measure,
     Not,
+    Rank,
     Reading,
     Rows,
     Share,
@@ -43,6 +45,7 @@ from taskweaver.analyst.readings import (
     TableView,
     Understood,
     columns_in,
+    columns_of,
 )
 
 _OPENINGS = frozenset(
@@ -64,6 +67,7 @@ _BARE_COUNT = re.compile(
     r"\W*(?:how many|count|wie viele)(?: (?:are|were|sind) (?:there|they|that|das|es))?\W*",
     re.IGNORECASE,
 )
+_OF_SHOWN = re.compile(r"\W*which (?:one|of)\b", re.IGNORECASE)
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
 Known = Summary | Rows | TableView
@@ -81,6 +85,8 @@ def points_back(text: str, *, openings: bool = True) -> bool:
     """Return whether a request is about the rows of an answer before, or begins as its change."""
     words = re.findall(r"\w+", text.casefold())
     begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
+    if words[:2] in (["which", "one"], ["which", "ones"]):
+        return True
     return not _SEVERAL.isdisjoint(words) or (openings and bool(begins))
 
 
@@ -120,6 +126,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if _BARE_COUNT.fullmatch(words.text):
         return Understood(_counted(previous))
     _require_no_value_measured(parts)
+    previous = _rows_ranked(parts, previous)
     if isinstance(previous, Summary) and _has_own_rows(parts):
         previous = replace(previous, where=None, keys=(), rank=None, names_winner=False)
     reading = _with_conditions(parts, previous)
@@ -134,6 +141,20 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if reading == previous:
         raise UnfitError(words.text)
     return Understood(reading, (*skipped, *parts.unused), tuple(parts.notes))
+
+
+def _rows_ranked(parts: Phrases, previous: Known) -> Known:
+    """Return the rows that a number counts, of which ``which one is the cheapest`` asks."""
+    if parts.has(Keys) or not parts.has(Pick):
+        return previous
+    match previous:
+        case Summary(source, (Measure("count"),), (), where):
+            return Rows(source, (), where)
+        case Rows(rank=Rank(count=int())) | Summary(rank=Rank(count=int())):
+            if _OF_SHOWN.match(parts.words.text):
+                reason = "Ask this one whole: it may be about the rows that are shown."
+                raise UnfitError((), reason)
+    return previous
 
 
 def _counted(previous: Known) -> Known:
@@ -187,6 +208,7 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     is_added = points_back(parts.words.text, openings=False)
     if _COMPARED_TO.search(parts.words.text):
         conds = [_beside(cond, previous.where) for cond in conds]
+    _check_other_flag(parts, conds, previous.where)
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
@@ -194,6 +216,26 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     if conds and isinstance(previous, Summary):
         return _compared(parts, replace(previous, where=where), conds)
     return replace(previous, where=where)
+
+
+def _check_other_flag(parts: Phrases, conds: Sequence[Cond], where: Condition | None) -> None:
+    """Refuse ``and dramas?`` after the comedies, where both are columns of yes and no."""
+    old, is_flag = columns_in(And(conjuncts(where))), parts.scope.flag_value
+    for cond in conds:
+        new = {option.column for option in cond.options if option.column} - old
+        if (
+            _opens_anew(parts)
+            and any(map(is_flag, new))
+            and any(is_flag(one) for one in old if one)
+        ):
+            reason = f"Ask for {cond.phrase} in a whole question: other rows may be meant."
+            raise UnfitError((), reason)
+
+
+def _opens_anew(parts: Phrases) -> bool:
+    return parts.words.says(0, "and what how und") and not points_back(
+        parts.words.text, openings=False
+    )
 
 
 def _beside(cond: Cond, where: Condition | None) -> Cond:
@@ -256,8 +298,15 @@ def _moved(part: Condition, years: int) -> Condition | None:
 
 def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey]) -> Summary:
     """Return a summary with new groups, beside those of `listed` values, and other changes."""
+    by = by_operand(parts, is_only=True) if reading.rank else None
     keys = parts.keys()
     is_more = parts.words.has(_MORE)
+    if by is not None:
+        if reading.measures[0].of is None:
+            raise UnfitError(by.phrase, f"Say mean or total of {by.phrase}.")
+        reading = replace(
+            reading, measures=(replace(reading.measures[0], of=parts.column_of(by)),), then=None
+        )
     if keys:
         rank = None if reading.names_winner else reading.rank
         keys = (*reading.keys, *keys) if is_more else tuple(dict.fromkeys((*keys, *listed)))
@@ -381,6 +430,11 @@ def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
         return Summary(reading.source, (Measure("count"),), (), reading.where)
     if fns:
         raise UnfitError([fn.function for fn in fns])
+    if reading.by and (by := by_operand(parts, is_only=True)):
+        value, shown = parts.column_of(by), set(columns_of(reading.by))
+        names = tuple(name for name in reading.columns if name not in shown)
+        names = (*names, *columns_of(value)) if reading.columns else ()
+        reading = replace(reading, by=value, columns=tuple(dict.fromkeys(names)))
     operands = parts.take_all(Operand, lambda operand: not set(operand.names) & parts.mentioned)
     if operands:
         values = [parts.column_of(operand) for operand in operands]
@@ -391,6 +445,8 @@ def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
     if pick is not None and reading.rank is not None and reading.by is not None:
         _require_dimension(pick, reading.by)
         reading = replace(reading, rank=replace(reading.rank, ascending=pick.ascending))
-    elif pick is not None:
-        raise UnfitError(pick.word)
+    elif pick is not None:  # "which one is the cheapest"
+        if len(pick.columns) != 1:
+            raise UnfitError(pick.word, "Name the column to rank by.")
+        reading = replace(reading, by=Column(*pick.columns), rank=pick.rank)
     return reading

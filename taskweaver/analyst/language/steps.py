@@ -96,6 +96,8 @@ def _share(parts: Phrases) -> Reading:
         and parts.scope.flag_value(operand.names[0]) is None
         and parts.kind(operand.names[0]) in ("text", "flag")
     ]
+    if not conds and parts.words.has("with having without"):
+        raise UnfitError("share", "Say of which rows the share is.")
     if texts and not conds:
         parts.use(texts[0][0])
         return Summary(parts.source, (measure,), (GroupKey(texts[0][1].names[0]),), None, Share())
