@@ -221,21 +221,10 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
 def _check_other_flag(parts: Phrases, conds: Sequence[Cond], where: Condition | None) -> None:
     """Refuse ``and dramas?`` after the comedies, where both are columns of yes and no."""
     old, is_flag = columns_in(And(conjuncts(where))), parts.scope.flag_value
-    for cond in conds:
-        new = {option.column for option in cond.options if option.column} - old
-        if (
-            _opens_anew(parts)
-            and any(map(is_flag, new))
-            and any(is_flag(one) for one in old if one)
-        ):
-            reason = f"Ask for {cond.phrase} in a whole question: other rows may be meant."
-            raise UnfitError((), reason)
-
-
-def _opens_anew(parts: Phrases) -> bool:
-    return parts.words.says(0, "and what how und") and not points_back(
-        parts.words.text, openings=False
-    )
+    new = {option.column for cond in conds for option in cond.options} - old
+    opens = parts.words.says(0, "and what how und")
+    if opens and all(any(map(is_flag, filter(None, names))) for names in (old, new)):
+        raise UnfitError((), "Ask for these rows in a whole question: others may be meant.")
 
 
 def _beside(cond: Cond, where: Condition | None) -> Cond:
