@@ -223,3 +223,18 @@ def test_one_column_of_yes_and_no_after_another_is_not_added(about: About) -> No
     assert "`funny` is 1 and" not in talk.say("and scary?").text
     talk.say("how many are funny?")
     assert "`funny` is 1 and `scary` is 1" in talk.say("only scary ones").text
+
+
+def test_several_offers_are_taken_one_after_the_other(about: About) -> None:
+    talk = about({"shops.csv": SHOPS})
+    talk.say("what is in it?")
+    first = talk.say("1").text
+    assert talk.say("2").text.partition("\n")[0] != first.partition("\n")[0]
+    assert talk.say("1").text == first
+
+
+def test_a_folder_that_is_not_written_to_is_not_passed_over(about: About) -> None:
+    talk = about({"shops.csv": SHOPS})
+    talk.say("mean sales per shop")
+    said = talk.say("save it to /tmp/elsewhere/shops_mean.csv").text
+    assert "`shops_mean.csv` is in the folder of this conversation" in said

@@ -243,10 +243,9 @@ def _between(words: Words, at: int, *, is_time: bool) -> Iterator[tuple[int, Tes
     if is_time:
         froms = (found for found in words.of_kind(at, "time") if found.sense.detail == "from")
         openings += [found.end for found in froms]
-    joints = ("and", "to", "-", "\N{EN DASH}", "und", "et", "y")
     lows = [(end, low) for stop in openings for end, low in _numbers(words, stop)]
     for middle, low in lows:
-        if words.lower(middle) in joints:
+        if words.says(middle, "and to - \N{EN DASH} und et y"):
             for end, high in _numbers(words, middle + 1):
                 if low[0] <= high[0]:
                     yield end, [(">=", low), ("<=", high)]
