@@ -238,3 +238,11 @@ def test_a_folder_that_is_not_written_to_is_not_passed_over(about: About) -> Non
     talk.say("mean sales per shop")
     said = talk.say("save it to /tmp/elsewhere/shops_mean.csv").text
     assert "`shops_mean.csv` is in the folder of this conversation" in said
+
+
+def test_a_column_that_names_the_rows_is_their_noun(about: About) -> None:
+    rows = [f"Judge {n},{('North', 'South')[n % 2]},{40 + n % 9}" for n in range(30)]
+    talk = about({"court.csv": "\n".join(["judge,region,age", *rows])})
+    assert talk.say("average age of judges per region").text.startswith(
+        "Mean of `age` per `region`"
+    )

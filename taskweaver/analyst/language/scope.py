@@ -402,6 +402,7 @@ def is_function_word(word: str) -> bool:
 
 
 _NO_NOUNS = frozenset("list data file table the of csv final new raw clean export report".split())
+_NUMBERED = re.compile(r"(?:sheet|tabelle|table|blatt|feuil|hoja)?\W*\d*", re.IGNORECASE)
 _MAX_TABLES = 12
 
 
@@ -422,7 +423,8 @@ class Wanted:
 
 def nouns_of(table: TableId) -> frozenset[str]:
     """Return the nouns, in the singular, that a table is named after."""
-    name = table.part or PurePosixPath(table.file).stem
+    is_named = table.part and not _NUMBERED.fullmatch(table.part)
+    name = table.part if is_named else PurePosixPath(table.file).stem
     found = {word for word in name_words(name) if not word.isdigit() and len(word) > 2}
     joined = re.sub(r"\W|_|\d", "", name.casefold())
     return frozenset(found | {joined} - {""}) - _NO_NOUNS
