@@ -194,7 +194,9 @@ class Dialogue:
             outcome = RequestReader(self.previous).tried(text, world)
         if isinstance(outcome, NeedsLook):
             return self, replace(outcome, find=text)
-        return self._after(text, outcome), outcome
+        after = self._after(text, outcome)
+        is_list = len(self.offers) > 1 and not after.offers  # another number may follow
+        return replace(after, offers=self.offers) if is_list else after, outcome
 
     def _command(self, topic: str, world: World) -> tuple[Dialogue, Outcome]:
         """Answer the last request again, with more or other rows, or from the other file."""

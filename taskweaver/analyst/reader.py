@@ -148,7 +148,10 @@ class RequestReader:
             name = next(filter(None, asked.groups()))
             return NotUnderstood((), f"The files do not tell what `{name}` means.")
         file = file_to_save(text, [file.name for file in world.files])
-        return self._saved(file, world) if file else None
+        saved = self._saved(file, world) if file else None
+        if isinstance(saved, Understood) and re.search(rf"/{re.escape(file)}", text):
+            return replace(saved, notes=(f"`{file}` is in the folder of this conversation.",))
+        return saved
 
     def _of_tables(
         self, text: str, mentions: Sequence[Mention], world: World, choices: Mapping[str, str]

@@ -140,3 +140,109 @@ def test_the_last_question_is_put_to_a_file_that_is_named(about: About) -> None:
     said = talk.say("and in b.csv?").text
     assert said.startswith("Mean of `sales` per `shop` where `year` is 2010")
     assert "Other" in said
+
+
+@pytest.mark.parametrize(
+    ("asked", "change", "said"),
+    [
+        ("top 2 makers by mean mpg", "and by weight?", "Top 2 `maker` by mean of `weight`"),
+        ("top 3 cars by mpg", "by weight instead", "Top 3 rows by `weight`"),
+        ("top 2 makers by mean mpg", "and by cylinders", "Top 2 `cylinders` by mean of `mpg`"),
+    ],
+)
+def test_a_ranking_is_repeated_by_another_column(
+    about: About, asked: str, change: str, said: str
+) -> None:
+    makers = [(maker, n) for maker in ("Ada", "Bo", "Cy") for n in range(1, 9)]
+    rows = [f"{maker},{n * len(maker)}.5,{n * 100},{4 + n % 3}" for maker, n in makers]
+    talk = about({"cars.csv": "\n".join(["maker,mpg,weight,cylinders", *rows])})
+    talk.say(asked)
+    assert said in talk.say(change).text
+
+
+@pytest.mark.parametrize("text", ["plot rain per year", "which year had the most rain?"])
+def test_an_amount_is_no_number_of_rows(about: About, text: str) -> None:
+    rows = [f"{day}.{month}.2020,{day * month % 7},{('rain', 'sun')[day % 2]}"
+            for month in range(1, 13) for day in range(1, 28)]  # fmt: skip
+    said = about({"sky.csv": "\n".join(["date,rainfall_mm,sky", *rows])}).say(text)
+    assert "Say the number of rows, or the total of `rainfall_mm`" in said.text
+
+
+FIRMS = "name,land,branch,sales,funny,scary\n" + "\n".join(
+    f"{name},{('Norway', 'Chile')[n % 2]},{branch},{n * 7 % 29 + n / 10},{n % 2},{n // 3 % 2}"
+    for n, (name, branch) in enumerate(
+        [("Wharf", "Trading companies"), ("Acme", "Mining"), ("Dune", "Drug stores")] * 4, start=1
+    )
+).replace("Wharf,Chile", "Mine,Chile", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("how many companies are in the list?", "Number of rows (12 rows)"),
+        ("top 2 companies by sales", "Top 2 rows by `sales`"),
+        ("which companies have sales over 20", "Rows where `sales` is more than 20"),
+    ],
+)
+def test_a_noun_for_rows_is_no_part_of_a_value(about: About, text: str, said: str) -> None:
+    assert said in about({"firms.csv": FIRMS}).say(text).text.replace(
+        "`name` and `sales` of t", "T"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["companies with sales over 20 billion", "share of firms with a branch"]
+)
+def test_what_the_values_contradict_is_refused(about: About, text: str) -> None:
+    assert about({"firms.csv": FIRMS}).say(text).is_question
+
+
+def test_a_row_is_not_asked_for_the_largest_of_it(about: About) -> None:
+    rows = [f"{name},{n}00" for n, name in enumerate(["Bank", "Post", "Inn", "Mill"], start=1)]
+    assert (
+        about({"f.csv": "\n".join(["name,debt", *rows])})
+        .say("which bank has most debt?")
+        .is_question
+    )
+
+
+def test_which_one_is_one_of_the_rows_before(about: About) -> None:
+    talk = about({"cars.csv": "make,price\n" + "\n".join(f"m{n % 3},{n}00" for n in range(1, 30))})
+    talk.say("how many cars have a price over 500?")
+    said = talk.say("which one is the cheapest?").text
+    assert said.startswith("Row with the smallest `price` where `price` is more than 500")
+    talk.say("top 5 cars by price")
+    assert talk.say("which one is the cheapest?").is_question
+    talk.say("how many cars under a tree have a price?")
+    assert talk.say("which one is the cheapest?").is_question
+
+
+def test_one_column_of_yes_and_no_after_another_is_not_added(about: About) -> None:
+    talk = about({"firms.csv": FIRMS})
+    assert "where `funny` is 1" in talk.say("how many are funny?").text
+    assert "`funny` is 1 and" not in talk.say("and scary?").text
+    talk.say("how many are funny?")
+    assert "`funny` is 1 and `scary` is 1" in talk.say("only scary ones").text
+
+
+def test_several_offers_are_taken_one_after_the_other(about: About) -> None:
+    talk = about({"shops.csv": SHOPS})
+    talk.say("what is in it?")
+    first = talk.say("1").text
+    assert talk.say("2").text.partition("\n")[0] != first.partition("\n")[0]
+    assert talk.say("1").text == first
+
+
+def test_a_folder_that_is_not_written_to_is_not_passed_over(about: About) -> None:
+    talk = about({"shops.csv": SHOPS})
+    talk.say("mean sales per shop")
+    said = talk.say("save it to /tmp/elsewhere/shops_mean.csv").text
+    assert "`shops_mean.csv` is in the folder of this conversation" in said
+
+
+def test_a_column_that_names_the_rows_is_their_noun(about: About) -> None:
+    rows = [f"Judge {n},{('North', 'South')[n % 2]},{40 + n % 9}" for n in range(30)]
+    talk = about({"court.csv": "\n".join(["judge,region,age", *rows])})
+    assert talk.say("average age of judges per region").text.startswith(
+        "Mean of `age` per `region`"
+    )

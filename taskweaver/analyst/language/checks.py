@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Keys, Look, Mark, Noun, Pick, Picture
 from taskweaver.analyst.language.groups import HEADS, conjuncts
-from taskweaver.analyst.language.names import name_words, singular
+from taskweaver.analyst.language.names import core_words, name_words, singular
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.values import Cond
@@ -41,6 +41,7 @@ _PERSONAL = frozenset(
 )
 _TALLIES = frozenset("freq frequency count counts n ncases".split())
 _ASKING = "who whom whose when where which what wer wem wann wo welche was"
+_OF_NOTHING = "is was are were has had one ones"
 _IN_IT = "there file data dataset table drin darin datei daten"
 _OFTEN = frozenset({"how often", "how many times"})
 _OF_SEVERAL = "count nunique std var range iqr correlation".split()
@@ -293,6 +294,8 @@ def _check_time_asked(reading: Summary, parts: Phrases) -> None:
     for atom, mark in parts.every(Mark):
         if mark.kind == "when" or (mark.kind == "which" and atom.end in units):
             raise UnfitError(parts.phrase(atom), "Name the column of times that is asked for.")
+        if parts.words.says(atom.start, "which") and parts.words.says(atom.end, _OF_NOTHING):
+            raise UnfitError(parts.phrase(atom), "Name the rows or groups that are meant.")
 
 
 def _check_rows(reading: Summary, parts: Phrases) -> None:
@@ -313,6 +316,8 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
     values = [parts.phrase(atom) for atom, look in parts.every(Look) if look.view == "values"]
     if values and not reading.keys:
         raise UnfitError(values, "Name the column whose values are counted.")
+    if not parts.every(Fn) and named <= {"unit"}:
+        _check_amounts(parts)
     _check_names(parts, is_bare=is_bare)
     kinds = ("person", "thing") if is_bare and not parts.words.has(_IN_IT) else ("person",)
     nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
@@ -324,6 +329,16 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
         unknown = []
     if unknown:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
+
+
+def _check_amounts(parts: Phrases) -> None:
+    """Refuse ``plot rain per month`` as rows of the value, where a column holds amounts of it."""
+    for atom, cond in parts.every(Cond):
+        words = tuple(parts.words.lower(at) for at in range(atom.start, atom.end))
+        ref = parts.scope.column(words, cond.phrase) if cond.is_bare else None
+        for name in ref.names if ref else ():
+            if parts.words.is_numeric(name) and len(core_words(name)) == 1:
+                raise UnfitError(cond.phrase, f"Say the number of rows, or the total of `{name}`.")
 
 
 def _check_names(parts: Phrases, *, is_bare: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
@@ -17,6 +18,7 @@ _BE = (
     "equal"
 )
 _LINK = "a the of with in an in total their its"
+_BEYOND, _SCALED = 10, re.compile(r"\d ?(?:thousand|million|billion|bn)\b", re.IGNORECASE)
 _RELATIONS: dict[str, Comparator] = {"before": "<", "after": ">", "since": ">=", "until": "<="}
 
 
@@ -39,9 +41,8 @@ def _by_unit(words: Words, at: int) -> Iterator[Found]:
         named = ((name, name_words(name)) for name in words.scope.columns if units)
         names = tuple(name for name, own in named if len(own) > 1 and _factor(units, own))
         names = tuple(filter(words.is_numeric, names))
-        end, asked = _in_unit(words, stop, names, tests)
-        if end > stop:
-            yield end, _cond(words, at, end, names, asked), 0.3
+        if _in_unit(words, stop, names, tests)[0] > stop:
+            yield from _found(words, at, stop, names, tests, 0.3)
 
 
 def _signed(words: Words, at: int) -> Iterator[Found]:
@@ -52,7 +53,7 @@ def _signed(words: Words, at: int) -> Iterator[Found]:
             names = tuple(name for name in column.ref.names if words.is_numeric(name))
             if names:
                 tests: Tests = [(operators[words.lower(at)], (0.0, False))]
-                yield column.end, _cond(words, at, column.end, names, tests), column.cost
+                yield from _found(words, at, column.end, names, tests, column.cost)
 
 
 def _ages(words: Words, at: int) -> Iterator[Found]:
@@ -66,7 +67,7 @@ def _ages(words: Words, at: int) -> Iterator[Found]:
     for end, tests in _tests(words, at):
         stop = words.skip(end, "years year old")
         if not words.columns(stop) and all(value[0] < 130 for _, value in tests):
-            yield stop, _cond(words, at, stop, ages, tests), 0.4
+            yield from _found(words, at, stop, ages, tests, 0.4)
 
 
 def _column_first(words: Words, at: int) -> Iterator[Found]:
@@ -78,14 +79,13 @@ def _column_first(words: Words, at: int) -> Iterator[Found]:
         start = words.skip(column.end, _BE)
         is_time = all(_holds_times(words, name) for name in names)
         for stop, tests in _tests(words, start, is_time=is_time):
-            end, asked = _in_unit(words, stop, names, tests)
             if is_time or not _are_years(words, names, tests):
-                yield end, _cond(words, at, end, names, asked), column.cost
+                yield from _found(words, at, stop, names, tests, column.cost)
         if start > column.end and not words.says(start - 1, "a in by"):
             for end, tests in _exactly(words, start, is_last=True):
                 if not is_time and _are_years(words, names, tests):
                     continue
-                yield end, _cond(words, at, end, names, tests), column.cost + 0.1
+                yield from _found(words, at, end, names, tests, column.cost + 0.1)
         yield from _two_columns(words, at, column.end, names)
 
 
@@ -188,8 +188,8 @@ def _number_first(words: Words, at: int) -> Iterator[Found]:
             if is_exact and (start > stop or column.ref.distance > 2):
                 continue
             if names:
-                cond = _cond(words, at, column.end, names, asked)
-                yield column.end, cond, column.cost + (0.35 if is_exact else 0.05)
+                cost = column.cost + (0.35 if is_exact else 0.05)
+                yield from _found(words, at, column.end, names, asked, cost)
 
 
 def _dimension_first(words: Words, at: int) -> Iterator[Found]:
@@ -200,11 +200,9 @@ def _dimension_first(words: Words, at: int) -> Iterator[Found]:
             operator: Comparator = ">" if sign == "+" else "<"
             for stop, value in _numbers(words, start):
                 if start == end + 1:
-                    last, asked = _in_unit(words, stop, names, [(operator, value)])
-                    yield last, _cond(words, at, last, names, asked), 0.1
+                    yield from _found(words, at, stop, names, [(operator, value)], 0.1)
         for last, tests in _tests(words, words.skip(end, "a")):
-            stop, asked = _in_unit(words, last, names, tests)
-            yield stop, _cond(words, at, stop, names, asked), 0.15
+            yield from _found(words, at, last, names, tests, 0.15)
 
 
 def dimensions(words: Words, at: int) -> Iterator[tuple[int, str, tuple[str, ...]]]:
@@ -245,10 +243,9 @@ def _between(words: Words, at: int, *, is_time: bool) -> Iterator[tuple[int, Tes
     if is_time:
         froms = (found for found in words.of_kind(at, "time") if found.sense.detail == "from")
         openings += [found.end for found in froms]
-    joints = ("and", "to", "-", "\N{EN DASH}", "und", "et", "y")
     lows = [(end, low) for stop in openings for end, low in _numbers(words, stop)]
     for middle, low in lows:
-        if words.lower(middle) in joints:
+        if words.says(middle, "and to - \N{EN DASH} und et y"):
             for end, high in _numbers(words, middle + 1):
                 if low[0] <= high[0]:
                     yield end, [(">=", low), ("<=", high)]
@@ -272,9 +269,20 @@ def _numbers(words: Words, at: int) -> Iterator[tuple[int, tuple[float, bool]]]:
         yield end, (sign * value, is_percent)
 
 
-def _cond(words: Words, at: int, end: int, names: tuple[str, ...], tests: Tests) -> Cond:
-    options = tuple(Option(name, _condition(words, name, tests)) for name in names)
-    return Cond(options, words.raw(at, end))
+def _found(
+    words: Words, at: int, stop: int, names: tuple[str, ...], tests: Tests, cost: float
+) -> Iterator[Found]:
+    """Yield the condition of tests with the unit after them.
+
+    ``100 billion`` is none where it is beyond all values: those may be numbers of billions.
+    """
+    end, tests = _in_unit(words, stop, names, tests)
+    phrase = words.raw(at, end)
+    highest = max(float(words.profile(name).high or "inf") for name in names)
+    is_beyond = all(number > _BEYOND * highest for _, (number, _) in tests)
+    if not (is_beyond and _SCALED.search(phrase)):
+        options = tuple(Option(name, _condition(words, name, tests)) for name in names)
+        yield end, Cond(options, phrase), cost
 
 
 def _condition(words: Words, name: str, tests: Tests) -> Condition:

@@ -221,7 +221,7 @@ def _counted_groups(parts: Phrases) -> Reading | None:
     """Return the number of rows of groups: ``flights per day``."""
     has_rows = parts.has(Noun, is_of_rows)
     has_rows = has_rows or _begins_with_values(parts)
-    entities = [atom for atom, operand in parts.all(Operand) if _names_each_row(parts, operand)]
+    entities = [atom for atom, operand in parts.all(Operand) if parts.names_each_row(operand)]
     others = len(parts.all(Operand)) - len(entities)
     if not (has_rows or entities) or others or parts.has(Dimension):
         return None
@@ -235,15 +235,6 @@ def _begins_with_values(parts: Phrases) -> bool:
     first = parts.atoms[0]
     last = parts.words.lower(first.end - 1)
     return isinstance(first.content, Cond) and first.content.is_bare and singular(last) != last
-
-
-def _names_each_row(parts: Phrases, operand: Operand) -> bool:
-    """Return whether a column of texts is named in the plural and has another value in each row."""
-    low = operand.phrase.casefold()
-    if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
-        return False
-    profile = parts.words.profile(operand.names[0])
-    return profile.kind == "text" and profile.distinct == parts.scope.rows
 
 
 def _of_choice(parts: Phrases) -> Reading | None:

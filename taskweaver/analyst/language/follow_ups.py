@@ -152,6 +152,9 @@ def _changed(parts: Phrases, previous: Known) -> Known:
 
 def _ranked_among(parts: Phrases, previous: Known) -> Understood:
     """Return a rank among the rows of an answer: ``which one is the cheapest``."""
+    if isinstance(previous, Rows) and previous.rank and previous.rank.count:
+        reason = "Ask this one whole: it may be about the rows that are shown."
+        raise UnfitError((), reason)
     found = ranked(parts)
     if not isinstance(found, Summary | Rows):
         raise UnfitError(parts.words.text)
@@ -235,6 +238,8 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     if any(_is_other_kind(parts, cond) for cond in conds) and not is_added:
         kinds = (part for part in conjuncts(where) if not _is_kind(parts, part))
         where = conjunction(*kinds)
+    elif not is_added:
+        _check_other_flag(parts, conds, previous.where)
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
@@ -255,6 +260,15 @@ def _is_kind(parts: Phrases, condition: Condition) -> bool:
     """Return whether a condition is that a column of yes and no says yes or no."""
     is_value = isinstance(condition, Comparison) and condition.operator == "=="
     return is_value and all(parts.scope.no_value(name) for name in columns_in(condition))
+
+
+def _check_other_flag(parts: Phrases, conds: Sequence[Cond], where: Condition | None) -> None:
+    """Refuse ``and dramas?`` after the comedies, where both are columns of yes and no."""
+    old, is_flag = columns_in(And(conjuncts(where))), parts.scope.flag_value
+    new = {option.column for cond in conds for option in cond.options} - old
+    opens = parts.words.says(0, "and what how und")
+    if opens and all(any(map(is_flag, filter(None, names))) for names in (old, new)):
+        raise UnfitError((), "Ask for these rows in a whole question: others may be meant.")
 
 
 def _beside(cond: Cond, where: Condition | None) -> Cond:
@@ -317,6 +331,7 @@ def _moved(part: Condition, years: int) -> Condition | None:
 
 def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey]) -> Summary:
     """Return a summary with new groups, beside those of `listed` values, and other changes."""
+    by = by_operand(parts, is_only=True) if reading.rank else None
     keys = parts.keys()
     if not keys and reading.measures[0].function in ("count", "sum") and _picks_group(parts):
         group = parts.take(Operand)
@@ -325,6 +340,12 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
         kept = (part for part in conjuncts(reading.where) if columns_in(part) != set(names))
         reading = replace(reading, where=conjunction(*kept))
     is_more = parts.words.has(_MORE)
+    if by is not None:
+        if reading.measures[0].of is None:
+            raise UnfitError(by.phrase, f"Say mean or total of {by.phrase}.")
+        reading = replace(
+            reading, measures=(replace(reading.measures[0], of=parts.column_of(by)),), then=None
+        )
     if keys:
         rank = None if reading.names_winner else reading.rank
         keys = (*reading.keys, *keys) if is_more else tuple(dict.fromkeys((*keys, *listed)))
@@ -469,12 +490,11 @@ def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
         return Summary(reading.source, (Measure("count"),), (), reading.where)
     if fns:
         raise UnfitError([fn.function for fn in fns])
-    by = by_operand(parts) if reading.by and reading.rank else None
-    if by:
-        value = parts.column_of(by, kinds=NUMERIC)
-        shown = [name for name in reading.columns if name not in columns_of(reading.by)]
-        columns = (*shown, *columns_of(value)) if reading.columns else ()
-        reading = replace(reading, by=value, columns=columns)
+    if reading.by and (by := by_operand(parts, is_only=True)):
+        value, shown = parts.column_of(by), set(columns_of(reading.by))
+        names = tuple(name for name in reading.columns if name not in shown)
+        names = (*names, *columns_of(value)) if reading.columns else ()
+        reading = replace(reading, by=value, columns=tuple(dict.fromkeys(names)))
     operands = parts.take_all(Operand, lambda operand: not set(operand.names) & parts.mentioned)
     if operands:
         values = [parts.column_of(operand) for operand in operands]
@@ -485,6 +505,8 @@ def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
     if pick is not None and reading.rank is not None and reading.by is not None:
         _require_dimension(pick, reading.by)
         reading = replace(reading, rank=replace(reading.rank, ascending=pick.ascending))
-    elif pick is not None:
-        raise UnfitError(pick.word)
+    elif pick is not None:  # "which one is the cheapest"
+        if len(pick.columns) != 1:
+            raise UnfitError(pick.word, "Name the column to rank by.")
+        reading = replace(reading, by=Column(*pick.columns), rank=pick.rank)
     return reading

@@ -284,7 +284,7 @@ def _time_keys(condition: Or) -> list[GroupKey]:
 
 def is_single(parts: Phrases, key: str, where: Condition | None) -> bool:
     """Return whether each group of a key has about one row under a condition."""
-    return _expected_rows(parts, where) <= parts.distinct(key) * 1.1
+    return expected_rows(parts, where) <= parts.distinct(key) * 1.1
 
 
 def is_unique(parts: Phrases, name: str) -> bool:
@@ -294,16 +294,18 @@ def is_unique(parts: Phrases, name: str) -> bool:
 
 def is_one_row(parts: Phrases, where: Condition | None) -> bool:
     """Return whether a condition is expected to leave one row."""
-    return _expected_rows(parts, where) <= 1.1
+    return expected_rows(parts, where) <= 1.1
 
 
-def _expected_rows(parts: Phrases, where: Condition | None) -> float:
+def expected_rows(parts: Phrases, where: Condition | None) -> float:
     """Return the number of rows under a condition, if its columns are independent."""
     scope = parts.scope
     rows = float(scope.rows)
     for part in conjuncts(where):
         if isinstance(part, Comparison) and part.operator == "==" and isinstance(part.left, Column):
             rows /= max(scope.columns[part.left.name].distinct, 1)
+        elif isinstance(part, OneOf):
+            rows *= len(part.values) / max(scope.columns[part.column].distinct, 1)
         elif isinstance(part, During) and part.start and part.end:
             profile = scope.columns[part.column]
             first, last = profile.low[:4], profile.high[:4]

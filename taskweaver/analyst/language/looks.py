@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from taskweaver.analyst.language.atoms import Fn, Keys, Look, Mark, Noun, Picture
-from taskweaver.analyst.language.groups import NUMERIC, compared, conjuncts, measures
+from taskweaver.analyst.language.groups import NUMERIC, compared, conjuncts, expected_rows, measures
 from taskweaver.analyst.language.names import counts_rows
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError, is_of_rows
@@ -13,7 +13,6 @@ from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
     Chart,
     Column,
-    Comparison,
     Condition,
     GroupKey,
     Measure,
@@ -24,6 +23,7 @@ from taskweaver.analyst.readings import (
     Rows,
     Summary,
     TableView,
+    columns_in,
 )
 
 _MOST_OF_EACH, _MOST_LINES = 1.5, 12
@@ -262,18 +262,6 @@ def _is_explicit(parts: Phrases) -> bool:
     return bool(words & {"against", "versus", "vs", "as a function of"})
 
 
-def _values_left(parts: Phrases, where: Condition | None) -> dict[str, int]:
-    """Return the number of values of each column that a condition leaves."""
-    left = {name: max(column.distinct, 1) for name, column in parts.scope.columns.items()}
-    for part in conjuncts(where):
-        match part:
-            case Comparison(Column(name), "==", str() | bool() | int() | float()):
-                left[name] = 1
-            case OneOf(name, values):
-                left[name] = len(values)
-    return left
-
-
 def _line_of_each(
     parts: Phrases, columns: tuple[str, str], split: str, where: Condition | None
 ) -> str:
@@ -283,16 +271,16 @@ def _line_of_each(
         UnfitError: If no column of few texts tells the rows of one time apart.
     """
     time, name = columns
-    left = _values_left(parts, where)
-    rows = parts.scope.rows / left.pop(time)
-    for other, count in left.items():
-        rows *= count / max(parts.distinct(other), 1)
-    if rows <= _MOST_OF_EACH * (left[split] if split else 1):
+    found = [part for part in conjuncts(where) if time not in columns_in(part)]
+    listed = {part.column: len(part.values) for part in found if isinstance(part, OneOf)}
+    left = {other: listed.get(other, parts.distinct(other)) for other in parts.scope.columns}
+    rows = expected_rows(parts, conjunction(*found)) / max(left[time], 1)
+    if rows <= _MOST_OF_EACH * left.get(split, 1):
         return split
     few = [
         other
         for other, count in left.items()
-        if parts.kind(other) == "text" and 1 < count <= _MOST_LINES and count / 2 <= rows <= count
+        if parts.kind(other) == "text" and count / 2 <= rows <= count <= _MOST_LINES
     ]
     if split or len(few) != 1:
         raise UnfitError(name, f"Each `{time}` has several rows. Say mean or total of {name}.")

@@ -299,6 +299,14 @@ class Phrases:
         after = self.words.skip(atom.end, "in from with that where on")
         return any(cond.end == atom.start or after == cond.start > atom.end for cond in conds)
 
+    def names_each_row(self, operand: Operand) -> bool:
+        """Return whether a column of texts is named in the plural and differs in each row."""
+        low = operand.phrase.casefold()
+        if len(operand.names) != 1 or singular(low) == low or operand.distance > 1:
+            return False
+        (name,) = operand.names
+        return self.kind(name) == "text" and self.distinct(name) == self.scope.rows
+
     def _is_side_noun(self, operand: Operand) -> bool:
         """Return whether an operand is only a noun: of a joined table, or the rows' own."""
         for name in operand.names:
@@ -328,6 +336,7 @@ class Phrases:
                 self._is_mentioned(content)
                 or self._is_restricted_noun(atom, content)
                 or self._is_side_noun(content)
+                or self.names_each_row(content)
             ):
                 self.left.remove(atom)
             elif isinstance(content, Noun):

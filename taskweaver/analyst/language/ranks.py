@@ -60,6 +60,7 @@ def ranked(parts: Phrases) -> Reading | None:
     is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
     _check_asked(parts)
+    _check_rank_of_one(parts)
     parts.mark("which who")
     key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
@@ -81,6 +82,15 @@ def _check_asked(parts: Phrases) -> None:
         is_known = parts.scope.label or noun.kind != "person"
         if not is_known and not names_rows(parts, noun.word):
             raise UnfitError(noun.word, f"No column names a {noun.word}.")
+
+
+def _check_rank_of_one(parts: Phrases) -> None:
+    """Refuse ``which bank`` for the row of that name: of one row nothing is the largest."""
+    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
+    for atom, cond in parts.every(Cond):
+        names = {option.column for option in cond.options if option.column}
+        if atom.start in asked and cond.is_bare and any(is_unique(parts, name) for name in names):
+            raise UnfitError(cond.phrase)
 
 
 def _asked_nouns(parts: Phrases) -> list[Noun]:
@@ -225,8 +235,8 @@ def _ordering(parts: Phrases, pick: Pick) -> tuple[Fn | None, Expression | None]
     return fn, None
 
 
-def by_operand(parts: Phrases) -> Operand | None:
-    """Use ``by gdpPercap`` of a rank as an operand."""
+def by_operand(parts: Phrases, *, is_only: bool = False) -> Operand | None:
+    """Use ``by gdpPercap`` of a rank as an operand; `is_only` is for one that names no groups."""
     parts.mark("by")
     for atom, keys in parts.all(Keys):
         if keys.is_by and len(keys.keys) == 1:
@@ -234,6 +244,8 @@ def by_operand(parts: Phrases) -> Operand | None:
                 key.column
                 for key in keys.keys[0]
                 if parts.kind(key.column) in NUMERIC and not key.unit
+                if not is_only
+                or (_can_rank(parts, key.column) and not _can_group(parts, key.column))
             )
             if names:
                 parts.use(atom)

@@ -182,7 +182,7 @@ class DataScope:
         key = folded(text)
         found = self._value_index.get(key, ())
         if any(sense.kind == "filler" for sense in LEXICON.get(text, ())):  # no title `Made`
-            found = tuple(match for match in found if match.value == text)
+            return tuple(match for match in found if match.value == text)
         exact = tuple(match for match in found if match.is_exact)
         if exact:
             written = tuple(match for match in exact if match.value == text.strip())
@@ -224,7 +224,9 @@ class DataScope:
             if column.kind == "text" and column.distinct <= _MOST_GUESSED
             for value in column.values or ()
         ]
-        for states_it in (means_value, shortens, is_in_value, is_typed_for):
+        kinds = {sense.kind for one in spelled for sense in LEXICON.get(one, ())}
+        within = () if kinds & {"thing", "person", "row"} else (is_in_value,)
+        for states_it in (means_value, shortens, *within, is_typed_for):
             found = tuple(match for match in values if states_it(word, folded(match.value)))
             if len(found) == 1:
                 self.guesses[word] = found[0].value

@@ -97,6 +97,8 @@ def _share(parts: Phrases) -> Reading:
         and parts.scope.flag_value(operand.names[0]) is None
         and parts.kind(operand.names[0]) in ("text", "flag")
     ]
+    if not conds and parts.words.has("with having without"):
+        raise UnfitError("share", "Say of which rows the share is.")
     if texts and not conds:
         if measure.of is not None and parts.has(Noun, is_of_rows):
             added = ", ".join(columns_of(measure.of))

@@ -271,22 +271,18 @@ def _related(words: Words, at: int) -> Iterator[tuple[int, When]]:
 
 
 def _ranges(words: Words, at: int) -> Iterator[tuple[int, When]]:
-    openings: list[tuple[int, tuple[str, ...]]] = [
-        (found.end, ("and", "to", "-", "\N{EN DASH}", "und", "et", "y", "og"))
-        for found in words.of_kind(at, "between")
+    openings = [
+        (found.end, "and to - \N{EN DASH} und et y og") for found in words.of_kind(at, "between")
     ]
-    openings += [
-        (found.end, ("to", "until", "till", "through", "bis", "à", "au", "a", "hasta", "til",
-                     "up", "-", "\N{EN DASH}", "по", "up to", "thru"))
-        for found in words.of_kind(at, "time")
-        if found.sense.detail == "from"
-    ]  # fmt: skip
+    to = "to until till through bis à au a hasta til up - \N{EN DASH} по thru"
+    froms = (found for found in words.of_kind(at, "time") if found.sense.detail == "from")
+    openings += [(found.end, to) for found in froms]
     bare = words.skip(at, "in the years")
-    openings.append((bare, ("-", "\N{EN DASH}", "to", "through", "until", "bis")))
+    openings.append((bare, "- \N{EN DASH} to through until bis"))
     for stop, joints in openings:
         start = words.skip(stop, "the year years")
         for middle, first in points(words, start):
-            if words.lower(middle) not in joints:
+            if not words.says(middle, joints):
                 continue
             then = words.skip(middle + 1, "the year to")
             for end, second in points(words, then):
