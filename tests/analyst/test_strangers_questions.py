@@ -131,3 +131,39 @@ def test_a_follow_up_changes_the_answer_before(
 )
 def test_a_follow_up_of_no_sense_is_refused(shops: Conversation, texts: tuple[str, ...]) -> None:
     assert [shops.say(text) for text in texts][-1].is_question
+
+
+LETS = "rent,central_heating,prefloor,lift,rooms,year\n" + "\n".join(
+    f"{500 + at * 13 % 400},{'yes' if at % 2 else 'no'},{'yes' if at % 3 else 'no'},"
+    f"{'no' if at % 5 else 'yes'},{1 + at % 4},{1971 + at}"
+    for at in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mean rent by number of rooms", "Mean of `rent` per `rooms`"),
+        ("how many have central heating?", "Number of rows where `central_heating` is yes"),
+        ("mean rent in the preferred floor", "Mean of `rent` where `prefloor` is yes"),
+        ("number of rows per decade", "Number of rows per decade of `year`"),
+        ("which decade has the highest mean rent", "Decade of `year` with the largest mean"),
+        (
+            "how much more expensive are those with a lift?",
+            "Difference of the mean of `rent` between `lift` is yes and `lift` is no",
+        ),
+    ],
+)
+def test_the_grammar_of_any_file_is_read(about: About, text: str, said: str) -> None:
+    assert heads(about({"lets.csv": LETS}), text)[0].startswith(said)
+
+
+def test_decades_of_times_begin_with_their_first_year(about: About) -> None:
+    dates = "\n".join(f"{year}-03-0{1 + year % 9},{year}" for year in range(1985, 2004))
+    talk = about({"visits.csv": f"seen,guests\n{dates}\n,5"})
+    lines = talk.say("number of rows per decade").text.split("\n")
+    assert [line.split() for line in lines if line[:3].isdigit()] == [
+        ["1980", "5"],
+        ["1990", "10"],
+        ["2000", "4"],
+    ]
