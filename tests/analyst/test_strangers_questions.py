@@ -167,3 +167,33 @@ def test_decades_of_times_begin_with_their_first_year(about: About) -> None:
         ["1990", "10"],
         ["2000", "4"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said", "note"),
+    [
+        (("averge turnover per kind",), "Mean of `turnover` per `kind`", "is read as average"),
+        (("histogrm of turnover",), "Histogram of `turnover`", "`histogrm` is read as histogram"),
+        (("mean turnover per kind", "per town insted"), "Mean of `turnover` per `town`", "instead"),
+    ],
+)
+def test_a_typing_error_of_a_function_word_is_read(
+    shops: Conversation, texts: tuple[str, ...], said: str, note: str
+) -> None:
+    answer = [shops.say(text) for text in texts][-1].text
+    assert answer.startswith(said)
+    assert note in answer
+
+
+@pytest.mark.parametrize("text", ["how many charges are there", "sprint turnover per kind"])
+def test_another_word_is_no_typing_error(shops: Conversation, text: str) -> None:
+    assert shops.say(text).is_question
+
+
+def test_a_file_with_a_column_of_the_name_is_meant(about: About) -> None:
+    beds = "\n".join(f"2024-01-{day:02},{day}" for day in range(1, 29))
+    inns = "\n".join(f"Inn {day % 5},{90 + day},{day % 7 in (6, 0)}" for day in range(1, 29))
+    talk = about({"beds.csv": f"date,beds\n{beds}", "inns.csv": f"inn,points,Weekend\n{inns}"})
+    assert heads(talk, "how many visits were there at the weekend?") == [
+        "Number of rows where `Weekend` is true (8 rows)"
+    ]
