@@ -10,9 +10,10 @@ from bench.questions.in_process import Conversation
 
 About = Callable[..., Conversation]
 KINDS = ("Repair shops", "Bakery", "Book trade", "Shipping")
-SHOPS = "name,kind,town,turnover,phone,web,grade,desks\n" + "\n".join(
+SHOPS = "name,kind,town,turnover,phone,web,grade,desks,year\n" + "\n".join(
     f"{'Bakery' if at == 7 else f'Firm {at}'},{KINDS[at % 4]},{town},{at / 4},"
-    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]},{at % 50 / 10}"
+    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]},"
+    f"{at % 50 / 10},{1990 + at % 9}"
     for at, town in enumerate(["Bern", "Oslo", "Rome"] * 50)
 )
 PLANTS = "height,fern,moss,herb,pot\n" + "\n".join(
@@ -95,6 +96,10 @@ def test_one_of_refused_rows_is_none_of_all(plants: Conversation) -> None:
     ("texts", "said"),
     [
         (("how many are in Oslo", "which town has the fewest?"), "`town` with the smallest number"),
+        (
+            ("plot the number of shops per year", "which year has the most?"),
+            "`year` with the largest number of rows (150 rows)",
+        ),
         (("list the kinds", "how many of each?"), "Number of rows per `kind`"),
         (
             ("total turnover of Repair shops", "which town has the most?"),
@@ -127,6 +132,7 @@ def test_a_follow_up_changes_the_answer_before(
         ("mean turnover", "how many of each?"),
         ("correlation of turnover and desks", "as a pie chart"),
         ("which town has the fewest?",),
+        ("plot the turnover by kind over the years", "which year has the most?"),
     ],
 )
 def test_a_follow_up_of_no_sense_is_refused(shops: Conversation, texts: tuple[str, ...]) -> None:

@@ -267,8 +267,8 @@ def _line(
     if not times:
         times = [key.column for key in _time_key(parts)]
     names = [name for name in names if name not in times]
-    if len(names) != 1 or len(splits) > 1 or len(times) != 1:
+    if not names or len(splits) > (len(names) == 1) or len(times) != 1:
         raise UnfitError("line", "A line is drawn from one column of numbers over time.")
-    columns = (times[0], names[0])
+    columns = (times[0], *names)
     return Rows(parts.source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
                 split=splits[0] if splits else "")  # fmt: skip
