@@ -98,7 +98,7 @@ _WORDINGS = {
     rf"how (?:did|does|do|has|have) (?:the )?{_A} (?:change|develop|evolve|vary|go|changed"
     rf"|developed|evolved){_OVER}": _TRENDS,
     rf"how (?:did|does|do|has|have) (?:the )?{_A} (?:changed?|develop(?:ed)?|evolved?)"
-    rf" (?P<b>(?:in|for|of|at) [^,;]+?){_OVER}": _TRENDS_OF,
+    rf" (?P<b>(?:in|for|of|at|between|from|since) [^,;]+?){_OVER}": _TRENDS_OF,
     rf"{_SHOW}(?:the )?{_A}{_OVER[:-1]}": _TRENDS,
     rf"(?:did|does|do|has|have|is|are) {_A} (?:(?:get|got|gotten|getting|go|gone|going) )?"
     rf"(?:{_BETTER}|up|down|(?:increas|ris|fall|decreas|grow|improv)\w*){_OVER[:-1]}": _TRENDS,

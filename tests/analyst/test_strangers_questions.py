@@ -149,6 +149,11 @@ LETS = "rent,central_heating,prefloor,lift,rooms,year\n" + "\n".join(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("plot rent and rooms over time", "Line chart of `rent` and `rooms` over `year`"),
+        (
+            "how did the rent develop since 1990?",
+            "Line chart of `rent` over `year` where `year` is at least 1990",
+        ),
         ("mean rent by number of rooms", "Mean of `rent` per `rooms`"),
         ("how many have central heating?", "Number of rows where `central_heating` is yes"),
         ("mean rent in the preferred floor", "Mean of `rent` where `prefloor` is yes"),
