@@ -45,7 +45,7 @@ Scalar = str | int | float | bool
 
 Comparator = Literal["==", "!=", "<", "<=", ">", ">="]
 Unit = Literal["year", "quarter", "month", "week", "day", "hour"]
-CalendarPart = Literal["quarter", "month", "weekday", "day", "hour"]
+CalendarPart = Literal["quarter", "month", "weekday", "day", "hour", "decade"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,8 @@ class GroupKey:
 
     Attributes:
         unit: For a time column: the period (``month`` is 2024-03).
-        part: For a time column: the part of the calendar (``month`` is 3 in any year).
+        part: For a time column: the part of the calendar (``month`` is 3 in any year). For years
+            as integers: ``decade``.
     """
 
     column: str

@@ -9,14 +9,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from taskweaver.analyst.language.names import is_misspelled, name_words
+from taskweaver.analyst.language.lexicon import LEXICON, LEXICON_WORDS
+from taskweaver.analyst.language.names import distance, is_misspelled, meanings, name_words
 from taskweaver.tables.files.profile import ColumnProfile, TableProfile
 
-_ORDINARY = (
-    "average median highest lowest number total maximum minimum histogram missing values columns"
-    " percentage share describe correlation distribution between biggest largest smallest"
-    " summary compare chart duplicates different unique overview"
-).split()
+_KINDS = frozenset("fn sup share chart view between instead dir each".split())
+_SHORTEST_CHARS = 7
+_ORDINARY = {
+    *"median lowest number total values share chart unique".split(),
+    *(
+        phrase
+        for phrase, senses in LEXICON.items()
+        if len(phrase) >= _SHORTEST_CHARS and _KINDS & {sense.kind for sense in senses}
+    ),
+}
+"""Words that shape a request, and are long enough to be known with a typing error."""
 _FIND = re.compile(
     r"(?:(?:find|search(?: for)?|look (?:up|for)|suche?(?: nach)?|finde?)(?: me)? (?P<text>[\w -]+)"
     r"|(?:(?:list|show|give me|find) )?(?:everything|all|anything|entries|rows|those) (?:with|named"
@@ -41,7 +48,10 @@ def in_table_words(
         yield f"rows where `{name}` contains '{found['text'] or found['part']}'", ()
     said, notes = text, []
     for word in dict.fromkeys(_WORD.findall(" ".join(unknown))):
-        right = [one for one in _ORDINARY if is_misspelled(word.casefold(), one)]
+        low = word.casefold()
+        is_known = low in LEXICON_WORDS or meanings(low)
+        near = {one: distance(low, one) for one in _ORDINARY if is_misspelled(low, one)}
+        right = [one for one in near if near[one] == min(near.values()) and not is_known]
         if len(right) == 1:
             said = re.sub(rf"\b{re.escape(word)}\b", right[0], said)
             notes.append(f"`{word}` is read as {right[0]}.")

@@ -10,9 +10,10 @@ from bench.questions.in_process import Conversation
 
 About = Callable[..., Conversation]
 KINDS = ("Repair shops", "Bakery", "Book trade", "Shipping")
-SHOPS = "name,kind,town,turnover,phone,web,grade,desks\n" + "\n".join(
+SHOPS = "name,kind,town,turnover,phone,web,grade,desks,year\n" + "\n".join(
     f"{'Bakery' if at == 7 else f'Firm {at}'},{KINDS[at % 4]},{town},{at / 4},"
-    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]},{at % 50 / 10}"
+    f"{at if at % 3 else ''},{'x.example' if at % 5 == 0 else ''},{'ABC'[at % 3]},"
+    f"{at % 50 / 10},{1990 + at % 9}"
     for at, town in enumerate(["Bern", "Oslo", "Rome"] * 50)
 )
 PLANTS = "height,fern,moss,herb,pot\n" + "\n".join(
@@ -95,6 +96,10 @@ def test_one_of_refused_rows_is_none_of_all(plants: Conversation) -> None:
     ("texts", "said"),
     [
         (("how many are in Oslo", "which town has the fewest?"), "`town` with the smallest number"),
+        (
+            ("plot the number of shops per year", "which year has the most?"),
+            "`year` with the largest number of rows (150 rows)",
+        ),
         (("list the kinds", "how many of each?"), "Number of rows per `kind`"),
         (
             ("total turnover of Repair shops", "which town has the most?"),
@@ -127,7 +132,79 @@ def test_a_follow_up_changes_the_answer_before(
         ("mean turnover", "how many of each?"),
         ("correlation of turnover and desks", "as a pie chart"),
         ("which town has the fewest?",),
+        ("plot the turnover by kind over the years", "which year has the most?"),
     ],
 )
 def test_a_follow_up_of_no_sense_is_refused(shops: Conversation, texts: tuple[str, ...]) -> None:
     assert [shops.say(text) for text in texts][-1].is_question
+
+
+LETS = "rent,central_heating,prefloor,lift,rooms,year\n" + "\n".join(
+    f"{500 + at * 13 % 400},{'yes' if at % 2 else 'no'},{'yes' if at % 3 else 'no'},"
+    f"{'no' if at % 5 else 'yes'},{1 + at % 4},{1971 + at}"
+    for at in range(40)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("plot rent and rooms over time", "Line chart of `rent` and `rooms` over `year`"),
+        (
+            "how did the rent develop since 1990?",
+            "Line chart of `rent` over `year` where `year` is at least 1990",
+        ),
+        ("mean rent by number of rooms", "Mean of `rent` per `rooms`"),
+        ("how many have central heating?", "Number of rows where `central_heating` is yes"),
+        ("mean rent in the preferred floor", "Mean of `rent` where `prefloor` is yes"),
+        ("number of rows per decade", "Number of rows per decade of `year`"),
+        ("which decade has the highest mean rent", "Decade of `year` with the largest mean"),
+        (
+            "how much more expensive are those with a lift?",
+            "Difference of the mean of `rent` between `lift` is yes and `lift` is no",
+        ),
+    ],
+)
+def test_the_grammar_of_any_file_is_read(about: About, text: str, said: str) -> None:
+    assert heads(about({"lets.csv": LETS}), text)[0].startswith(said)
+
+
+def test_decades_of_times_begin_with_their_first_year(about: About) -> None:
+    dates = "\n".join(f"{year}-03-0{1 + year % 9},{year}" for year in range(1985, 2004))
+    talk = about({"visits.csv": f"seen,guests\n{dates}\n,5"})
+    lines = talk.say("number of rows per decade").text.split("\n")
+    assert [line.split() for line in lines if line[:3].isdigit()] == [
+        ["1980", "5"],
+        ["1990", "10"],
+        ["2000", "4"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("texts", "said", "note"),
+    [
+        (("averge turnover per kind",), "Mean of `turnover` per `kind`", "is read as average"),
+        (("histogrm of turnover",), "Histogram of `turnover`", "`histogrm` is read as histogram"),
+        (("mean turnover per kind", "per town insted"), "Mean of `turnover` per `town`", "instead"),
+    ],
+)
+def test_a_typing_error_of_a_function_word_is_read(
+    shops: Conversation, texts: tuple[str, ...], said: str, note: str
+) -> None:
+    answer = [shops.say(text) for text in texts][-1].text
+    assert answer.startswith(said)
+    assert note in answer
+
+
+@pytest.mark.parametrize("text", ["how many charges are there", "sprint turnover per kind"])
+def test_another_word_is_no_typing_error(shops: Conversation, text: str) -> None:
+    assert shops.say(text).is_question
+
+
+def test_a_file_with_a_column_of_the_name_is_meant(about: About) -> None:
+    beds = "\n".join(f"2024-01-{day:02},{day}" for day in range(1, 29))
+    inns = "\n".join(f"Inn {day % 5},{90 + day},{day % 7 in (6, 0)}" for day in range(1, 29))
+    talk = about({"beds.csv": f"date,beds\n{beds}", "inns.csv": f"inn,points,Weekend\n{inns}"})
+    assert heads(talk, "how many visits were there at the weekend?") == [
+        "Number of rows where `Weekend` is true (8 rows)"
+    ]

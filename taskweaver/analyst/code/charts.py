@@ -34,7 +34,7 @@ _DAYS: dict[Unit, float] = {
     "year": 365.25, "quarter": 91.3, "month": 30.4, "week": 7, "day": 1, "hour": 1 / 24,
 }  # fmt: skip
 _PART_COUNTS: dict[CalendarPart, int] = {
-    "quarter": 4, "month": 12, "weekday": 7, "day": 31, "hour": 24,
+    "quarter": 4, "month": 12, "weekday": 7, "day": 31, "hour": 24, "decade": 12,
 }  # fmt: skip
 
 

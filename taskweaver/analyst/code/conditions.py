@@ -310,6 +310,9 @@ def _key(key: GroupKey, name: str, frame: Frame, is_series: bool) -> str:  # noq
         is_zoned = profile is not None and profile.low.endswith(("+00:00", "Z"))
         naive = ".dt.tz_localize(None)" if is_zoned else ""
         code = f"{series}{naive}.dt.to_period({PERIODS[key.unit]!r})"
+    elif key.part == "decade":
+        years = series if frame.kind(key.column) == "integer" else f"{series}.dt.year"
+        code = f"{years}.floordiv(10).mul(10).astype('Int64')"
     elif key.part:
         is_named = key.part == "weekday"
         code = f"{series}.dt.day_name()" if is_named else part_code(series, key.part)

@@ -171,6 +171,8 @@ def _quantities(words: Words) -> set[str]:
     return found
 
 
+PARTS = ("weekday", "decade")
+"""Units that are parts of the calendar, and no periods."""
 Found = tuple[int, Keys, float]
 _ADVERBS = "yearly annual annually quarterly monthly weekly daily hourly"
 _DROPPED = "the each of every all different single individual column respective"
@@ -183,9 +185,15 @@ def key_phrases(words: Words, at: int) -> Iterator[Found]:
             yield end, Keys((key,), words.raw(at, end)), 1.0 + cost
     for stop, _ in words.of_kind(at, "by"):
         start = words.skip(stop, _DROPPED)
+        is_by = words.lower(stop - 1) == "by" or words.lower(at) == "by"
         for end, keys, cost in _lists(words, start):
-            is_by = words.lower(stop - 1) == "by" or words.lower(at) == "by"
             yield end, Keys(keys, words.raw(at, end), is_by), 0.9 + cost
+        if words.says(start, "number amount count") and words.lower(start + 1) == "of":
+            for column in words.columns(words.skip(start + 2, _DROPPED)):
+                if all(map(words.is_numeric, column.ref.names)):
+                    key = tuple(map(GroupKey, column.ref.names))
+                    phrase = words.raw(at, column.end)
+                    yield column.end, Keys((key,), phrase, is_by), 0.9 + column.cost
 
 
 Part = tuple[int, tuple[tuple[GroupKey, ...], ...], float]
@@ -223,7 +231,7 @@ def _units(words: Words, at: int) -> Iterator[tuple[int, tuple[GroupKey, ...], f
     start = at + 1 if is_calendar else at
     for stop, sense in words.of_kind(start, "unit"):
         unit, end = sense.detail, stop
-        is_part = is_calendar or unit == "weekday" or words.lower(stop - 1) == "month" != unit
+        is_part = is_calendar or unit in PARTS or words.lower(stop - 1) == "month" != unit
         if words.lower(stop) == "of" and words.says(stop + 1, "the year day"):
             after = words.skip(stop, "of the")
             if words.says(after, "year day week"):
@@ -250,7 +258,7 @@ def _time_columns(words: Words, at: int) -> tuple[tuple[str, ...], int]:
 
 
 def _key(words: Words, name: str, unit: str, *, is_part: bool) -> GroupKey | None:
-    if words.profile(name).kind != "time":
+    if words.profile(name).kind != "time" and unit != "decade":
         return GroupKey(name) if unit == "year" and not is_part else None
     if is_part:
         is_known = unit in get_args(CalendarPart)

@@ -122,7 +122,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     if refused:
         raise UnfitError(refused)
     skipped = check_unused(parts)
-    is_new = not is_follow_up(words) and _is_complete(parts)
+    is_new = not is_follow_up(words) and _is_complete(parts, previous)
     if is_new or not isinstance(previous, Summary | Rows | TableView):
         raise UnfitError(words.text)
     if parts.has(Pick) and points_back(words.text, openings=False) and not _keys_of(previous):
@@ -204,9 +204,10 @@ def _has_own_rows(parts: Phrases) -> bool:
     return is_named and not _has_pointer(lows)
 
 
-def _is_complete(parts: Phrases) -> bool:
+def _is_complete(parts: Phrases, previous: Reading) -> bool:
     """Return whether a request has a measure of its own, or is a question of yes or no."""
-    has_pick = parts.has(Pick) and not _picks_group(parts)
+    is_total = isinstance(previous, Summary) and previous.measures[0].function in ("count", "sum")
+    has_pick = parts.has(Pick) and not (is_total and _picks_group(parts))
     has_measure = (parts.has(Fn) or has_pick) and (parts.has(Operand) or parts.has(Noun))
     has_measure = has_measure or (parts.has(Keys) and (parts.has(Cond) or parts.has(Noun)))
     is_asked = parts.words.says(0, "is are was were do does did")
@@ -216,12 +217,10 @@ def _is_complete(parts: Phrases) -> bool:
 def _picks_group(parts: Phrases) -> bool:
     """Return whether groups are asked for without a measure: ``which town has the fewest``."""
     is_most = parts.has(Pick, lambda pick: pick.word in ("most", "least", "fewest"))
-    is_named = parts.has(Operand, lambda operand: not parts.may_be_numbers(operand))
-    return (
-        is_most
-        and is_named
-        and not (parts.has(Fn) or parts.has(Noun) or parts.has(Operand, parts.may_be_numbers))
-    )
+    times = parts.scope.time_columns
+    named = [one for _, one in parts.all(Operand)]
+    groups = [one for one in named if set(one.names) <= {*times} or not parts.may_be_numbers(one)]
+    return is_most and len(groups) == len(named) == 1 and not (parts.has(Fn) or parts.has(Noun))
 
 
 def _with_conditions(parts: Phrases, previous: Known) -> Known:
@@ -333,7 +332,7 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
     """Return a summary with new groups, beside those of `listed` values, and other changes."""
     by = by_operand(parts, is_only=True) if reading.rank else None
     keys = parts.keys()
-    if not keys and reading.measures[0].function in ("count", "sum") and _picks_group(parts):
+    if not keys and _picks_group(parts):
         group = parts.take(Operand)
         names = columns_of(parts.column_of(group) if group else None)
         keys = tuple(map(GroupKey, names))
@@ -417,7 +416,9 @@ def _with_rank(parts: Phrases, reading: Summary) -> Summary:
     if reading.keys:
         flipped = tuple(_flipped(measure, pick) for measure in reading.measures)
         is_one = pick.rank.count in {1, None}
-        return replace(reading, rank=pick.rank, measures=flipped, names_winner=is_one)
+        chart = None if is_one else reading.chart
+        reading = replace(reading, rank=pick.rank, measures=flipped, chart=chart)
+        return replace(reading, names_winner=is_one)
     value = reading.measures[0].of
     if value is None:
         raise UnfitError(pick.word)

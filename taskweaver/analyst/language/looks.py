@@ -262,15 +262,12 @@ def _is_explicit(parts: Phrases) -> bool:
     return bool(words & {"against", "versus", "vs", "as a function of"})
 
 
-def _line_of_each(
-    parts: Phrases, columns: tuple[str, str], split: str, where: Condition | None
-) -> str:
+def _line_of_each(parts: Phrases, time: str, name: str, split: str, where: Condition | None) -> str:
     """Return the column whose values have a line each, where one time has several rows; or empty.
 
     Raises:
         UnfitError: If no column of few texts tells the rows of one time apart.
     """
-    time, name = columns
     found = [part for part in conjuncts(where) if time not in columns_in(part)]
     listed = {part.column: len(part.values) for part in found if isinstance(part, OneOf)}
     left = {other: listed.get(other, parts.distinct(other)) for other in parts.scope.columns}
@@ -298,9 +295,11 @@ def _line(
     if not times:
         times = [key.column for key in _time_key(parts)]
     names = [name for name in names if name not in times]
-    if len(names) != 1 or len(splits) > 1 or len(times) != 1:
+    if not names or len(splits) > (len(names) == 1) or len(times) != 1:
         raise UnfitError("line", "A line is drawn from one column of numbers over time.")
-    columns = (times[0], names[0])
-    split = _line_of_each(parts, columns, splits[0] if splits else "", where)
+    columns = (times[0], *names)
+    split = _line_of_each(parts, times[0], names[0], splits[0] if splits else "", where)
+    if split and len(names) > 1:
+        raise UnfitError(split, "Lines of several columns are not split by a column.")
     return Rows(parts.source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
                 split=split)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taskweaver.analyst.language.atoms import Atom, Dimension, Fn, Keys, Mark, Noun, Pick
+from taskweaver.analyst.language.atoms import PARTS, Atom, Dimension, Fn, Keys, Mark, Noun, Pick
 from taskweaver.analyst.language.checks import names_rows
 from taskweaver.analyst.language.groups import (
     GROUPS,
@@ -184,9 +184,9 @@ def _unit_keys(parts: Phrases, noun: Noun) -> GroupKey | None:
     low = parts.words.text.casefold()
     is_calendar = f"{noun.unit} of the year" in low or parts.is_of_month
     for name in parts.scope.time_columns:
-        if parts.kind(name) != "time":
+        if parts.kind(name) != "time" and noun.unit != "decade":
             return GroupKey(name) if noun.unit == "year" else None
-        if noun.unit == "weekday" or is_calendar:
+        if noun.unit in PARTS or is_calendar:
             return GroupKey(name, part=noun.unit)  # type: ignore[arg-type]
         return GroupKey(name, unit=noun.unit)  # type: ignore[arg-type]
     named = [name for name in parts.scope.columns if name_words(name) == (noun.unit,)]

@@ -103,12 +103,21 @@ def best(
     good = sorted(liked or good, key=lambda result: result.cost)
     if good:
         close = [result for result in good if result.cost <= good[0].cost + _CLOSE]
-        return good[0] if len(close) == 1 else _which_table([result.scope for result in close])
+        most = max(map(_named, close))  # a column of this name, and not a part of one
+        close = [result for result in close if _named(result) == most]
+        return close[0] if len(close) == 1 else _which_table([result.scope for result in close])
     unclear = [result for result in results if isinstance(result.outcome, Unclear)]
     if unclear:
         liked = [result for result in unclear if result.scope in preferred]
         return min(liked or unclear, key=lambda result: result.cost)
     return min(results, key=lambda result: result.cost)
+
+
+def _named(result: ReadingResult) -> int:
+    """Return the number of words that are names of columns."""
+    words = result.words
+    found = (any(ref.distance < 2 for _, ref, _ in words.columns(at)) for at in range(words.size))
+    return sum(found)
 
 
 def _unused(result: ReadingResult) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from taskweaver.analyst.language.groups import NUMERIC, is_one_row, measures
 from taskweaver.analyst.language.names import name_words
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError, is_of_rows
-from taskweaver.analyst.language.values import Cond, conjunction
+from taskweaver.analyst.language.values import Cond, conjunction, one_of, typed
 from taskweaver.analyst.readings import (
     And,
     Column,
@@ -206,6 +206,12 @@ def _sides(parts: Phrases) -> tuple[Condition, Condition] | None:
     if len(conds) == 1 and parts.has_mark("others"):
         one = conds[0].options[0].condition
         return one, Not(one)
+    if len(conds) == 1 and not parts.has_mark("than") and parts.has(Dimension):
+        name, condition = conds[0].options[0].column, conds[0].options[0].condition
+        no = parts.scope.no_value(name) if name else None
+        other = one_of(name, (typed(no, parts.words, name),)) if no else None
+        if other and isinstance(condition, Comparison) and condition.operator == "==":
+            return (condition, other) if condition != other else None
     singles = _same_column(parts)
     return singles if singles else _years(parts)
 

@@ -178,6 +178,7 @@ _BE = "is are was were = == : equals be of ist est es in either"
 _WITH = "with having containing mit"
 _CALLED = "called named namens"
 _CONTAIN = "contains containing contain includes including mentions"
+_OWNED = "with have has had having in on mit"
 _VERBS = frozenset("sat may march will mark rose bill".split())
 _BEFORE_NAMES = "on in for is = of per from and or to between with than by"
 AND, OR = "and & und et y и og", "or oder ou o или eller"
@@ -196,8 +197,15 @@ def value_conditions(words: Words, at: int) -> Iterator[Found]:
 
 
 def flags(words: Words, at: int) -> Iterator[Found]:
-    """Yield a column of yes and no as a condition: ``smokers``, ``who died``."""
+    """Yield a column of yes and no as a condition: ``smokers``, ``with central heating``."""
     low = words.lower(at)
+    before = at - 1 if words.says(at - 1, "a an the") else at
+    for column in words.columns(at) if words.says(before - 1, _OWNED) else ():
+        name = column.ref.names[0]
+        yes = words.scope.flag_value(name) if len(column.ref.names) == 1 else None
+        if column.end > at + 1 and isinstance(yes, str):
+            option = Option(name, one_of(name, (typed(yes, words, name),)))
+            yield column.end, Cond((option,), words.raw(at, column.end), is_bare=True), column.cost
     if words.tokens[at].kind != "word" or len(low) <= _SHORTEST_FLAG:
         return
     for name in words.scope.columns:

@@ -50,6 +50,7 @@ _PARTS = {
     "weekday": "weekday",
     "day": "day of the month",
     "hour": "hour of the day",
+    "decade": "decade",
 }
 
 
