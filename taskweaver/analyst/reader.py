@@ -38,7 +38,7 @@ from taskweaver.analyst.readings import (
     Understood,
 )
 from taskweaver.analyst.table_words import in_table_words
-from taskweaver.analyst.wordings import file_to_save, other_wordings
+from taskweaver.analyst.wordings import asked_and_saved, file_to_save, other_wordings
 from taskweaver.memory.suggestions import Suggestion
 from taskweaver.tables.files.mentions import Mention, find_files
 from taskweaver.tables.files.profile import TableId, TableProfile, World
@@ -73,6 +73,9 @@ class RequestReader:
     def read(self, text: str, world: World, choices: Mapping[str, str], depth: int = 0) -> Outcome:
         """Read a request; `choices` has the options chosen for its words."""
         text = last_version(text)
+        asked, target = asked_and_saved(text, [file.name for file in world.files])
+        if target:
+            return _to_save(self.read(asked, world, choices, depth), target)
         mentions = find_files(text, world.files)
         whole = self._as_a_whole(text, mentions, world)
         if whole is not None:
@@ -320,6 +323,15 @@ def _of_few(text: str, outcome: Outcome, tried: Sequence[str], others: Sequence[
         ]
         return NotUnderstood(tuple(refused), UNCOMPUTED if refused else naming(others))
     return replace(outcome, files=tuple(tried)) if isinstance(outcome, NotUnderstood) else outcome
+
+
+def _to_save(outcome: Outcome, file: str) -> Outcome:
+    """Return the outcome of a question whose answer is also saved."""
+    if not isinstance(outcome, Understood) or outcome.unused:
+        return outcome
+    if not isinstance(outcome.reading, Summary | Rows | TableView):
+        return NotUnderstood((), "Only tables and numbers can be saved.")
+    return replace(outcome, reading=Saved(outcome.reading, file))
 
 
 def _listing(world: World) -> FileListing:

@@ -355,9 +355,10 @@ def _in_era(column: ColumnProfile) -> bool:
 def _stated(name: str, asked: tuple[str, ...]) -> int:
     """Return the number of words of a name that state all the words asked; 0 if some are not."""
     parts = name_words(name)
-    phrases = [frozenset(word.split("_")) for word in meanings("_".join(asked)) if "_" in word]
-    if any(phrase <= set(parts) for phrase in phrases):
-        return len(parts)
+    phrases = [tuple(word.split("_")) for word in meanings("_".join(asked)) if "_" in word]
+    for phrase in phrases:
+        if set(phrase) <= set(parts) or any(states(part, phrase) for part in parts):
+            return len(parts)
     if len(asked) > 1 and any(states(part, asked) for part in parts):
         return 1
     found = [{part for part in parts if states(part, (word,))} for word in asked]
