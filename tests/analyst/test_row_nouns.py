@@ -69,3 +69,36 @@ def test_a_thing_with_several_rows_is_not_the_rows(about: About) -> None:
 def test_a_noun_of_rows_decides_between_files(about: About) -> None:
     talk = about({"t1.csv": FIRMS, "fauna.csv": BIRDS, "visits.csv": VISITS})
     assert "where `country` is Norway" in talk.say("Wie viele Firmen sind aus Norway?").text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Und jetzt die Vögel: welcher ist der schwerste?", "`name` and `weight` of row with"),
+        ("switch to the companies: total assets?", "Sum of `assets`"),
+        ("Wechsle zu den Besuchen: Summe fee", "Sum of `fee`"),
+    ],
+)
+def test_another_file_is_named_by_its_rows(about: About, text: str, said: str) -> None:
+    talk = about({"t1.csv": FIRMS, "owls.csv": BIRDS, "besuche.csv": VISITS})
+    assert talk.say("how many companies are from Norway?").text.startswith("Number of rows")
+    assert talk.say(text).text.startswith(said)
+
+
+def test_groups_are_no_condition(about: About) -> None:
+    rows = "n,state\n" + "".join(f"{n},{'Open' if n % 2 else 'Not open'}\n" for n in range(8))
+    talk = about({"doors.csv": rows})
+    assert talk.say("mean n where state is open and state is not open").is_question
+
+
+def test_a_bare_group_in_german_changes_the_answer_before(about: About) -> None:
+    talk = about({"owls.csv": BIRDS})
+    talk.say("mean weight")
+    assert talk.say("nach Gattung").text.startswith("Mean of `weight` per `genus`")
+    assert talk.say("je habitat").text.startswith("Mean of `weight` per `habitat`")
+
+
+def test_a_bare_group_after_a_refusal_counts_nothing(about: About) -> None:
+    talk = about({"owls.csv": BIRDS})
+    assert talk.say("Wie viel fressen die Eulen im Schnitt?").is_question
+    assert talk.say("nach Gattung").is_question

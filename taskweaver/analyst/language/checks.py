@@ -28,6 +28,7 @@ from taskweaver.analyst.readings import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
+_JOINTS = frozenset("and or und oder vs versus with to mit zu".split())
 _MOST_GROUPS = 25
 _SHORTEST_NAME = 4
 _QUANTIFIERS = "only just all every always necessarily"
@@ -137,6 +138,8 @@ def _check_nesting(parts: Phrases) -> None:
 def _check_negations(parts: Phrases) -> None:
     """Refuse a negation before two conditions that may stand under it both."""
     for atom, cond in parts.every(Cond):
+        if cond.is_negative:
+            _check_opposites(parts, atom, cond)
         after, joints = _next_condition(parts, atom) if cond.is_negative else (None, set())
         if after is None or not isinstance(after.content, Cond):
             continue
@@ -147,6 +150,16 @@ def _check_negations(parts: Phrases) -> None:
         if (is_excluded and not after.content.is_time) or is_listed or "(" in joints:
             phrase = parts.words.raw(atom.start, after.end)
             raise UnfitError(phrase, "Say of each condition whether it is negated.")
+
+
+def _check_opposites(parts: Phrases, atom: Atom, cond: Cond) -> None:
+    """Refuse ``smokers and non-smokers`` as a condition: they are two groups."""
+    for before, operand in parts.every(Operand):
+        between = {parts.words.lower(at) for at in range(before.end, atom.start)}
+        is_joined = bool(between) and between <= _JOINTS and before.end <= atom.start
+        if is_joined and set(operand.names) <= _columns(cond):
+            phrase = parts.words.raw(before.start, atom.end)
+            raise UnfitError(phrase, f"Say “per {operand.names[0]}”.")
 
 
 def _next_condition(parts: Phrases, atom: Atom) -> tuple[Atom | None, set[str]]:

@@ -47,7 +47,7 @@ from taskweaver.analyst.readings import (
 
 _OPENINGS = frozenset(
     "and as now only same also just but ok okay instead then without except excluding per by with "
-    "je pro plot und et y nur maintenant ahora".split()
+    "je pro nach plot und et y nur maintenant ahora".split()
 )
 _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _MOST_CHANGED = 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from taskweaver.analyst.language.atoms import Atom, Content, Keys, Mark, Noun
@@ -16,6 +17,7 @@ from taskweaver.analyst.readings import (
     During,
     Expression,
     GroupKey,
+    Not,
     OneOf,
     Rank,
     Unclear,
@@ -341,9 +343,15 @@ def _check_contradiction(parts: Sequence[Condition], phrases: Sequence[str]) -> 
         name = _pinned(part)
         if name is None:
             continue
-        if name in seen and seen[name] != part:
+        is_other = name in seen and seen[name] != part
+        if is_other or Not(part) in parts or (name and _unlike(part) in parts):
             raise UnfitError(phrase, f"There are two different conditions on `{name}`.")
         seen[name] = part
+
+
+def _unlike(part: Condition) -> Condition | None:
+    """Return the condition that a column has another value than a single one."""
+    return replace(part, operator="!=") if isinstance(part, Comparison) else None
 
 
 def _pinned(condition: Condition) -> str | None:

@@ -50,6 +50,11 @@ _THINGS = tuple(
 )
 
 
+def forms_of(word: str) -> frozenset[str]:
+    """Return a noun in lower case with its singulars in English and German."""
+    return frozenset({word, singular(word), *map(word.removesuffix, ("en", "n", "e"))})
+
+
 def nouns_of(table: TableProfile) -> frozenset[str]:
     """Return the nouns that may stand for the rows of a table, singulars among them."""
     part, stem = table.id.part, PurePosixPath(table.id.file).stem

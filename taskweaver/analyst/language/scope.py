@@ -28,7 +28,7 @@ from taskweaver.analyst.language.names import (
     singular,
     states,
 )
-from taskweaver.analyst.language.row_nouns import nouns_of
+from taskweaver.analyst.language.row_nouns import forms_of, nouns_of
 from taskweaver.analyst.readings import TableSource
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
@@ -37,7 +37,6 @@ _YEAR_WORDS = frozenset("year yr jahr année annee año ano år год 年".spli
 _JOINTS = ("of", "the", "in")
 _NOUN_KINDS = frozenset("row person thing refused missing unit".split())
 _SHORTEST_CHARS, _MOST_GUESSED = 3, 60
-_PLURALS = ("en", "e")
 _LABEL_WORDS = ("name", "title", "label")
 _YES = "yes true y 1 1.0 ja oui sí si".split()
 _NO = "no false n 0 0.0 nein non nei nej".split()
@@ -118,8 +117,7 @@ class DataScope:
 
     def is_row(self, word: str) -> bool:
         """Return whether a noun in lower case stands for the rows of the table."""
-        forms = {word, singular(word), *map(word.removesuffix, _PLURALS)}
-        return not self.nouns.isdisjoint(forms)
+        return not self.nouns.isdisjoint(forms_of(word))
 
     def holds_years(self, name: str) -> bool:
         """Return whether an integer column may hold years."""
