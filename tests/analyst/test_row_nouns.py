@@ -102,3 +102,20 @@ def test_a_bare_group_after_a_refusal_counts_nothing(about: About) -> None:
     talk = about({"owls.csv": BIRDS})
     assert talk.say("Wie viel fressen die Eulen im Schnitt?").is_question
     assert talk.say("nach Gattung").is_question
+
+
+def test_an_own_column_is_evidence_beside_the_name_of_the_file(about: About) -> None:
+    rows = "place,inspection_score,weekend\n" + "".join(
+        f"P{n % 3},{n},{n % 2 == 0}\n" for n in range(12)
+    )
+    power = "year,watts\n2001-01-06,3\n2002-01-01,4\n2003-01-05,5\n"
+    talk = about({"restaurant_data.csv": rows, "power.csv": power})
+    said = talk.say("how many inspections were there at the weekend?").text
+    assert said.startswith("Number of rows where `weekend`") or "not understand" in said
+    assert "watts" not in said
+    assert "Saturday" not in said
+
+
+def test_a_deed_to_things_of_several_rows_is_not_counted_by_rows(about: About) -> None:
+    rows = "name,year\n" + "".join(f"P{n % 3},{2000 + n % 4}\n" for n in range(24))
+    assert about({"cafes.csv": rows}).say("how many cafes were inspected in 2001?").is_question

@@ -322,7 +322,8 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
     values = [parts.phrase(atom) for atom, look in parts.every(Look) if look.view == "values"]
     if values and not reading.keys:
         raise UnfitError(values, "Name the column whose values are counted.")
-    _check_names(parts, is_bare=is_bare)
+    is_deed = any(mark.kind == "link" for _, mark in parts.every(Mark))
+    _check_names(parts, is_bare=is_bare or is_deed)
     kinds = ("person", "thing") if is_bare and not parts.words.has(_IN_IT) else ("person",)
     nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
     often = [parts.phrase(atom) for atom, _ in parts.every(Fn)]
