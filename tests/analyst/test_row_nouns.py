@@ -119,3 +119,15 @@ def test_an_own_column_is_evidence_beside_the_name_of_the_file(about: About) -> 
 def test_a_deed_to_things_of_several_rows_is_not_counted_by_rows(about: About) -> None:
     rows = "name,year\n" + "".join(f"P{n % 3},{2000 + n % 4}\n" for n in range(24))
     assert about({"cafes.csv": rows}).say("how many cafes were inspected in 2001?").is_question
+
+
+def test_an_ellipsis_in_german_keeps_the_rows_before(about: About) -> None:
+    talk = about({"owls.csv": BIRDS})
+    assert talk.say("Wie viele Vögel sind Bubo?").text.startswith("Number of rows where `genus`")
+    said = talk.say("Wie schwer sind die im Mittel?")
+    assert said.is_question or "`genus` is Bubo" in said.text
+    talk.say("Wie viele Vögel sind Bubo?")
+    said = talk.say("Welche hat das größte Gewicht?")
+    assert said.is_question or "`genus` is Bubo" in said.text
+    talk.say("Wie viele Vögel sind Bubo?")
+    assert "`habitat` is forest" in talk.say("Wie viele davon leben in forest?").text

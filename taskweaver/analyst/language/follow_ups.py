@@ -53,7 +53,7 @@ _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _MOST_CHANGED = 5
 _OF_ROWS = frozenset("in for of from on für von aus im".split())
 _BEFORE_ROWS = _OF_ROWS | frozenset("where with without if when over above under below".split())
-_SEVERAL = frozenset("them those these their".split())
+_SEVERAL = frozenset("them those these their davon darunter denen deren".split())
 _PRONOUNS = _SEVERAL | frozenset("it its that this same instead".split())
 _CONTINUED = frozenset("and but only same instead then und oder y et nur".split())
 _BEFORE_THAT = frozenset(
@@ -65,6 +65,14 @@ _BARE_COUNT = re.compile(
     re.IGNORECASE,
 )
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
+
+_ELLIPSIS = re.compile(
+    r"\A\W*(?:und |and )?(?:which|welche[rs]?) (?:has|have|had|hat|haben|hatte|hatten)\b"
+    r"|\b(?:sind|waren|haben|hatten|ist|war) (?:die|sie)(?: (?:im|denn|zusammen|insgesamt|so|alle"
+    r"|durchschnittlich)\b|\W*\Z)",
+    re.IGNORECASE,
+)
+"""Requests without a noun for what they ask of: ``which has the most ...``, ``sind die im ...``."""
 
 Known = Summary | Rows | TableView
 
@@ -81,7 +89,8 @@ def points_back(text: str, *, openings: bool = True) -> bool:
     """Return whether a request is about the rows of an answer before, or begins as its change."""
     words = re.findall(r"\w+", text.casefold())
     begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
-    return not _SEVERAL.isdisjoint(words) or (openings and bool(begins))
+    is_among = not _SEVERAL.isdisjoint(words) or _ELLIPSIS.search(text) is not None
+    return is_among or (openings and bool(begins))
 
 
 def begins_as_change(text: str) -> bool:
