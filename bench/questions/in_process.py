@@ -16,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pandas as pd
 
 from bench.questions.asking import WORST_LAST, Asked
@@ -144,6 +145,8 @@ class Conversation:
                 result = self._run(code)
         except Exception as error:  # noqa: BLE001 - a defect of the code is a wrong answer
             return Answer(f"I could not do this. The code failed with: {error!r}", code=code)
+        finally:  # the figures of a cell are closed after it
+            plt.close("all")
         pictures = sorted(str(path) for path in set(Path().glob("*.png")) - before)
         text = answer(understood, printed.getvalue(), result, pictures)
         return Answer(text, code=code, pictures=pictures)

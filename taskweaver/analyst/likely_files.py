@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from taskweaver.analyst.language.lexicon import LEXICON
-from taskweaver.analyst.language.names import name_words
-from taskweaver.tables.files.profile import FileInfo
+from taskweaver.analyst.language.names import meanings, name_words
+from taskweaver.analyst.language.row_nouns import forms_of, nouns_of
+from taskweaver.tables.files.profile import ColumnProfile, FileInfo, PartInfo, TableId, TableProfile
 
 _SHORTEST_CHARS, MOST_NAMED = 3, 5
 MOST_LISTED = 30
@@ -41,6 +43,23 @@ def likeliest(text: str, files: Sequence[FileInfo], most: int = sys.maxsize) -> 
 def is_named(name: str, words: Collection[str]) -> bool:
     """Return whether a request has a telling word of a name, or all of its words."""
     return bool(_shared(name, words))
+
+
+def file_about(noun: str, files: Sequence[FileInfo]) -> str:
+    """Return the only file whose rows a noun in lower case may name; empty for none or several."""
+    words = meanings(noun) | forms_of(noun)
+    found = [
+        file.name
+        for file in files
+        if any(words & _row_nouns(file.name, part) for part in file.parts or (PartInfo(),))
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+@lru_cache(maxsize=512)
+def _row_nouns(file: str, part: PartInfo) -> frozenset[str]:
+    columns = tuple(ColumnProfile(name, "number", 0) for name in part.columns)
+    return nouns_of(TableProfile(TableId(file, part.name), part.rows or 0, columns))
 
 
 def naming(files: Sequence[str]) -> str:

@@ -21,7 +21,14 @@ from taskweaver.analyst.language.read import (
 from taskweaver.analyst.language.row_nouns import nouns_of
 from taskweaver.analyst.language.scope import DataScope, Wanted, joins, scopes
 from taskweaver.analyst.language.whole import special
-from taskweaver.analyst.likely_files import MOST_LISTED, is_named, likeliest, naming, tables_among
+from taskweaver.analyst.likely_files import (
+    MOST_LISTED,
+    file_about,
+    is_named,
+    likeliest,
+    naming,
+    tables_among,
+)
 from taskweaver.analyst.readings import (
     About,
     Column,
@@ -39,7 +46,7 @@ from taskweaver.analyst.readings import (
     Understood,
 )
 from taskweaver.analyst.table_words import in_table_words
-from taskweaver.analyst.wordings import file_to_save, other_wordings
+from taskweaver.analyst.wordings import asked_and_saved, file_to_save, other_wordings
 from taskweaver.memory.suggestions import Suggestion
 from taskweaver.tables.files.mentions import Mention, find_files
 from taskweaver.tables.files.profile import TableId, TableProfile, World
@@ -52,6 +59,14 @@ _MEANING = re.compile(
     r"|was (?:bedeutet|bedeuten|heißt) (.+?)|wofür (?:steht|stehen) (.+?))\W*",
     re.IGNORECASE,
 )
+_OTHER_FILE = re.compile(
+    r"(?=\W*(?:and|und|now|jetzt|nun|then|dann|back|zurück|switch|change|go|wechs\w+|what about)\b)"
+    r"(?:(?:and|und|now|jetzt|nun|then|dann|back|zurück|switch|change|go|wechs\w+|what about|to"
+    r"|zu[mr]?|the|die|der|das|den|dem|in)\s+)+(?P<noun>[^\W\d]{3,})"
+    r"(?:\s+(?:file|table|data|datei|tabelle|daten|now|jetzt))*\s*:\s*(?P<asked>.+)",
+    re.IGNORECASE,
+)
+_BARE_WHICH = re.compile(r"^(which|welche[rs]?)(?= (?:is|are|was|has|ist|sind|war|hat)\b)", re.I)
 MOST_LOOKS = 8
 """Files that are looked at for one request; each look is a cell, and rounds are bounded."""
 _PLAIN_FILE = re.compile(r"[\w.-]+")
@@ -75,7 +90,8 @@ class RequestReader:
         """Read a request; `choices` has the options chosen for its words."""
         text = last_version(text)
         mentions = find_files(text, world.files)
-        whole = self._as_a_whole(text, mentions, world)
+        whole = self._in_two(text, world, choices, depth)
+        whole = whole or self._as_a_whole(text, mentions, world)
         if whole is not None:
             return whole
         unknown = [text[m.start : m.end] for m in mentions if m.is_certain and not m.file]
@@ -88,6 +104,22 @@ class RequestReader:
         if isinstance(outcome, NotUnderstood) and depth < _MOST_CHANGES:
             return self._in_other_words(text, mentions, world, outcome, depth) or outcome
         return outcome
+
+    def _in_two(
+        self, text: str, world: World, choices: Mapping[str, str], depth: int
+    ) -> Outcome | None:
+        """Read a question behind the file it is about, or before the one to save its answer in."""
+        asked, target = asked_and_saved(text, [file.name for file in world.files])
+        if target:
+            return _to_save(self.read(asked, world, choices, depth), target)
+        change = _OTHER_FILE.fullmatch(text.strip())
+        file = file_about(change["noun"].casefold(), world.files) if change else ""
+        if not change or not file:
+            return None
+        asked = _BARE_WHICH.sub(rf"\1 {change['noun']}", change["asked"].rstrip("?.! "))
+        said = f"{asked} in `{file}`"
+        outcome = RequestReader().read(said, world, choices, depth)
+        return replace(outcome, find=said) if isinstance(outcome, NeedsLook) else outcome
 
     def _in_other_words(
         self,
@@ -241,6 +273,8 @@ class RequestReader:
         stems = {name: PurePosixPath(name).stem for name in everything}
         pointed = {name for name in stems if is_named(stems[name], words)}
         pointed |= {*wanted.likely, *kept}
+        named_rows = (file_about(word, world.files) for word in name_words(text))
+        pointed |= set(named_rows).intersection(everything)
         named = pointed.union(likeliest(text, world.files, MOST_LOOKS - len(pointed)))
         unlisted = {file.name for file in world.files if not file.parts}
         is_known = not kept.isdisjoint(everything)  # other files are read by their columns alone
@@ -332,6 +366,15 @@ def _of_few(text: str, outcome: Outcome, tried: Sequence[str], others: Sequence[
         ]
         return NotUnderstood(tuple(refused), UNCOMPUTED if refused else naming(others))
     return replace(outcome, files=tuple(tried)) if isinstance(outcome, NotUnderstood) else outcome
+
+
+def _to_save(outcome: Outcome, file: str) -> Outcome:
+    """Return the outcome of a question whose answer is also saved."""
+    if not isinstance(outcome, Understood) or outcome.unused:
+        return outcome
+    if not isinstance(outcome.reading, Summary | Rows | TableView):
+        return NotUnderstood((), "Only tables and numbers can be saved.")
+    return replace(outcome, reading=Saved(outcome.reading, file))
 
 
 def _listing(world: World) -> FileListing:

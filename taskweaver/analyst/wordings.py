@@ -14,15 +14,23 @@ from itertools import count
 from pathlib import PurePosixPath
 
 _FILE = files(__package__).joinpath("language", "wordings.txt")
-_SAVE = (
-    r"(?:please |bitte |can you |kannst du )*"
-    r"(?:save|export|write|store|download|speicher[en]?|exportier[en]?)(?: me| mir)?"
-    r"(?: (?:that|this|it|them|these|all|das|es|ergebnis"
-    r"|(?:the |die |das )?(?:result|results|table|answer|output|tabelle|ergebnis)))*"
-    r"(?: (?:as|to|into|in|als))?(?: (?:an?|the|eine?))?"
-    r"(?: (?P<kind>csv|excel|xlsx))?(?: (?:file|datei|sheet|workbook))?"
-    r"(?: (?:named|called|as|to|namens|als))?(?: [`'\"]?(?P<file>[\w./-]+\.(?:csv|xlsx))[`'\"]?)?"
+_POLITE = r"(?:(?:please|bitte|and|und|then|dann|now|jetzt|can you|kannst du|mir|me) )*"
+_IT = (
+    r"(?:(?:bitte|please|mal|that|this|it|them|these|all|das|es|dies|ergebnis"
+    r"|(?:(?:the|this|these|die|das|den|diese[ns]?) )?(?:results?|table|answer|output|list|rows"
+    r"|data|tabelle|ergebnis(?:se)?|liste|daten|zeilen)) )*"
 )
+_SAVES = r"(?:save|export|write|store|download|speicher[en]?|exportier[en]?)"
+_TARGET = (
+    r"(?:(?:as|to|into|in|als) )?(?:(?:an?|the|eine?) )?(?:(?P<kind>csv|excel|xlsx)\b)?[ -]?"
+    r"(?:(?:file|datei|sheet|workbook)\b ?)?(?:(?:named|called|as|to|namens|als) )?"
+    r"(?:[`'\"]?(?P<file>[\w./-]+\.(?:csv|xlsx))[`'\"]?)?"
+)
+_SAVE = (
+    rf"{_POLITE}{_SAVES} {_POLITE}{_IT}{_TARGET}(?: ?(?:ab|bitte|please))?",
+    rf"{_POLITE}{_IT}{_TARGET} ?(?:ab)?(?:speichern|exportieren)",
+)
+_END_OF_QUESTION = re.compile(r"[,.;?!]\s+|\s(?=and |und )")
 
 
 @cache
@@ -74,7 +82,9 @@ def file_to_save(text: str, taken: Collection[str] = ()) -> str:
 
     A request that names none gets a name which is not among those `taken`.
     """
-    match = re.fullmatch(_SAVE, " ".join(text.strip().rstrip("?.! ").split()), re.IGNORECASE)
+    said = " ".join(text.strip().rstrip("?.! ").split())
+    found = (re.fullmatch(pattern, said, re.IGNORECASE) for pattern in _SAVE)
+    match = next(filter(None, found), None)
     if match is None or not (match["kind"] or match["file"]):
         return ""
     if match["file"]:
@@ -82,3 +92,11 @@ def file_to_save(text: str, taken: Collection[str] = ()) -> str:
     suffix = "csv" if match["kind"].casefold() == "csv" else "xlsx"
     names = (f"result{f'_{number}' * (number > 1)}.{suffix}" for number in count(1))
     return next(name for name in names if name not in taken)
+
+
+def asked_and_saved(text: str, taken: Collection[str] = ()) -> tuple[str, str]:
+    """Split a question from the wish to save its answer; both are empty for other requests."""
+    for end in _END_OF_QUESTION.finditer(text):
+        if file := file_to_save(text[end.end() :], taken):
+            return text[: end.start()], file
+    return "", ""

@@ -69,3 +69,65 @@ def test_a_thing_with_several_rows_is_not_the_rows(about: About) -> None:
 def test_a_noun_of_rows_decides_between_files(about: About) -> None:
     talk = about({"t1.csv": FIRMS, "fauna.csv": BIRDS, "visits.csv": VISITS})
     assert "where `country` is Norway" in talk.say("Wie viele Firmen sind aus Norway?").text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Und jetzt die Vögel: welcher ist der schwerste?", "`name` and `weight` of row with"),
+        ("switch to the companies: total assets?", "Sum of `assets`"),
+        ("Wechsle zu den Besuchen: Summe fee", "Sum of `fee`"),
+    ],
+)
+def test_another_file_is_named_by_its_rows(about: About, text: str, said: str) -> None:
+    talk = about({"t1.csv": FIRMS, "owls.csv": BIRDS, "besuche.csv": VISITS})
+    assert talk.say("how many companies are from Norway?").text.startswith("Number of rows")
+    assert talk.say(text).text.startswith(said)
+
+
+def test_groups_are_no_condition(about: About) -> None:
+    rows = "n,state\n" + "".join(f"{n},{'Open' if n % 2 else 'Not open'}\n" for n in range(8))
+    talk = about({"doors.csv": rows})
+    assert talk.say("mean n where state is open and state is not open").is_question
+
+
+def test_a_bare_group_in_german_changes_the_answer_before(about: About) -> None:
+    talk = about({"owls.csv": BIRDS})
+    talk.say("mean weight")
+    assert talk.say("nach Gattung").text.startswith("Mean of `weight` per `genus`")
+    assert talk.say("je habitat").text.startswith("Mean of `weight` per `habitat`")
+
+
+def test_a_bare_group_after_a_refusal_counts_nothing(about: About) -> None:
+    talk = about({"owls.csv": BIRDS})
+    assert talk.say("Wie viel fressen die Eulen im Schnitt?").is_question
+    assert talk.say("nach Gattung").is_question
+
+
+def test_an_own_column_is_evidence_beside_the_name_of_the_file(about: About) -> None:
+    rows = "place,inspection_score,weekend\n" + "".join(
+        f"P{n % 3},{n},{n % 2 == 0}\n" for n in range(12)
+    )
+    power = "year,watts\n2001-01-06,3\n2002-01-01,4\n2003-01-05,5\n"
+    talk = about({"restaurant_data.csv": rows, "power.csv": power})
+    said = talk.say("how many inspections were there at the weekend?").text
+    assert said.startswith("Number of rows where `weekend`") or "not understand" in said
+    assert "watts" not in said
+    assert "Saturday" not in said
+
+
+def test_a_deed_to_things_of_several_rows_is_not_counted_by_rows(about: About) -> None:
+    rows = "name,year\n" + "".join(f"P{n % 3},{2000 + n % 4}\n" for n in range(24))
+    assert about({"cafes.csv": rows}).say("how many cafes were inspected in 2001?").is_question
+
+
+def test_an_ellipsis_in_german_keeps_the_rows_before(about: About) -> None:
+    talk = about({"owls.csv": BIRDS})
+    assert talk.say("Wie viele Vögel sind Bubo?").text.startswith("Number of rows where `genus`")
+    said = talk.say("Wie schwer sind die im Mittel?")
+    assert said.is_question or "`genus` is Bubo" in said.text
+    talk.say("Wie viele Vögel sind Bubo?")
+    said = talk.say("Welche hat das größte Gewicht?")
+    assert said.is_question or "`genus` is Bubo" in said.text
+    talk.say("Wie viele Vögel sind Bubo?")
+    assert "`habitat` is forest" in talk.say("Wie viele davon leben in forest?").text

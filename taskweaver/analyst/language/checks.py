@@ -28,6 +28,7 @@ from taskweaver.analyst.readings import (
 )
 
 _PREPOSITIONS = frozenset("in of from on at to".split())
+_JOINTS = frozenset("and or und oder vs versus with to mit zu".split())
 _MOST_GROUPS, _MOST_KEYS = 25, 2
 _SHORTEST_NAME = 4
 _QUANTIFIERS = "only just all every always necessarily"
@@ -138,6 +139,8 @@ def _check_nesting(parts: Phrases) -> None:
 def _check_negations(parts: Phrases) -> None:
     """Refuse a negation before two conditions that may stand under it both."""
     for atom, cond in parts.every(Cond):
+        if cond.is_negative:
+            _check_opposites(parts, atom, cond)
         after, joints = _next_condition(parts, atom) if cond.is_negative else (None, set())
         if after is None or not isinstance(after.content, Cond):
             continue
@@ -148,6 +151,16 @@ def _check_negations(parts: Phrases) -> None:
         if (is_excluded and not after.content.is_time) or is_listed or "(" in joints:
             phrase = parts.words.raw(atom.start, after.end)
             raise UnfitError(phrase, "Say of each condition whether it is negated.")
+
+
+def _check_opposites(parts: Phrases, atom: Atom, cond: Cond) -> None:
+    """Refuse ``smokers and non-smokers`` as a condition: they are two groups."""
+    for before, operand in parts.every(Operand):
+        between = {parts.words.lower(at) for at in range(before.end, atom.start)}
+        is_joined = bool(between) and between <= _JOINTS and before.end <= atom.start
+        if is_joined and set(operand.names) <= _columns(cond):
+            phrase = parts.words.raw(before.start, atom.end)
+            raise UnfitError(phrase, f"Say “per {operand.names[0]}”.")
 
 
 def _next_condition(parts: Phrases, atom: Atom) -> tuple[Atom | None, set[str]]:
@@ -318,7 +331,8 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
         raise UnfitError(values, "Name the column whose values are counted.")
     if not parts.every(Fn) and named <= {"unit"}:
         _check_amounts(parts)
-    _check_names(parts, is_bare=is_bare)
+    is_deed = any(mark.kind == "link" for _, mark in parts.every(Mark))
+    _check_names(parts, is_bare=is_bare or is_deed)
     kinds = ("person", "thing") if is_bare and not parts.words.has(_IN_IT) else ("person",)
     nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
     often = [parts.phrase(atom) for atom, _ in parts.every(Fn)]

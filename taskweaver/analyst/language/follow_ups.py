@@ -50,13 +50,13 @@ from taskweaver.analyst.readings import (
 
 _OPENINGS = frozenset(
     "and as now only same also just but ok okay instead then without except excluding per by with "
-    "je pro plot und et y nur maintenant ahora".split()
+    "je pro nach plot und et y nur maintenant ahora".split()
 )
 _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _MOST_CHANGED = 5
 _OF_ROWS = frozenset("in for of from on für von aus im".split())
 _BEFORE_ROWS = _OF_ROWS | frozenset("where with without if when over above under below".split())
-_SEVERAL = frozenset("them those these their".split())
+_SEVERAL = frozenset("them those these their davon darunter denen deren".split())
 _PRONOUNS = _SEVERAL | frozenset("it its that this same instead".split())
 _CONTINUED = frozenset("and but only same instead then und oder y et nur".split())
 _BEFORE_THAT = frozenset(
@@ -70,6 +70,14 @@ _BARE_COUNT = re.compile(
 )
 _ONE = re.compile(r"\W*(?:and )?which ones?\b(?! of\b)", re.IGNORECASE)
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
+
+_ELLIPSIS = re.compile(
+    r"\A\W*(?:und |and )?(?:which|welche[rs]?) (?:has|have|had|hat|haben|hatte|hatten)\b"
+    r"|\b(?:sind|waren|haben|hatten|ist|war) (?:die|sie)(?: (?:im|denn|zusammen|insgesamt|so|alle"
+    r"|durchschnittlich)\b|\W*\Z)",
+    re.IGNORECASE,
+)
+"""Requests without a noun for what they ask of: ``which has the most ...``, ``sind die im ...``."""
 
 Known = Summary | Rows | TableView
 
@@ -86,7 +94,7 @@ def points_back(text: str, *, openings: bool = True) -> bool:
     """Return whether a request is about the rows of an answer before, or begins as its change."""
     words = re.findall(r"\w+", text.casefold())
     begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
-    is_among = not _SEVERAL.isdisjoint(words) or bool(_ONE.match(text))
+    is_among = not _SEVERAL.isdisjoint(words) or bool(_ONE.match(text) or _ELLIPSIS.search(text))
     return is_among or (openings and bool(begins))
 
 

@@ -163,6 +163,9 @@ def is_typed_for(word: str, value: str) -> bool:
     return is_misspelled(word, value) and distance(word, value, limit) <= limit
 
 
+_STUCK = re.compile(r"(?:avg|tot|num|pct)(\w{3,})|(\w{3,})(?:name|tot|pct)")
+
+
 @lru_cache(maxsize=8192)
 def states(part: str, asked: tuple[str, ...]) -> bool:
     """Return whether a part of a name states some words: ``bodywt`` of ``body weight``."""
@@ -170,6 +173,8 @@ def states(part: str, asked: tuple[str, ...]) -> bool:
         word = asked[0]
         is_begun = len(word) == _SHORTEST_SHORT and part.startswith(word)
         is_month = part in MONTHS and MONTHS[part] == MONTHS.get(word)
+        if stuck := _STUCK.fullmatch(part):  # ``avginc``, ``ctryname``
+            return states(stuck[1] or stuck[2], asked)
         is_short_form = is_word_of(word, part) or is_short(part, word)
         return is_short_form or is_month or is_begun or part in meanings(word)
     return part in meanings("_".join(asked)) or any(
@@ -215,6 +220,8 @@ def is_word_of(asked: str, word: str) -> bool:
         return True
     if len(word) >= 4 and asked in (word + "ed", word + "d", word + "ing", word[:-1] + "ing"):
         return True
+    if len(asked) > len(word) and meanings(asked) and word not in meanings(asked):
+        return False  # a compound of another meaning: ``Windböe`` beside ``wind``
     shorter, longer = sorted((asked, word), key=len)
     return len(shorter) >= 4 and longer.startswith(shorter) and len(longer) - len(shorter) >= 3
 

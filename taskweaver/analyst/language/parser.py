@@ -201,6 +201,9 @@ class Words:
     def _is_ragged(self, at: int, end: int) -> bool:
         """Return whether a phrase begins or ends with a word like ``of``."""
         is_ragged = self.lower(at) in _COMMON or self.lower(end - 1) in _COMMON
+        rest = self.phrase(at + 1, end)
+        if rest in self.scope.columns and self.lower(at) in name_words(rest):
+            return True  # ``max temp_max``
         return end > at + 1 and is_ragged and self.phrase(at, end) not in self.scope.columns
 
     def _without_times(self, ref: ColumnRef) -> ColumnRef | None:

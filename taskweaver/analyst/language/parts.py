@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from taskweaver.analyst.readings import (
     During,
     Expression,
     GroupKey,
+    Not,
     OneOf,
     Rank,
     Unclear,
@@ -28,6 +30,10 @@ from taskweaver.analyst.readings import (
 T = TypeVar("T", bound=Content)
 _OF_MONTH = re.compile(r"\bof (?:the |each |every )?month\b|calendar", re.IGNORECASE)
 _SCALED = re.compile(r"\d\s?(?:bn|thousand|million|billion)\b", re.IGNORECASE)
+_OF_ROWS = frozenset(
+    "date time year month day hour timestamp datetime yr period datum jahr".split()
+)
+"""Words of names of times that are those of the rows, and not of one of several deeds."""
 
 
 class UnfitError(Exception):
@@ -324,6 +330,27 @@ class Phrases:
         is_inexact = operand.distance > 0 and operand.phrase.casefold() not in operand.names
         return bool(set(operand.names) & self.mentioned) and not (is_flag and is_inexact)
 
+    def _says_nothing(self, atom: Atom, mark: Mark) -> bool:
+        """Return whether a mark that is left adds nothing to the reading."""
+        if mark.kind == "link":
+            return mark.detail == "event" and self._has_time_of(self.words.lower(atom.end - 1))
+        is_by = mark.kind == "by" and self._before_condition(atom)
+        return is_by or mark.kind in ("which", "show")
+
+    def _has_time_of(self, verb: str) -> bool:
+        """Return whether times are the rows' own or a verb's: ``built before 1980``."""
+        columns = {
+            one.column for _, cond in self.every(Cond) if cond.is_time for one in cond.options
+        }
+        for _, keys in self.every(Keys):
+            columns |= {key.column for options in keys.keys for key in options if key.unit}
+        names = [set(name_words(column)) for column in columns]
+        own = meanings(verb) | {verb}
+        return bool(names) and all(
+            name <= _OF_ROWS or name & own or any(part[:4] == verb[:4] for part in name)
+            for name in names
+        )
+
     def finish(self) -> None:
         """Check that all phrases are used; columns may be named twice.
 
@@ -346,9 +373,7 @@ class Phrases:
                     self.unused.append(content.word)
                 if content.kind == "unit" and not (content.unit == "day" and self.is_daily):
                     raise UnfitError(content.word)
-            elif (
-                isinstance(content, Mark) and content.kind == "by" and self._before_condition(atom)
-            ) or (isinstance(content, Mark) and content.kind in ("which", "show")):
+            elif isinstance(content, Mark) and self._says_nothing(atom, content):
                 self.left.remove(atom)
         if self.left:
             raise UnfitError([self.phrase(atom) for atom in self.left])
@@ -361,9 +386,15 @@ def _check_contradiction(parts: Sequence[Condition], phrases: Sequence[str]) -> 
         name = _pinned(part)
         if name is None:
             continue
-        if name in seen and seen[name] != part:
+        is_other = name in seen and seen[name] != part
+        if is_other or Not(part) in parts or (name and _unlike(part) in parts):
             raise UnfitError(phrase, f"There are two different conditions on `{name}`.")
         seen[name] = part
+
+
+def _unlike(part: Condition) -> Condition | None:
+    """Return the condition that a column has another value than a single one."""
+    return replace(part, operator="!=") if isinstance(part, Comparison) else None
 
 
 def _pinned(condition: Condition) -> str | None:

@@ -35,6 +35,12 @@ class _Thing:
     names: frozenset[str]
     columns: frozenset[str]
 
+    @property
+    def own(self) -> frozenset[str]:
+        """Results of the thing itself: ``inspection_score``."""
+        results = (name for name in self.columns if name.endswith(("_score", "_result")))
+        return frozenset(name for name in results if name.partition("_")[0] in self.nouns)
+
 
 def _thing(line: str) -> _Thing:
     nouns, names, columns = (frozenset(part.split()) for part in line.split(":"))
@@ -48,6 +54,11 @@ _THINGS = tuple(
     for line in files(__package__).joinpath("row_nouns.txt").read_text("utf-8").splitlines()
     if line[:1] != "#"
 )
+
+
+def forms_of(word: str) -> frozenset[str]:
+    """Return a noun in lower case with its singulars in English and German."""
+    return frozenset({word, singular(word), *map(word.removesuffix, ("en", "n", "e"))})
 
 
 def nouns_of(table: TableProfile) -> frozenset[str]:
@@ -67,6 +78,7 @@ def nouns_of(table: TableProfile) -> frozenset[str]:
         for thing in _THINGS
         if thing.names & identifying or len(thing.columns & columns) >= _LEAST_COLUMNS
     ]
+    things += [thing for thing in _THINGS if thing.own & columns]
     shown = (thing.nouns for thing in things if thing.nouns & named or not _repeats(table, thing))
     values = {value.casefold() for column in table.columns for value in column.values or ()}
     return named | (frozenset().union(*shown) - values)

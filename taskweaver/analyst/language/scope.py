@@ -28,7 +28,7 @@ from taskweaver.analyst.language.names import (
     singular,
     states,
 )
-from taskweaver.analyst.language.row_nouns import nouns_of
+from taskweaver.analyst.language.row_nouns import forms_of, nouns_of
 from taskweaver.analyst.readings import GroupKey, TableSource
 from taskweaver.tables.files.profile import ColumnProfile, TableId, TableProfile, ValueMatch
 from taskweaver.utils.text import folded
@@ -37,7 +37,6 @@ _YEAR_WORDS = frozenset("year yr jahr année annee año ano år год 年".spli
 _JOINTS = ("of", "the", "in")
 _NOUN_KINDS = frozenset("row person thing refused missing unit".split())
 _SHORTEST_CHARS, _MOST_GUESSED, _LONG = 3, 60, 100
-_PLURALS = ("en", "e")
 _LABEL_WORDS = ("name", "title", "label")
 _YES = "yes true y 1 1.0 ja oui sí si".split()
 _NO = "no false n 0 0.0 nein non nei nej".split()
@@ -144,8 +143,7 @@ class DataScope:
 
     def is_row(self, word: str) -> bool:
         """Return whether a noun in lower case stands for the rows of the table."""
-        forms = {word, singular(word), *map(word.removesuffix, _PLURALS)}
-        return not self.nouns.isdisjoint(forms)
+        return not self.nouns.isdisjoint(forms_of(word))
 
     def holds_years(self, name: str) -> bool:
         """Return whether an integer column may hold years."""
@@ -400,9 +398,10 @@ def _in_era(column: ColumnProfile) -> bool:
 def _stated(name: str, asked: tuple[str, ...]) -> int:
     """Return the number of words of a name that state all the words asked; 0 if some are not."""
     parts = name_words(name)
-    phrases = [frozenset(word.split("_")) for word in meanings("_".join(asked)) if "_" in word]
-    if any(phrase <= set(parts) for phrase in phrases):
-        return len(parts)
+    phrases = [tuple(word.split("_")) for word in meanings("_".join(asked)) if "_" in word]
+    for phrase in phrases:
+        if set(phrase) <= set(parts) or any(states(part, phrase) for part in parts):
+            return len(parts)
     if len(asked) > 1 and any(states(part, asked) for part in parts):
         return 1
     found = [{part for part in parts if states(part, (word,))} for word in asked]

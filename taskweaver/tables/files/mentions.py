@@ -45,7 +45,7 @@ _FILE_WORD = re.compile(
 _FOLDER = r"(?<![\w.-])(?P<folder>[^\s\"'`«»„“\u201a\u2018\u2039「(,;]*[/\\])?"
 _OPEN, _CLOSE = r"[\"'`“„«\u2018]?", r"[\"'`”“»\u2019]?"
 _END = r"(?![^\W_])"
-_SHEET = r"(?:(?:work)?sheets?|tabs?|tables?)"
+_SHEET = r"(?:(?:work)?sheets?|tabs?|tables?|(?:arbeits|tabellen)?blatt|tabelle)"
 _SIMILAR_CHARS = 5
 _LIKE = 0.6
 
@@ -166,7 +166,7 @@ def _parts(text: str, files: Sequence[FileInfo]) -> Iterator[Mention]:
             quoted = rf"{_OPEN}{word}{_CLOSE}"
             before = rf"{_BOUNDARY}{quoted}\s+{_SHEET}"
             behind = rf"\b{_SHEET}\s+(?:named\s+|called\s+)?{quoted}"
-            certain = rf"(?:\b(?:the|my)\s+)?(?:{before}|{behind}){_END}"
+            certain = rf"(?:\b(?:the|my|das|dem|vom)\s+)?(?:{before}|{behind}){_END}"
             yield from _matches(certain, text, file.name, name)
             bare = rf"{_BOUNDARY}{word}{_END}"
             for mention in _matches(bare, text, file.name, name):
