@@ -138,7 +138,6 @@ _WORDINGS = {
     r"how (?:big|large|long) is (?:it|(?:the|this|my) (?:data|file|table|data ?set))": (
         "number of rows",
     ),
-    rf"histogramm (?:von|der|des) {_A}": ("histogram of {a}",),
     r"(?P<a>.+?)[,.;?!] (?:and |und |then |please |bitte )*(?:chart|plot|graph|draw|visuali[sz]e"
     r"|zeichne) (?:it|that|this|them|das|es)(?: please| bitte)?": ("plot {a}",),
 }
