@@ -189,11 +189,10 @@ def key_phrases(words: Words, at: int) -> Iterator[Found]:
         for end, keys, cost in _lists(words, start):
             yield end, Keys(keys, words.raw(at, end), is_by), 0.9 + cost
         if words.says(start, "number amount count") and words.lower(start + 1) == "of":
-            for column in words.columns(words.skip(start + 2, _DROPPED)):
-                if all(map(words.is_numeric, column.ref.names)):
-                    key = tuple(map(GroupKey, column.ref.names))
-                    phrase = words.raw(at, column.end)
-                    yield column.end, Keys((key,), phrase, is_by), 0.9 + column.cost
+            for end, ref, cost in words.columns(words.skip(start + 2, _DROPPED)):
+                if all(map(words.is_numeric, ref.names)):
+                    key = tuple(map(GroupKey, ref.names))
+                    yield end, Keys((key,), words.raw(at, end), is_by), 0.9 + cost
 
 
 Part = tuple[int, tuple[tuple[GroupKey, ...], ...], float]

@@ -133,7 +133,8 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     is_new = not is_follow_up(words) and _is_complete(parts, previous)
     if is_new or not isinstance(previous, Summary | Rows | TableView):
         raise UnfitError(words.text)
-    if parts.has(Pick) and points_back(words.text, openings=False) and not _keys_of(previous):
+    has_groups = isinstance(previous, Summary) and previous.keys
+    if parts.has(Pick) and points_back(words.text, openings=False) and not has_groups:
         return replace(_ranked_among(parts, previous), unused=skipped)
     _require_no_value_measured(parts)
     if isinstance(previous, Summary) and _has_own_rows(parts):
@@ -171,17 +172,12 @@ def _ranked_among(parts: Phrases, previous: Known) -> Understood:
     return Understood(replace(found, where=where), notes=tuple(parts.notes))
 
 
-def _keys_of(previous: Known) -> tuple[GroupKey, ...]:
-    """Return the groups of an answer; none for rows."""
-    return previous.keys if isinstance(previous, Summary) else ()
-
-
 def _counted(previous: Known, *, is_each: bool) -> Known:
     """Return the number of rows of an answer, per group where that has groups."""
     match previous:
         case TableView(source, "values", (name,), where) if is_each:
             return Summary(source, (Measure("count"),), (GroupKey(name),), where)
-        case _ if is_each and not _keys_of(previous):
+        case Rows() | TableView() | Summary(keys=()) if is_each:
             raise UnfitError("each", "Name the groups: “per …”.")
         case Rows(source, where=where):
             return Summary(source, (Measure("count"),), where=where)

@@ -152,9 +152,9 @@ def is_in_value(word: str, value: str) -> bool:
     A plural is not its last word: ``companies`` are more than ``trading companies``.
     """
     parts = value.split()
-    if singular(word) != word and singular(parts[-1]) == singular(word):
-        return False
-    return len(parts) > 1 and bool({word, singular(word)} & set(parts))
+    one = singular(word)
+    named = parts if one == word else [part for part in parts if part != parts[-1]]
+    return len(parts) > 1 and (one in named or word in named)
 
 
 def is_typed_for(word: str, value: str) -> bool:

@@ -40,7 +40,7 @@ _AND = f"{AND} , but"
 _NO_PARTS: Mapping[str, str] = {}
 _LACKING = "without no with having ohne sans sin lacking kein keine keinen"
 _HAVING = "with has have had having"
-_ENDS = ("", "?", ".", ",", "per", "by")
+_ENDS = ("", "?", "per", "by")
 _LEADING = "the in on at from with are is where that had who have"
 
 
@@ -139,9 +139,9 @@ class Conditions:
         words = self.words
         if words.says(at, _HAVING) and words.says(at + 1, "a an any some"):
             for column in words.columns(at + 2):
-                names = tuple(name for name in column.ref.names if words.profile(name).missing)
-                if len(names) == len(column.ref.names) and words.lower(column.end) in _ENDS:
-                    found = self._of_missing(names, at, column.end, "present")
+                are_missing = all(words.profile(name).missing for name in column.ref.names)
+                if are_missing and words.lower(column.end) in _ENDS:
+                    found = self._of_missing(column.ref.names, at, column.end, "present")
                     yield column.end, found, column.cost
 
     def _of_missing(self, names: tuple[str, ...], at: int, end: int, detail: str) -> Cond:

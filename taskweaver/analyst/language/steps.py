@@ -207,11 +207,11 @@ def _sides(parts: Phrases) -> tuple[Condition, Condition] | None:
         one = conds[0].options[0].condition
         return one, Not(one)
     if len(conds) == 1 and not parts.has_mark("than") and parts.has(Dimension):
-        name, condition = conds[0].options[0].column, conds[0].options[0].condition
-        no = parts.scope.no_value(name) if name else None
-        other = one_of(name, (typed(no, parts.words, name),)) if no else None
-        if other and isinstance(condition, Comparison) and condition.operator == "==":
-            return (condition, other) if condition != other else None
+        option = conds[0].options[0]
+        no = parts.scope.no_value(option.column) if option.column else None
+        if no and isinstance(option.condition, Comparison):
+            other = one_of(option.column, (typed(no, parts.words, option.column),))
+            return (option.condition, other) if option.condition != other else None
     singles = _same_column(parts)
     return singles if singles else _years(parts)
 

@@ -155,9 +155,10 @@ def _lost(talk: PromptConversation, look: NeedsLook) -> tuple[str, ...]:
 
     Long outcomes of earlier rounds are shortened, and a profile with a gap is none.
     """
-    looked = {order.split("`")[1] for order in _orders(talk.messages) if order.startswith(_LOOK)}
-    again = {order.split("`")[1] for order in _orders(talk.round) if order.startswith(_LOOK)}
-    return tuple(file for file in look.files if file in looked - again)
+    before = "\n".join(_orders(talk.messages[: -len(talk.round)]))
+    now = "\n".join(_orders(talk.round))
+    looks = {file: f"{_LOOK}`{file}`" for file in look.files}
+    return tuple(file for file, order in looks.items() if order in before and order not in now)
 
 
 def _spelled_out(request: str, world: World) -> str:
