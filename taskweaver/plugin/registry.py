@@ -157,8 +157,10 @@ def _of_yaml(path: Path, helpers: _Helpers) -> PluginEntry:
         source = entry.source()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        problem = f"its code {entry.path} cannot be read: {reason}."
-        raise PluginError(entry.described_in, problem) from error
+        problem = f"its code {entry.path} cannot be read: {reason}"
+        # The file of the code is called like the plugin: under a wrong name there is none.
+        problem = problem_of_name(entry.name) or problem
+        raise PluginError(entry.described_in, f"{problem}.") from error
     entry = _checked(entry, source, helpers)
     parsed(entry.path, source)
     return entry

@@ -171,7 +171,7 @@ def _is_profile(code: str) -> bool:
     except (SyntaxError, ValueError, RecursionError):
         return False
     calls = (line.value for line in body if isinstance(line, ast.Expr))
-    found = [ast.unparse(call.func) for call in calls if isinstance(call, ast.Call)]
+    found = [getattr(call.func, "id", "") for call in calls if isinstance(call, ast.Call)]
     return bool(body) and found == [_PROFILE] * len(body)
 
 

@@ -60,6 +60,7 @@ class Session:
         parts: SessionParts,
         logger: TelemetryLogger,
     ) -> None:
+        self.metadata = metadata
         self.session_id = metadata.session_id
         self.workspace = metadata.workspace
         self.config = config

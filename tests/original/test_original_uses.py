@@ -306,6 +306,7 @@ def test_a_session_is_found_by_its_id_after_a_restart(project: Path) -> None:
     with TaskWeaverApp(project, model=script) as app:
         again = app.get_session(session.session_id)
         assert isinstance(again, Session)
+        assert again.metadata.workspace == again.workspace
         assert again.send_message("second").state == "finished"
         assert app.get_session(session.session_id) is again
         manager = app.session_manager

@@ -176,3 +176,10 @@ async def test_a_stream_goes_on_while_its_database_is_away() -> None:
         else:
             readers.stop()
     assert found == ["log", "log", "index"]
+
+
+def test_a_ring_after_the_end_of_the_loop_disturbs_nobody() -> None:
+    async def alarm() -> Alarm:
+        return Alarm()
+
+    asyncio.run(alarm()).ring_at_once()

@@ -103,3 +103,12 @@ def test_pictures_are_bounded_and_only_of_the_folder(
 def test_the_last_expression_is_printed_if_it_had_a_result(code: str, printed: str) -> None:
     assert subject.printing(code, report("1")) == printed
     assert subject.printing(code, report("", "1")) == code
+
+
+def test_a_long_chain_of_calls_is_exported(tmp_path: Path) -> None:
+    code = f"profile_tables{'()' * 500}"
+    post = Post.create("done", "User", "ok")
+    post.add_attachment(Attachment.create(AttachmentType.reply_content, code))
+    post.add_attachment(Attachment.create(AttachmentType.execution_status, "SUCCESS"))
+    export([Round("r", "q", "finished", [post])], tmp_path / "a.py", title="t")
+    assert code in (tmp_path / "a.py").read_text("utf-8")

@@ -73,12 +73,16 @@ class Alarm:
         """Wake a reader that waits. A reader that pauses looks after the pause."""
         if not self._has_rung:  # of many rings between two looks, the loop hears of one
             self._has_rung = True
-            self._loop.call_soon_threadsafe(self._rung.set)
+            self._tell(self._rung)
 
     def ring_at_once(self) -> None:
         """Wake a reader that waits or pauses."""
-        self._loop.call_soon_threadsafe(self._urgent.set)
+        self._tell(self._urgent)
         self.ring()
+
+    def _tell(self, event: asyncio.Event) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody reads any more
+            self._loop.call_soon_threadsafe(event.set)
 
     def reset(self) -> None:
         """Forget what rang so far."""
