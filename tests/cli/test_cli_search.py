@@ -286,6 +286,8 @@ WRONG_USAGE = [
     (["idea.md", "--resources", "none.yaml"], "Invalid value for '--resources'"),
     (["idea.md", "--name", "../up"], "is no name of a run"),
     (["missing.md"], "There is no file missing.md"),
+    (["n" * 300], "cannot be read: File name too long"),
+    (["idea.md", "--config", "n" * 300], "cannot be read: File name too long"),
     (["lst"], "There is no file lst. Did you mean `search list`?"),
     (["empty.md"], "empty.md is empty"),
     (["list.json", "--idea_idx", "2"], "there is no number 2"),

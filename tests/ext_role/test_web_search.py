@@ -316,6 +316,11 @@ def test_the_encoding_of_a_page_is_found(web: Web) -> None:
         assert read_page(web.page("/p", body, kind), allows_private=True).text == "caf\u00e9", kind
 
 
+@pytest.mark.parametrize("kind", ["", "text", "unknown; charset=utf-8", "text/html, text/html"])
+def test_a_page_without_a_usable_type_is_plain_text(web: Web, kind: str) -> None:
+    assert read_page(web.page("/p", "An oak.", kind), allows_private=True).text == "An oak."
+
+
 def test_parts_of_a_page_overlap_and_cover_it() -> None:
     words = [f"word{n}" for n in range(400)]
     parts = chunks(" ".join(words), 200, 50)

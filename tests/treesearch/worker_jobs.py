@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from taskweaver.ces.environment import WORKER_MARK
@@ -106,8 +107,9 @@ def hang_in_sandbox(sign: str, folder: str, word: str) -> str:
     from taskweaver.ces.command import Command, run_command
     from taskweaver.ces.policy import SandboxPolicy
 
-    sandbox = SandboxPolicy()
-    return run_command(Command(command, Path(folder), sandbox=sandbox), on_output=say).status
+    command_in_sandbox = Command(command, Path(folder), sandbox=SandboxPolicy())
+    log: Any = SimpleNamespace(write=say)
+    return run_command(command_in_sandbox, log=log).status
 
 
 def leave_a_daemon(word: str) -> int:

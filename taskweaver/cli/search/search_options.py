@@ -128,9 +128,9 @@ def read_bfts(file: Path) -> Bfts:
     Raises:
         SearchError: If it cannot be read.
     """
-    if not file.exists():
-        raise SearchError(f"There is no file {file.name}.")
     with system_errors(f"{file} cannot be read"):
+        if not file.exists():
+            raise SearchError(f"There is no file {file.name}.")
         data = read_yaml(file)
     if not isinstance(data, Mapping):
         raise SearchError(f"{file} is no configuration: it must be a mapping.")

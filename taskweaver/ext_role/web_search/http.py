@@ -91,10 +91,10 @@ def get(
                     raise WebError(f"it took longer than {MOST_SECONDS:g} seconds")
                 if len(body) >= MOST_BYTES:
                     break
-            kind = response.headers.get("content-type", "text/plain").partition(";")[0]
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
             return WebResponse(
                 response.status_code,
-                kind.strip().lower(),
+                kind if kind.count("/") == 1 else "text/plain",  # RFC 2045
                 response.charset_encoding or "",
                 response.headers.get("location", ""),
                 bytes(body[:MOST_BYTES]),

@@ -139,9 +139,9 @@ def read_idea(path: Path, index: int = 0) -> Idea:
     Raises:
         SearchError: If there is none.
     """
-    if not path.exists():
-        raise SearchError(f"There is no file {path}.")
     with system_errors(f"The idea {path} cannot be read"):
+        if not path.exists():
+            raise SearchError(f"There is no file {path}.")
         text = read_text(path)
     if path.suffix == ".json":
         text = _from_json(path, text, index)
