@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from taskweaver.analyst.language.follow_ups import begins_as_change, points_back
+from taskweaver.analyst.language.references import begins_as_change, points_back
 from taskweaver.analyst.language.whole import chosen_option
 from taskweaver.analyst.likely_files import naming, tables_among
 from taskweaver.analyst.offers import nearest, with_other_words

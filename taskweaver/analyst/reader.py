@@ -9,7 +9,6 @@ from pathlib import PurePosixPath
 
 from taskweaver.analyst.about import asks_about, questions
 from taskweaver.analyst.language.compose import UNCOMPUTED
-from taskweaver.analyst.language.follow_ups import is_follow_up, points_back
 from taskweaver.analyst.language.lexicon import LEXICON
 from taskweaver.analyst.language.names import is_amount, name_words
 from taskweaver.analyst.language.read import (
@@ -18,6 +17,7 @@ from taskweaver.analyst.language.read import (
     best,
     read,
 )
+from taskweaver.analyst.language.references import is_follow_up, points_back
 from taskweaver.analyst.language.row_nouns import nouns_of
 from taskweaver.analyst.language.scope import DataScope, Wanted, joins, scopes
 from taskweaver.analyst.language.whole import special

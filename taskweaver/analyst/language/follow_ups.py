@@ -1,11 +1,10 @@
-"""Follow-ups: requests that change the reading before, and the words that begin them."""
+"""Follow-ups: requests that change the reading before."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from taskweaver.analyst.language.atoms import (
     AggregateStep,
@@ -19,13 +18,18 @@ from taskweaver.analyst.language.atoms import (
 )
 from taskweaver.analyst.language.checks import check_unused
 from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, conjuncts, kinds_for
-from taskweaver.analyst.language.lexicon import (
-    DIMENSION_WORDS,
-)
+from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Operand, Words
 from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.ranks import by_operand, ranked
+from taskweaver.analyst.language.references import (
+    BARE_COUNT,
+    OF_ROWS,
+    has_pointer,
+    is_follow_up,
+    points_back,
+)
 from taskweaver.analyst.language.row_conditions import either
 from taskweaver.analyst.language.values import Cond, conjunction
 from taskweaver.analyst.readings import (
@@ -48,71 +52,11 @@ from taskweaver.analyst.readings import (
     columns_of,
 )
 
-_OPENINGS = frozenset(
-    "and as now only same also just but ok okay instead then without except excluding per by with "
-    "je pro nach plot und et y nur maintenant ahora".split()
-)
 _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
-_MOST_CHANGED = 5
-_OF_ROWS = frozenset("in for of from on für von aus im".split())
-_BEFORE_ROWS = _OF_ROWS | frozenset("where with without if when over above under below".split())
-_SEVERAL = frozenset("them those these their davon darunter denen deren".split())
-_PRONOUNS = _SEVERAL | frozenset("it its that this same instead".split())
-_CONTINUED = frozenset("and but only same instead then und oder y et nur".split())
-_BEFORE_THAT = frozenset(
-    "plot sort show draw make of in for do visualise visualize order chart about graph  is rank "
-    "give as than and split break only list repeat".split()
-)
-_BARE_COUNT = re.compile(
-    r"\W*(?:and )?(?:how many|count|wie viele)(?: (?:are|were|sind) (?:there|they|that|das|es))?"
-    r"(?P<each> (?:of|in|for|from) each)?\W*",
-    re.IGNORECASE,
-)
-_ONE = re.compile(r"\W*(?:and )?which ones?\b(?! of\b)", re.IGNORECASE)
+_BEFORE_ROWS = OF_ROWS | frozenset("where with without if when over above under below".split())
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
-_ELLIPSIS = re.compile(
-    r"\A\W*(?:und |and )?(?:which|welche[rs]?) (?:has|have|had|hat|haben|hatte|hatten)\b"
-    r"|\b(?:sind|waren|haben|hatten|ist|war) (?:die|sie)(?: (?:im|denn|zusammen|insgesamt|so|alle"
-    r"|durchschnittlich)\b|\W*\Z)",
-    re.IGNORECASE,
-)
-"""Requests without a noun for what they ask of: ``which has the most ...``, ``sind die im ...``."""
-
 Known = Summary | Rows | TableView
-
-
-def is_follow_up(words: Words) -> bool:
-    """Return whether a request points to the one before."""
-    lows = [words.lower(at) for at in range(words.size)]
-    if _BARE_COUNT.fullmatch(words.text) or _ONE.match(words.text):
-        return True
-    return lows[0] in _OPENINGS or lows[1:2] == ["about"] or _has_pointer(lows)
-
-
-def points_back(text: str, *, openings: bool = True) -> bool:
-    """Return whether a request is about the rows of an answer before, or begins as its change."""
-    words = re.findall(r"\w+", text.casefold())
-    begins = words[:1] and (words[0] in _CONTINUED or words[1:2] == ["about"])
-    is_among = not _SEVERAL.isdisjoint(words) or bool(_ONE.match(text) or _ELLIPSIS.search(text))
-    return is_among or (openings and bool(begins))
-
-
-def begins_as_change(text: str) -> bool:
-    """Return whether a request is a change of the one before: ``per region``, ``and of those``."""
-    lows = re.findall(r"\w+", text.casefold())
-    begins = lows[:1] and lows[0] in _OPENINGS | _OF_ROWS and len(lows) <= _MOST_CHANGED
-    is_change = bool(begins) or points_back(text) or _has_pointer(lows)
-    return is_change or _BARE_COUNT.fullmatch(text) is not None
-
-
-def _has_pointer(lows: Sequence[str]) -> bool:
-    """Return whether words of a request in lower case point to the one before: ``sort it``."""
-    needs_verb = {"that", "this", "it", "its", "these", "those"}
-    return any(
-        low in _PRONOUNS and (low not in needs_verb or before in _BEFORE_THAT)
-        for before, low in pairwise(["", *lows])
-    )
 
 
 def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood:
@@ -122,7 +66,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
         UnfitError: If the phrases do not change it, or cannot.
         UnclearError: If a column is not clear.
     """
-    bare = _BARE_COUNT.fullmatch(words.text)
+    bare = BARE_COUNT.fullmatch(words.text)
     if bare and isinstance(previous, Summary | Rows | TableView):
         return Understood(_counted(previous, is_each=bool(bare["each"])))
     parts = Phrases(words, atoms)
@@ -205,7 +149,7 @@ def _has_own_rows(parts: Phrases) -> bool:
     lows = [parts.words.lower(at) for at in range(parts.words.size)]
     beside = {"plot": Keys, "compare": Cond}.get(lows[0])
     is_named = beside is not None and parts.has(beside) and parts.has(Operand)
-    return is_named and not _has_pointer(lows)
+    return is_named and not has_pointer(lows)
 
 
 def _is_complete(parts: Phrases, previous: Reading) -> bool:
