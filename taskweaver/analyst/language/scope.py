@@ -124,6 +124,9 @@ class DataScope:
 
         Months of several years are not told apart by the number of the month.
         """
+        named = [name for name in self.year_columns if _YEAR_WORDS.issuperset(name_words(name))]
+        if unit == "year" and len(named) == 1:
+            return named[0]
         years = self.date_parts.get("year")
         is_one_year = years is None or self.columns[years].distinct == 1
         return self.date_parts.get(unit, "") if is_one_year or unit == "year" else ""
