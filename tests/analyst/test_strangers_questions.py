@@ -208,3 +208,33 @@ def test_a_file_with_a_column_of_the_name_is_meant(about: About) -> None:
     assert heads(talk, "how many visits were there at the weekend?") == [
         "Number of rows where `Weekend` is true (8 rows)"
     ]
+
+
+SALES = "town,year,sales,volume\n" + "\n".join(
+    f"{town},{year},{10 + n},{n}.5"
+    for n, (town, year) in enumerate((t, y) for t in ("Bergen", "Oslo") for y in range(2001, 2009))
+)
+THEFTS = "canton,coast,total\n" + "\n".join(
+    f"canton {n},{('north', 'south')[n % 2]},{n * 3}" for n in range(1, 13)
+)
+COMETS = "name,year,tail\n" + "\n".join(
+    f"{name},{year},{at}" for name in ("Ada", "Bo") for year in (2001, 2002) for at in range(6)
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "text", "reason"),
+    [
+        ("homes.csv", SALES, "how many homes were sold in Oslo?", "which column or table counts"),
+        ("thefts.csv", THEFTS, "thefts per coast", "or `total` is added up"),
+        ("thefts.csv", THEFTS, "how many thefts in canton 3?", "or `total` is added up"),
+        ("comets.csv", COMETS, "how many comets per year?", "or different `name`"),
+        ("comets.csv", COMETS, "how many comets in 2002?", "or different `name`"),
+    ],
+)
+def test_rows_that_are_other_things_are_not_counted(
+    about: About, file: str, content: str, text: str, reason: str
+) -> None:
+    answer = about({file: content}).say(text)
+    assert answer.is_question
+    assert reason in answer.text

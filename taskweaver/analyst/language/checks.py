@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from taskweaver.analyst.language.atoms import Atom, Fn, Keys, Look, Mark, Noun, Pick, Picture
 from taskweaver.analyst.language.groups import HEADS, conjuncts
-from taskweaver.analyst.language.names import core_words, name_words, singular
+from taskweaver.analyst.language.names import core_words, is_named_after, name_words, singular
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.values import Cond
@@ -35,12 +35,15 @@ _QUANTIFIERS = "only just all every always necessarily"
 _SUBJECTS = frozenset("date time day year id number name".split())
 _HAVE = "have has had having sell sells make makes fly flies"
 _DEEDS = frozenset("sold ordered bought purchased".split())
+_SOLD = frozenset("quantity qty units sales sold".split())
 _DOUBTS = "is are was were do does did has have"
 _PERSONAL = frozenset(
     "age sex gender salary birthday birth surname job marital married occupation employee patient "
     "passenger student customer client user person member smoker wage survived name".split()
 )
 _TALLIES = frozenset("freq frequency count counts n ncases".split())
+_TOTALS = frozenset("total cases deaths".split())
+_PLAIN_LABELS = frozenset("name title label".split())
 _ASKING = "who whom whose when where which what wer wem wann wo welche was"
 _OF_NOTHING = "is was are were has had one ones"
 _IN_IT = "there file data dataset table drin darin datei daten"
@@ -319,12 +322,12 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
     tallies = _TALLIES | HEADS if "person" in named else _TALLIES
     numbers = filter(parts.words.is_numeric, parts.scope.columns)
     added = next((name for name in numbers if name.casefold() in tallies), None)
-    if added and "row" not in named:
+    added = None if "row" in named else added
+    if added := added or _tally_of_nouns(parts):
         raise UnfitError((), f"Say whether rows are counted or `{added}` is added up.")
     if reading.then is not None:
         return
-    if not reading.keys:
-        _check_deeds(parts)
+    _check_deeds(parts)
     is_bare = reading.where is None and not reading.keys
     values = [parts.phrase(atom) for atom, look in parts.every(Look) if look.view == "values"]
     if values and not reading.keys:
@@ -345,6 +348,22 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
         raise UnfitError(unknown, "It is not certain that the rows are meant.")
 
 
+def _tally_of_nouns(parts: Phrases) -> str:
+    """Return a column that counts what a file is named after, where its rows are other things.
+
+    In a file of murders with a row for each state and a ``total``, no row is a murder.
+    """
+    scope, columns = parts.scope, parts.scope.columns.items()
+    nouns = {noun.word for _, noun in parts.every(Noun) if scope.is_row(noun.word)}
+    names = [n for n, one in columns if one.kind == "text" and one.distinct == scope.rows]
+    own = {n for n in names if not _PLAIN_LABELS.isdisjoint(name_words(n))}
+    own |= {n for n in names for word in nouns if is_named_after(singular(word), n)}
+    if own or not (names and nouns):
+        return ""
+    found = (n for n, one in columns if one.kind == "integer")
+    return next((n for n in found if n.casefold() in _TALLIES | _TOTALS), "")
+
+
 def _check_amounts(parts: Phrases) -> None:
     """Refuse ``plot rain per month`` as rows of the value, where a column holds amounts of it."""
     for atom, cond in parts.every(Cond):
@@ -361,8 +380,10 @@ def _check_names(parts: Phrases, *, is_bare: bool) -> None:
     texts = [name for name, column in scope.columns.items() if column.kind == "text"]
     is_dated = any(scope.columns[n].distinct * 2 < scope.rows for n in scope.time_columns)
     label = scope.label or (texts[0] if is_dated and len(texts) == 1 else "")
-    is_asked = is_bare and any(
-        noun.kind in ("file", "person", "thing") for _, noun in parts.every(Noun)
+    nouns = [noun for _, noun in parts.every(Noun)]
+    has_names = bool(label) and name_words(label) == ("name",)
+    is_asked = (has_names and any(scope.is_row(noun.word) for noun in nouns)) or (
+        is_bare and any(noun.kind in ("file", "person", "thing") for noun in nouns)
     )
     has_key = any(column.distinct >= scope.rows for column in scope.columns.values())
     is_repeated = bool(label) and scope.columns[label].distinct * 4 < scope.rows
@@ -374,7 +395,7 @@ def _check_deeds(parts: Phrases) -> None:
     """Refuse the number of rows where a deed may be counted by another column or table."""
     words, scope = parts.words, parts.scope
     deeds = {words.lower(at) for at in range(words.size)} & _DEEDS
-    amounts = [name for name in scope.columns if {"quantity", "qty", "units"} & {name.casefold()}]
+    amounts = [name for name in scope.columns if name.casefold() in _SOLD]
     if deeds and (scope.other_nouns - scope.nouns or amounts):
         raise UnfitError(sorted(deeds), "Say which column or table counts it.")
 
