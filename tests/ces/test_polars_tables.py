@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from taskweaver.ces.inkernel.view import view
 from taskweaver.ces.inkernel.viewed_tables import ViewProblem, table_of
 
 polars = pytest.importorskip("polars")
@@ -23,3 +24,9 @@ def test_without_pyarrow_a_frame_is_not_shown(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ViewProblem, match="pyarrow"):
         table_of(polars.DataFrame({"n": [1, 2]}))
+
+
+def test_a_module_of_that_name_hides_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", sys)  # or a folder of data that was imported
+    shown = view({"view": "variables"}, {"a": 1}, frozenset())
+    assert [one["is_table"] for one in shown["variables"]] == [False]

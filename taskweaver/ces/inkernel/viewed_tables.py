@@ -55,12 +55,11 @@ class ViewedColumn:
 
 def library_of(value: Any) -> str:
     """Return the library of a value that is a table, or "" for other values, without copying."""
-    kind, library = type(value).__name__, type(value).__module__.partition(".")[0]
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
-    if pandas is not None and isinstance(value, pandas.DataFrame | pandas.Series):
-        return "pandas"
-    if polars is not None and isinstance(value, polars.DataFrame | polars.Series):
-        return "polars"
+    kinds = [(base.__module__.partition(".")[0], base.__name__) for base in type(value).__mro__]
+    for library, kind in kinds:
+        if library in {"pandas", "polars"} and kind in {"DataFrame", "Series"}:
+            return library
+    library, kind = kinds[0]
     is_arrow = library == "pyarrow" and kind in {"Table", "RecordBatch"}
     is_array = library == "numpy" and kind == "ndarray" and value.ndim in {1, 2}
     return library if is_arrow or is_array else ""

@@ -69,7 +69,7 @@ class Needles:
         self._lines = [
             re.compile(
                 rf"^((?:- )?{re.escape(key)}: |Core evicted: {re.escape(key)}\n)"
-                rf"(?:{'|'.join(map(re.escape, items))})$",
+                rf"(?:{'|'.join(map(re.escape, sorted(items, key=len, reverse=True)))})$",
                 re.MULTILINE,
             )
             for key, items in self._keyed.items()

@@ -155,9 +155,9 @@ def _plain_readings(digits: str) -> list[Reading]:
     if not separators:
         return [Reading(int(digits), 1)]
     kinds = list(dict.fromkeys(separators))
-    if len(kinds) > 2 or (len(kinds) == 2 and separators.count(separators[-1]) > 1):
-        return []
-    if len(kinds) == 2:
+    if len(kinds) > 1:
+        if len(kinds) > 2 or separators[-1] not in ".," or separators.count(separators[-1]) > 1:
+            return []
         whole, fraction = _split_last(digits)
         return [_decimal(whole, fraction)] if _is_grouped(whole) else []
     mark = kinds[0]

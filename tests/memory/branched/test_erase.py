@@ -145,6 +145,15 @@ def test_short_values_of_a_key_are_found_beside_it_alone(logged: MemoryManager) 
     )
 
 
+def test_the_longest_value_beside_a_key_is_found(logged: MemoryManager) -> None:
+    values = ["\n".join("12345"[:count]) for count in range(1, 6)]
+    for value in values:
+        logged.mem_core_set("threads", value, branch_id="a")
+    logged.write_event("a", "k", f"threads: {values[-1]}")
+    logged.erase(key="threads")
+    assert [event.text for event in logged["a"].events()] == ["threads: [erased]"]
+
+
 def test_a_digest_that_covers_an_erased_event_is_removed(open_rooted: Open) -> None:
     options = {"recall_max_events": 2, "auto_consolidate": False}
     memory = open_rooted(llm=lambda _: "A home by the sea.", **options)

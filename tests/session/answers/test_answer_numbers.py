@@ -117,6 +117,7 @@ def test_a_number_of_no_outcome_is_named(answer: str, outcome: str, expected: li
         "Q3'24, FY2023/24, 03/2022, summer of '69, May '24",
         "am 12. März, vom 01.01. bis 31.12., im 3. Quartal, le 12 août, au 1er trimestre",
         "not significant at the 5% level, below the 0.05 threshold, alpha of 0.05, 95% confident",
+        "4_843\u00a08240 orders",
     ],
 )
 def test_digits_that_are_no_figures_are_left_alone(answer: str) -> None:
