@@ -145,7 +145,7 @@ def _of_code(path: Path, helpers: _Helpers) -> PluginEntry | None:
     except (OSError, ValueError) as error:
         raise PluginError(str(path), f"cannot be read: {error}.") from error
     entry = read_one_file(path, source)
-    return entry and _checked(entry, source, helpers)
+    return entry and _with_helpers(_named(entry), source, helpers)
 
 
 def _of_yaml(path: Path, helpers: _Helpers) -> PluginEntry:
@@ -154,26 +154,25 @@ def _of_yaml(path: Path, helpers: _Helpers) -> PluginEntry:
     if not entry.enabled:
         return entry
     try:
-        source = entry.source()
+        source = _named(entry).source()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        problem = f"its code {entry.path} cannot be read: {reason}"
-        # The file of the code is called like the plugin: under a wrong name there is none.
-        problem = problem_of_name(entry.name) or problem
-        raise PluginError(entry.described_in, f"{problem}.") from error
-    entry = _checked(entry, source, helpers)
+        problem = f"its code {entry.path} cannot be read: {reason}."
+        raise PluginError(entry.described_in, problem) from error
     parsed(entry.path, source)
-    return entry
+    return _with_helpers(entry, source, helpers)
 
 
-def _checked(entry: PluginEntry, source: str, helpers: _Helpers) -> PluginEntry:
-    """Check a plugin's name, and note the helpers of its code.
-
-    Code that names one helper gets a digest of all, since they may import each other.
-    """
+def _named(entry: PluginEntry) -> PluginEntry:
+    """Check a plugin's name, before its code is looked for."""
     problem = problem_of_name(entry.name)
     if problem:
         raise PluginError(entry.described_in, f"{problem}.")
+    return entry
+
+
+def _with_helpers(entry: PluginEntry, source: str, helpers: _Helpers) -> PluginEntry:
+    """Note the helpers of a plugin's code: all if it names one, as they may import each other."""
     if not any(name in source for name in helpers):
         return entry
     digest = hashlib.sha256("".join(helpers.values()).encode()).hexdigest()
