@@ -208,3 +208,12 @@ def test_a_file_with_a_column_of_the_name_is_meant(about: About) -> None:
     assert heads(talk, "how many visits were there at the weekend?") == [
         "Number of rows where `Weekend` is true (8 rows)"
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["what has the most desks?", "what had the highest desks", "was hat die meisten desks?"]
+)
+def test_what_has_the_most_asks_for_the_row(shops: Conversation, text: str) -> None:
+    (said,) = heads(shops, text)
+    assert said == "`name` and `desks` of row with the largest `desks` (150 rows)"
+    assert shops.say("who has the most desks per town?").is_question

@@ -37,6 +37,7 @@ _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
 
 _BE = "is are was were ist sind war waren"
+_HAVE = "has had hat hatte"
 _MOST = "most fewest least top meiste wenigste".split()
 _UNITS = [(unit,) for unit in "month day hour week weekday quarter year".split()]
 _COUNTED = "most least fewest of".split()
@@ -122,7 +123,7 @@ def _ranks_values(parts: Phrases, pick: Atom) -> bool:
     ]
     asks = [atom for atom in nouns if parts.phrase(atom).casefold() not in _OPENINGS]
     after = [atom.content for atom in parts.left if atom.start >= pick.end]
-    return not asks and bool(after) and isinstance(after[0], Operand)
+    return not (asks or _asks_who(parts)) and bool(after) and isinstance(after[0], Operand)
 
 
 def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
@@ -346,7 +347,7 @@ def _without_group(
     rows = parts.take_all(Noun, is_of_rows)
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
-    if rows and keys:
+    if keys and (rows or _asks_who(parts)):
         raise UnfitError(pick.word, "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
     if value is None:
@@ -391,7 +392,10 @@ def _is_named(parts: Phrases, value: Expression) -> bool:
 
 
 def _asks_who(parts: Phrases) -> bool:
-    return any(mark.detail == "who" for _, mark in parts.every(Mark))
+    """Return whether a request opens with ``who``, or with ``what`` before ``has``."""
+    words = parts.words
+    opens = words.says(0, "what was") and words.says(1, _HAVE)
+    return opens or any(mark.detail == "who" for _, mark in parts.every(Mark))
 
 
 def _asks_for_rows(parts: Phrases) -> bool:
