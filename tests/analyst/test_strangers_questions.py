@@ -217,3 +217,24 @@ def test_what_has_the_most_asks_for_the_row(shops: Conversation, text: str) -> N
     (said,) = heads(shops, text)
     assert said == "`name` and `desks` of row with the largest `desks` (150 rows)"
     assert shops.say("who has the most desks per town?").is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("which town has the largest shops?", "understand: largest."),
+        ("which town has the 2 smallest shops?", "understand: 2 smallest."),
+        ("which town has the heaviest shops?", "understand: heaviest."),
+        ("Welche town hat die größten shops?", "understand: größten."),
+    ],
+)
+def test_a_size_of_rows_is_no_number_of_rows(shops: Conversation, text: str, said: str) -> None:
+    answer = shops.say(text)
+    assert answer.is_question
+    assert said in answer.text
+
+
+@pytest.mark.parametrize("most", ["most", "largest number of", "highest number of"])
+def test_the_number_of_rows_is_ranked_where_it_is_said(shops: Conversation, most: str) -> None:
+    (said,) = heads(shops, f"which town has the {most} shops?")
+    assert said == "`town` with the largest number of rows (150 rows)"

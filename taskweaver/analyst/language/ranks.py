@@ -42,6 +42,8 @@ _MOST = "most fewest least top meiste wenigste".split()
 _UNITS = [(unit,) for unit in "month day hour week weekday quarter year".split()]
 _COUNTED = "most least fewest of".split()
 """Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
+_COUNTING = {*_MOST, *_COUNTED, "de"}
+"""Last words of the superlatives that may count the rows of a noun: not ``largest shops``."""
 
 
 def ranked(parts: Phrases) -> Reading | None:
@@ -278,7 +280,7 @@ def _group_measure(
             raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
         if key == GroupKey(key.column) and is_unique(parts, key.column):
             raise UnfitError(key.column)
-        return _counted_rows(parts, pick)
+        return _counted_rows(parts, pick, is_number=fn is not None)
     if fn is not None and fn.function == "count" and isinstance(value, Column):
         return counted(parts, Operand((value,), value.name))
     if fn is not None:
@@ -315,8 +317,12 @@ def _is_adjective(parts: Phrases, pick: Pick) -> bool:
     return bool(pick.columns) and any(words.says(place, _BE) for place in before)
 
 
-def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
-    """Return the count of rows, for ``most penguins``."""
+def _counted_rows(parts: Phrases, pick: Pick, *, is_number: bool) -> Measure:
+    """Return the count of rows, for ``most penguins``; ``largest penguins`` are no number."""
+    said = next(atom for atom, content in parts.every(Pick) if content.word == pick.word)
+    is_sized = pick.word.removesuffix("n") not in _COUNTING
+    if is_sized and not is_number and any(at.start >= said.end for at, _ in parts.all(Noun)):
+        raise UnfitError(parts.phrase(said), "Name the column to rank by.")
     rows = parts.take_all(Noun, is_of_rows)
     others = [
         (atom, operand)
