@@ -238,3 +238,21 @@ def test_a_size_of_rows_is_no_number_of_rows(shops: Conversation, text: str, sai
 def test_the_number_of_rows_is_ranked_where_it_is_said(shops: Conversation, most: str) -> None:
     (said,) = heads(shops, f"which town has the {most} shops?")
     assert said == "`town` with the largest number of rows (150 rows)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("turnover in Oslo in 1993", "which town has the most?"), " where `year` is 1993"),
+        (("turnover in Oslo in 1993", "which town has the most overall?"), " (150 rows)"),
+        (("turnover of bakeries in 1993", "which town has the most overall?"), ""),
+        (("turnover in Oslo in 1993", "welche town hat insgesamt die meisten?"), ""),
+    ],
+)
+def test_a_rank_overall_is_of_all_years(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    answer = [shops.say(text) for text in (f"total {texts[0]}", texts[1])][-1]
+    head = answer.text.partition("\n")[0]
+    assert answer.is_question or head.startswith(f"`town` with the largest sum of `turnover`{said}")
+    assert answer.is_question == (not said)

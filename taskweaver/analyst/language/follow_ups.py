@@ -26,6 +26,7 @@ from taskweaver.analyst.language.ranks import by_operand, ranked
 from taskweaver.analyst.language.references import (
     BARE_COUNT,
     OF_ROWS,
+    OVERALL,
     has_pointer,
     is_follow_up,
     points_back,
@@ -286,6 +287,9 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
         keys = tuple(map(GroupKey, names))
         kept = (part for part in conjuncts(reading.where) if columns_in(part) != set(names))
         reading = replace(reading, where=conjunction(*kept))
+    if keys and OVERALL.search(parts.words.text):
+        _require_times(parts, reading.where)
+        reading = replace(reading, where=None)
     is_more = parts.words.has(_MORE)
     if by is not None:
         if reading.measures[0].of is None:
@@ -305,6 +309,14 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
     reading = replace(reading, measures=tuple(dict.fromkeys((*before, *reading.measures))))
     reading = _with_rank(parts, reading)
     return _with_step(parts, reading)
+
+
+def _require_times(parts: Phrases, where: Condition | None) -> None:
+    """Refuse ``the most overall`` where more than a time of the answer before would be dropped."""
+    scope = parts.scope
+    times = {*scope.time_columns, *scope.year_columns, *scope.date_parts.values()}
+    if parts.every(Cond) or not columns_in(And(conjuncts(where))) <= times:
+        raise UnfitError((), "Ask this one whole: say of which rows.")
 
 
 def _with_measure(parts: Phrases, reading: Summary) -> Summary:
