@@ -223,7 +223,7 @@ def test_what_has_the_most_asks_for_the_row(shops: Conversation, text: str) -> N
     ("text", "said"),
     [
         ("which town has the largest shops?", "understand: largest."),
-        ("which town has the 2 smallest shops?", "understand: 2 smallest."),
+        ("which town has the 2 smallest shops?", "understand: 2, smallest."),
         ("which town has the heaviest shops?", "understand: heaviest."),
         ("Welche town hat die größten shops?", "understand: größten."),
     ],
@@ -256,3 +256,41 @@ def test_a_rank_overall_is_of_all_years(
     head = answer.text.partition("\n")[0]
     assert answer.is_question or head.startswith(f"`town` with the largest sum of `turnover`{said}")
     assert answer.is_question == (not said)
+
+
+@pytest.mark.parametrize("text", ["is there anything missing?", "fehlt irgendetwas?"])
+def test_anything_missing_is_asked_of_each_column(shops: Conversation, text: str) -> None:
+    assert heads(shops, text) == ["Missing values per column of `register.csv`"]
+
+
+def test_the_speed_of_wind_is_a_column_of_wind(about: About) -> None:
+    gales = "port,wind,depth\n" + "\n".join(
+        f"{'Kiel' if at % 2 else 'Ulm'},{at},2" for at in range(9)
+    )
+    talk = about({"gales.csv": gales})
+    assert heads(talk, "mean wind speed per port", "and the maximum?") == [
+        "Mean of `wind` per `port` (9 rows)",
+        "Maximum of `wind` per `port` (9 rows)",
+    ]
+    assert talk.say("mean depth speed").is_question
+
+
+def test_the_rows_behind_a_number_are_asked_for_in_german(shops: Conversation) -> None:
+    said = heads(shops, "wie viele shops gibt es in Oslo?", "Welche?")[-1]
+    assert said.startswith("Rows where `town` is Oslo (50 rows")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("how many different", "how many different"),
+        ("Summe je town", "Summe"),
+        ("which town has the largest median", "median"),
+    ],
+)
+def test_a_function_without_a_column_is_named_as_typed(
+    shops: Conversation, text: str, said: str
+) -> None:
+    answer = shops.say(text).text
+    assert answer.startswith(f"Name the column of “{said}”.")
+    assert not answer.endswith((" sum.", "nunique."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from taskweaver.analyst.language.atoms import PARTS, Atom, Dimension, Fn, Keys, Mark, Noun, Pick
@@ -37,7 +38,7 @@ _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
 
 _BE = "is are was were ist sind war waren"
-_HAVE = "has had hat hatte"
+_OPENS = re.compile(r"\W*(?:what ha[sd]|was hat(?:te)?)\b", re.IGNORECASE)
 _MOST = "most fewest least top meiste wenigste".split()
 _UNITS = [(unit,) for unit in "month day hour week weekday quarter year".split()]
 _COUNTED = "most least fewest of".split()
@@ -277,7 +278,7 @@ def _group_measure(
 ) -> Measure:
     if value is None:
         if fn is not None and fn.function not in ("count", "nunique"):
-            raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
+            raise UnfitError(fn.function, f"Name the column of “{parts.phrases(Fn)[-1]}”.")
         if key == GroupKey(key.column) and is_unique(parts, key.column):
             raise UnfitError(key.column)
         return _counted_rows(parts, pick, is_number=fn is not None)
@@ -319,10 +320,6 @@ def _is_adjective(parts: Phrases, pick: Pick) -> bool:
 
 def _counted_rows(parts: Phrases, pick: Pick, *, is_number: bool) -> Measure:
     """Return the count of rows, for ``most penguins``; ``largest penguins`` are no number."""
-    said = next(atom for atom, content in parts.every(Pick) if content.word == pick.word)
-    is_sized = pick.word.removesuffix("n") not in _COUNTING
-    if is_sized and not is_number and any(at.start >= said.end for at, _ in parts.all(Noun)):
-        raise UnfitError(parts.phrase(said), "Name the column to rank by.")
     rows = parts.take_all(Noun, is_of_rows)
     others = [
         (atom, operand)
@@ -334,8 +331,9 @@ def _counted_rows(parts: Phrases, pick: Pick, *, is_number: bool) -> Measure:
     if not rows and others and pick.word in _COUNTED:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
-    if not rows:
-        raise UnfitError(pick.word or "most", "Name the column to rank by.")
+    is_number = is_number or pick.word.removesuffix("n") in _COUNTING
+    if not (rows and is_number):
+        raise UnfitError(parts.phrases(Pick)[0].split(), "Name the column to rank by.")
     return Measure("count")
 
 
@@ -399,9 +397,8 @@ def _is_named(parts: Phrases, value: Expression) -> bool:
 
 def _asks_who(parts: Phrases) -> bool:
     """Return whether a request opens with ``who``, or with ``what`` before ``has``."""
-    words = parts.words
-    opens = words.says(0, "what was") and words.says(1, _HAVE)
-    return opens or any(mark.detail == "who" for _, mark in parts.every(Mark))
+    is_who = any(mark.detail == "who" for _, mark in parts.every(Mark))
+    return is_who or _OPENS.match(parts.words.text) is not None
 
 
 def _asks_for_rows(parts: Phrases) -> bool:

@@ -26,7 +26,6 @@ BARE_COUNT = re.compile(
     r"(?P<each> (?:of|in|for|from) each)?\W*",
     re.IGNORECASE,
 )
-OVERALL = re.compile(r"\b(?:overall|ever|all (?:the )?years|all time|generally)\b", re.IGNORECASE)
 _ONE = re.compile(r"\W*(?:and )?which ones?\b(?! of\b)", re.IGNORECASE)
 _ELLIPSIS = re.compile(
     r"\A\W*(?:und |and )?(?:which|welche[rs]?) (?:has|have|had|hat|haben|hatte|hatten)\b"
