@@ -253,7 +253,12 @@ class Dialogue:
         stock = _question(subject, world) if is_known and not points_back(text) else None
         if part is None and stock:
             offer = None if stock in self.offers else stock
-        said = tuple(word for word in outcome.words if word.casefold() in text.casefold())
+        low = text.casefold()
+        said = tuple(
+            word
+            for word in outcome.words
+            if re.search(rf"{re.escape(word.casefold())}(?!\w)", low)  # no “sum” of “Summe”
+        )
         reason = _IN_PART if part and outcome.reason == _LOST else outcome.reason
         outcome = NotUnderstood(said, reason, offer, part is not None, outcome.files)
         offers = (offer,) if offer else ()

@@ -32,6 +32,7 @@ _TOPICS = {
     "which": r"(?:when|who|where|(?:in |on )?(?:which|what)(?: (?!data|file|table|share|percent"
     r"|proportion|fraction|ratio|rate|number|unit|currency)\w+)?)"
     r" (?:was|is|were|are) (?:it|that|this|they|those)"
+    r"|welche(?: genau| zeilen)?"
     r"|which (?:ones?|rows)(?: (?:were|are|was|is) (?:they|it|that|those))?"
     r"|(?:show|list)(?: me)? (?:them|those)"
     r"|(?:wann|wer|wo|(?:in )?welche[rsmn]?(?: \w+)?) (?:war|waren|sind) (?:das|es|die|sie)",

@@ -238,3 +238,89 @@ def test_rows_that_are_other_things_are_not_counted(
     answer = about({file: content}).say(text)
     assert answer.is_question
     assert reason in answer.text
+
+
+@pytest.mark.parametrize(
+    "text", ["what has the most desks?", "what had the highest desks", "was hat die meisten desks?"]
+)
+def test_what_has_the_most_asks_for_the_row(shops: Conversation, text: str) -> None:
+    (said,) = heads(shops, text)
+    assert said == "`name` and `desks` of row with the largest `desks` (150 rows)"
+    assert shops.say("who has the most desks per town?").is_question
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("which town has the largest shops?", "understand: largest."),
+        ("which town has the 2 smallest shops?", "understand: 2, smallest."),
+        ("which town has the heaviest shops?", "understand: heaviest."),
+        ("Welche town hat die größten shops?", "understand: größten."),
+    ],
+)
+def test_a_size_of_rows_is_no_number_of_rows(shops: Conversation, text: str, said: str) -> None:
+    answer = shops.say(text)
+    assert answer.is_question
+    assert said in answer.text
+
+
+@pytest.mark.parametrize("most", ["most", "largest number of", "highest number of"])
+def test_the_number_of_rows_is_ranked_where_it_is_said(shops: Conversation, most: str) -> None:
+    (said,) = heads(shops, f"which town has the {most} shops?")
+    assert said == "`town` with the largest number of rows (150 rows)"
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("turnover in Oslo in 1993", "which town has the most?"), " where `year` is 1993"),
+        (("turnover in Oslo in 1993", "which town has the most overall?"), " (150 rows)"),
+        (("turnover of bakeries in 1993", "which town has the most overall?"), ""),
+        (("turnover in Oslo in 1993", "welche town hat insgesamt die meisten?"), ""),
+    ],
+)
+def test_a_rank_overall_is_of_all_years(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    answer = [shops.say(text) for text in (f"total {texts[0]}", texts[1])][-1]
+    head = answer.text.partition("\n")[0]
+    assert answer.is_question or head.startswith(f"`town` with the largest sum of `turnover`{said}")
+    assert answer.is_question == (not said)
+
+
+@pytest.mark.parametrize("text", ["is there anything missing?", "fehlt irgendetwas?"])
+def test_anything_missing_is_asked_of_each_column(shops: Conversation, text: str) -> None:
+    assert heads(shops, text) == ["Missing values per column of `register.csv`"]
+
+
+def test_the_speed_of_wind_is_a_column_of_wind(about: About) -> None:
+    gales = "port,wind,depth\n" + "\n".join(
+        f"{'Kiel' if at % 2 else 'Ulm'},{at},2" for at in range(9)
+    )
+    talk = about({"gales.csv": gales})
+    assert heads(talk, "mean wind speed per port", "and the maximum?") == [
+        "Mean of `wind` per `port` (9 rows)",
+        "Maximum of `wind` per `port` (9 rows)",
+    ]
+    assert talk.say("mean depth speed").is_question
+
+
+def test_the_rows_behind_a_number_are_asked_for_in_german(shops: Conversation) -> None:
+    said = heads(shops, "wie viele shops gibt es in Oslo?", "Welche?")[-1]
+    assert said.startswith("Rows where `town` is Oslo (50 rows")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("how many different", "how many different"),
+        ("Summe je town", "Summe"),
+        ("which town has the largest median", "median"),
+    ],
+)
+def test_a_function_without_a_column_is_named_as_typed(
+    shops: Conversation, text: str, said: str
+) -> None:
+    answer = shops.say(text).text
+    assert answer.startswith(f"Name the column of “{said}”.")
+    assert not answer.endswith((" sum.", "nunique."))

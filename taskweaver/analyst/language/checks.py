@@ -338,7 +338,7 @@ def _check_rows(reading: Summary, parts: Phrases) -> None:
     _check_names(parts, is_bare=is_bare or is_deed)
     kinds = ("person", "thing") if is_bare and not parts.words.has(_IN_IT) else ("person",)
     nouns = [noun.word for _, noun in parts.every(Noun) if noun.kind in kinds]
-    often = [parts.phrase(atom) for atom, _ in parts.every(Fn)]
+    often = parts.phrases(Fn)
     if is_bare and (often := [one for one in often if one.casefold() in _OFTEN]):
         raise UnfitError(often, "Say what happens so often.")
     unknown = [word for word in nouns if not names_rows(parts, word)]

@@ -17,7 +17,13 @@ from taskweaver.analyst.language.atoms import (
     Picture,
 )
 from taskweaver.analyst.language.checks import check_unused
-from taskweaver.analyst.language.groups import NUMERIC, as_measure, compared, conjuncts, kinds_for
+from taskweaver.analyst.language.groups import (
+    NUMERIC,
+    as_measure,
+    compared,
+    conjuncts,
+    kinds_for,
+)
 from taskweaver.analyst.language.lexicon import DIMENSION_WORDS
 from taskweaver.analyst.language.names import singular
 from taskweaver.analyst.language.parser import Operand, Words
@@ -54,6 +60,7 @@ from taskweaver.analyst.readings import (
 
 _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _BEFORE_ROWS = OF_ROWS | frozenset("where with without if when over above under below".split())
+_OVERALL = re.compile(r"\b(?:overall|ever|all (?:the )?years|all time|generally)\b", re.I)
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
 Known = Summary | Rows | TableView
@@ -286,6 +293,8 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
         keys = tuple(map(GroupKey, names))
         kept = (part for part in conjuncts(reading.where) if columns_in(part) != set(names))
         reading = replace(reading, where=conjunction(*kept))
+    if keys and _OVERALL.search(parts.words.text):
+        reading = _of_all_times(parts, reading)
     is_more = parts.words.has(_MORE)
     if by is not None:
         if reading.measures[0].of is None:
@@ -305,6 +314,14 @@ def _revised_summary(parts: Phrases, reading: Summary, listed: Sequence[GroupKey
     reading = replace(reading, measures=tuple(dict.fromkeys((*before, *reading.measures))))
     reading = _with_rank(parts, reading)
     return _with_step(parts, reading)
+
+
+def _of_all_times(parts: Phrases, reading: Summary) -> Summary:
+    """Drop the time of the answer before for ``the most overall``; refuse where it has others."""
+    times = {*parts.scope.time_columns, *parts.scope.date_parts.values()}
+    if parts.every(Cond) or not columns_in(And(conjuncts(reading.where))) <= times:
+        raise UnfitError((), "Ask this one whole: say of which rows.")
+    return replace(reading, where=None)
 
 
 def _with_measure(parts: Phrases, reading: Summary) -> Summary:
@@ -328,7 +345,7 @@ def _with_measure(parts: Phrases, reading: Summary) -> Summary:
         wanted: list[Expression | None] = [*values] or [old.of]
         for value in wanted:
             if value is None:
-                raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
+                raise UnfitError(fn.function, f"Name the column of “{parts.phrases(Fn)[-1]}”.")
             if (
                 isinstance(value, Column)
                 and kinds_for(function)

@@ -59,7 +59,7 @@ def measures(parts: Phrases) -> tuple[Measure, ...]:
     for functions, operands in _grouped(parts):
         _check_pairs(functions, operands)
         if not operands:
-            found += [_without_operand(fn) for fn in functions]
+            found += [_without_operand(parts, fn) for fn in functions]
         elif any(fn.function == "correlation" for fn in functions):
             found.append(_correlation(parts, operands))
         else:
@@ -231,10 +231,10 @@ def counted(parts: Phrases, operand: Operand) -> Measure:
     return Measure("nunique", value)
 
 
-def _without_operand(fn: Fn) -> Measure:
+def _without_operand(parts: Phrases, fn: Fn) -> Measure:
     if fn.function in ("count", "missing"):
         return Measure(fn.function)
-    raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
+    raise UnfitError(fn.function, f"Name the column of “{parts.phrases(Fn)[-1]}”.")
 
 
 _SEASON = r"\b(?:spring|summer|autumn|fall|winter|frühling|sommer|herbst)\b"

@@ -147,6 +147,10 @@ class Phrases:
         """Return the words of a phrase as written."""
         return self.words.raw(atom.start, atom.end)
 
+    def phrases(self, kind: type[T]) -> list[str]:
+        """Return the words of all phrases of a kind as written."""
+        return [self.phrase(atom) for atom, _ in self.every(kind)]
+
     # -- resolving columns ------------------------------------------------------------------------
 
     def column_of(self, operand: Operand, *, kinds: Sequence[str] = ()) -> Expression:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from taskweaver.analyst.language.atoms import PARTS, Atom, Dimension, Fn, Keys, Mark, Noun, Pick
@@ -37,10 +38,13 @@ _OPENINGS = ("what is the", "what's the", "what was the", "what is", "what")
 
 
 _BE = "is are was were ist sind war waren"
+_OPENS = re.compile(r"\W*(?:what ha[sd]|was hat(?:te)?)\b", re.IGNORECASE)
 _MOST = "most fewest least top meiste wenigste".split()
 _UNITS = [(unit,) for unit in "month day hour week weekday quarter year".split()]
 _COUNTED = "most least fewest of".split()
 """Last words of the superlatives that count: ``most cities``, ``largest number of cities``."""
+_COUNTING = {*_MOST, *_COUNTED, "de"}
+"""Last words of the superlatives that may count the rows of a noun: not ``largest shops``."""
 
 
 def ranked(parts: Phrases) -> Reading | None:
@@ -122,7 +126,7 @@ def _ranks_values(parts: Phrases, pick: Atom) -> bool:
     ]
     asks = [atom for atom in nouns if parts.phrase(atom).casefold() not in _OPENINGS]
     after = [atom.content for atom in parts.left if atom.start >= pick.end]
-    return not asks and bool(after) and isinstance(after[0], Operand)
+    return not (asks or _asks_who(parts)) and bool(after) and isinstance(after[0], Operand)
 
 
 def _group(parts: Phrases, *, asks_when: bool) -> GroupKey | None:
@@ -274,10 +278,10 @@ def _group_measure(
 ) -> Measure:
     if value is None:
         if fn is not None and fn.function not in ("count", "nunique"):
-            raise UnfitError(fn.function, f"Name the column of the {fn.function}.")
+            raise UnfitError(fn.function, f"Name the column of “{parts.phrases(Fn)[-1]}”.")
         if key == GroupKey(key.column) and is_unique(parts, key.column):
             raise UnfitError(key.column)
-        return _counted_rows(parts, pick)
+        return _counted_rows(parts, pick, is_number=fn is not None)
     if fn is not None and fn.function == "count" and isinstance(value, Column):
         return counted(parts, Operand((value,), value.name))
     if fn is not None:
@@ -314,8 +318,8 @@ def _is_adjective(parts: Phrases, pick: Pick) -> bool:
     return bool(pick.columns) and any(words.says(place, _BE) for place in before)
 
 
-def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
-    """Return the count of rows, for ``most penguins``."""
+def _counted_rows(parts: Phrases, pick: Pick, *, is_number: bool) -> Measure:
+    """Return the count of rows, for ``most penguins``; ``largest penguins`` are no number."""
     rows = parts.take_all(Noun, is_of_rows)
     others = [
         (atom, operand)
@@ -327,8 +331,9 @@ def _counted_rows(parts: Phrases, pick: Pick) -> Measure:
     if not rows and others and pick.word in _COUNTED:
         parts.use(others[0][0])
         return counted(parts, others[0][1])
-    if not rows:
-        raise UnfitError(pick.word or "most", "Name the column to rank by.")
+    is_number = is_number or pick.word.removesuffix("n") in _COUNTING
+    if not (rows and is_number):
+        raise UnfitError(parts.phrases(Pick)[0].split(), "Name the column to rank by.")
     return Measure("count")
 
 
@@ -346,7 +351,7 @@ def _without_group(
     rows = parts.take_all(Noun, is_of_rows)
     units = parts.take_all(Noun, lambda noun: noun.kind == "unit")
     keys = _keys_beside(parts)
-    if rows and keys:
+    if keys and (rows or _asks_who(parts)):
         raise UnfitError(pick.word, "A rank within groups is not understood.")
     fn, value = _ordering(parts, pick)
     if value is None:
@@ -391,7 +396,9 @@ def _is_named(parts: Phrases, value: Expression) -> bool:
 
 
 def _asks_who(parts: Phrases) -> bool:
-    return any(mark.detail == "who" for _, mark in parts.every(Mark))
+    """Return whether a request opens with ``who``, or with ``what`` before ``has``."""
+    is_who = any(mark.detail == "who" for _, mark in parts.every(Mark))
+    return is_who or _OPENS.match(parts.words.text) is not None
 
 
 def _asks_for_rows(parts: Phrases) -> bool:
