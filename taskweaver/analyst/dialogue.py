@@ -52,7 +52,11 @@ _OF_ONE = re.compile(
     r"\b(?:(?:does|did|is|was|has|had) (?:it(?! (?:rain|snow))|he|she)|its|his|her)\b",
     re.IGNORECASE,
 )
-_ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|je|von)\s", re.IGNORECASE)
+_ADDED = re.compile(
+    r"(?!.*\b(?:which|what|how|welche\w*|wie)\b)"
+    r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|je|von)\s",
+    re.IGNORECASE,
+)
 _CHANGED_FILE = re.compile(
     r"\W*(?:(?:and|now|then|or|what about|how about|the same|und|jetzt|oder|was ist mit|wie ist es)"
     r"\W+)+(?:(?:in|for|from|of|with|für|von|aus|bei|mit|the|file|der|die|datei)\W+)*\W*",
@@ -161,7 +165,7 @@ class Dialogue:
 
     def _completed(self, text: str, refused: Refused, world: World) -> Outcome | None:
         """Read a refused request with what it lacked: ``by salary`` after ``show me the top 3``."""
-        if not _ADDED.match(text):
+        if not _ADDED.match(text) or begins_as_change(refused.text):
             return None
         return self._read_whole(f"{refused.text.rstrip('.?! ')} {text}", world)
 

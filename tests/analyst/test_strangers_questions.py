@@ -208,3 +208,14 @@ def test_a_file_with_a_column_of_the_name_is_meant(about: About) -> None:
     assert heads(talk, "how many visits were there at the weekend?") == [
         "Number of rows where `Weekend` is true (8 rows)"
     ]
+
+
+@pytest.mark.parametrize("refused", ["only 1995 and later", "since 1995", "please show Oslo"])
+def test_a_whole_question_takes_no_filter_of_a_refused_one(
+    shops: Conversation, refused: str
+) -> None:
+    shops.say("average blorb of shops by year")
+    assert shops.say(refused).is_question
+    assert heads(shops, "in which town are most shops?") == [
+        "`town` with the largest number of rows (150 rows)"
+    ]
