@@ -219,3 +219,11 @@ def test_a_whole_question_takes_no_filter_of_a_refused_one(
     assert heads(shops, "in which town are most shops?") == [
         "`town` with the largest number of rows (150 rows)"
     ]
+
+
+@pytest.mark.parametrize("share", ["what share is that?", "what percentage?", "percentage"])
+def test_a_share_of_refused_rows_is_none_of_all_rows(shops: Conversation, share: str) -> None:
+    refused = [shops.say(text).is_question for text in ("how many shops blorbed?", share)]
+    assert [*refused, shops.say("by town").is_question, shops.say("and by kind?").is_question] == (
+        [True] * 4
+    )
