@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from taskweaver.analyst.language.references import begins_as_change, points_back
+from taskweaver.analyst.language.references import COUNT_OF_SHOWN, begins_as_change, points_back
 from taskweaver.analyst.language.whole import chosen_option
 from taskweaver.analyst.likely_files import naming, tables_among
 from taskweaver.analyst.offers import nearest, with_other_words
@@ -145,7 +145,8 @@ class Dialogue:
         for read in (self._completed, self._swapped):
             if isinstance(whole := read(text, self.refused, world), Understood | NeedsLook):
                 return whole
-        outcome = None if points_back(text) else self._read_anew(text, world, choices)
+        is_lost = points_back(text) or COUNT_OF_SHOWN.match(text)
+        outcome = None if is_lost else self._read_anew(text, world, choices)
         if outcome and not (begins_as_change(text) and _is_bare(outcome)):
             return outcome
         changed = self._changed(text, world)

@@ -227,3 +227,34 @@ def test_a_share_of_refused_rows_is_none_of_all_rows(shops: Conversation, share:
     assert [*refused, shops.say("by town").is_question, shops.say("and by kind?").is_question] == (
         [True] * 4
     )
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("how many are from Oslo",), "more than 3 and `town` is Oslo (19"),
+        (("how many have a phone",), "more than 3 and `phone` is not missing (38"),
+        (("how many shops are in Oslo",), "Number of rows where `town` is Oslo (50"),
+        (("how many are there per town",), "per `town` where `desks` is more than 3 (57"),
+        (("which one has the largest turnover?", "how many are in Rome"), "`town` is Rome (50"),
+    ],
+)
+def test_rows_without_a_noun_are_those_of_the_list(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    assert said in heads(shops, "shops with desks over 3", *texts)[-1]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("blorb the shops with desks over 3", "how many are in Rome"),
+        ("top 5 by turnover", "how many are in Rome"),
+        ("how many shops in Oslo have desks over 3", "how many have a phone"),
+        ("shops with desks over 3", "how many are from Oslo", "how many are from Rome"),
+    ],
+)
+def test_rows_without_a_noun_and_a_list_are_refused(
+    shops: Conversation, texts: tuple[str, ...]
+) -> None:
+    assert [shops.say(text) for text in texts][-1].is_question

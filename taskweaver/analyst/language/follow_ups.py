@@ -25,6 +25,7 @@ from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.ranks import by_operand, ranked
 from taskweaver.analyst.language.references import (
     BARE_COUNT,
+    COUNT_OF_SHOWN,
     OF_ROWS,
     has_pointer,
     is_follow_up,
@@ -56,7 +57,19 @@ _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _BEFORE_ROWS = OF_ROWS | frozenset("where with without if when over above under below".split())
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
+_OF_SHOWN = "Ask this one whole: it may be about the rows that are shown."
+
 Known = Summary | Rows | TableView
+
+
+def is_of_part(reading: Reading | None) -> bool:
+    """Return whether a reading is a list of some rows, or a number of rows of two conditions."""
+    match reading:
+        case Rows(where=where, rank=rank):
+            return bool(rank.count != 1 if rank else where)
+        case Summary(_, (Measure("count"),), (), And()):
+            return True
+    return False
 
 
 def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood:
@@ -106,8 +119,7 @@ def _changed(parts: Phrases, previous: Known) -> Known:
 def _ranked_among(parts: Phrases, previous: Known) -> Understood:
     """Return a rank among the rows of an answer: ``which one is the cheapest``."""
     if isinstance(previous, Rows) and previous.rank and previous.rank.count:
-        reason = "Ask this one whole: it may be about the rows that are shown."
-        raise UnfitError((), reason)
+        raise UnfitError((), _OF_SHOWN)
     found = ranked(parts)
     if not isinstance(found, Summary | Rows):
         raise UnfitError(parts.words.text)
@@ -179,7 +191,10 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     conds = parts.conditions()
     if conds and parts.words.lower(0) == "add":  # beside the rows, or of them?
         raise UnfitError("add")
-    is_added = points_back(parts.words.text, openings=False)
+    is_of_shown = is_of_part(previous) and COUNT_OF_SHOWN.match(parts.words.text)
+    if is_of_shown and not (isinstance(previous, Rows) and previous.by is None):
+        raise UnfitError((), _OF_SHOWN)
+    is_added = bool(is_of_shown) or points_back(parts.words.text, openings=False)
     if _COMPARED_TO.search(parts.words.text):
         conds = [_beside(cond, previous.where) for cond in conds]
     if any(_is_other_kind(parts, cond) for cond in conds) and not is_added:
@@ -190,7 +205,8 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
-            where = _merged(where, new, is_added=is_added and not cond.is_time)
+            is_other = cond.is_time or (is_of_shown and cond.is_bare)
+            where = _merged(where, new, is_added=is_added and not is_other)
     if conds and isinstance(previous, Summary):
         return _compared(parts, replace(previous, where=where), conds)
     return replace(previous, where=where)
@@ -436,7 +452,7 @@ def _scatter(parts: Phrases, correlation: Measure) -> tuple[str, ...]:
 def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
     fns = parts.take_all(Fn)
     if len(fns) == 1 and fns[0].function == "count" and not parts.has(Operand):
-        return Summary(reading.source, (Measure("count"),), (), reading.where)
+        return Summary(reading.source, (Measure("count"),), parts.keys(), reading.where)
     if fns:
         raise UnfitError([fn.function for fn in fns])
     if reading.by and (by := by_operand(parts, is_only=True)):
