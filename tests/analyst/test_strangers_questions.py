@@ -258,3 +258,24 @@ def test_rows_without_a_noun_and_a_list_are_refused(
     shops: Conversation, texts: tuple[str, ...]
 ) -> None:
     assert [shops.say(text) for text in texts][-1].is_question
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("how many shops", "list Oslo"), "Rows where `town` is Oslo (50"),
+        (("which shop has the largest turnover", "show me Oslo"), "Rows where `town` is Oslo (50"),
+        (("which town has the most shops", "show the Rome shops"), "Rows where `town` is Rome (50"),
+        (("top 5 by turnover", "list Rome"), "Rows where `town` is Rome (50"),
+        (("mean turnover", "show for Oslo"), "Mean of `turnover` where `town` is Oslo (50"),
+    ],
+)
+def test_a_list_after_a_number_or_a_rank_is_of_rows(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    assert heads(shops, *texts)[-1].startswith(said)
+
+
+def test_a_list_after_a_number_of_some_rows_is_refused(shops: Conversation) -> None:
+    shops.say("how many shops have desks over 3")
+    assert shops.say("show me Oslo").is_question

@@ -43,6 +43,7 @@ from taskweaver.analyst.readings import (
     GroupKey,
     Measure,
     Not,
+    Rank,
     Reading,
     Rows,
     Share,
@@ -57,6 +58,10 @@ _MORE, _TABLES = "also too additionally add auch dazu", "table tabelle"
 _BEFORE_ROWS = OF_ROWS | frozenset("where with without if when over above under below".split())
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
+_LIST = re.compile(
+    r"(?:list|show|display|zeige?)\b(?! (?:(?:me|mir) )?(?:only|just|nur|in|for|from|of|für)\b)",
+    re.IGNORECASE,
+)
 _OF_SHOWN = "Ask this one whole: it may be about the rows that are shown."
 
 Known = Summary | Rows | TableView
@@ -96,6 +101,11 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     _require_no_value_measured(parts)
     if isinstance(previous, Summary) and _has_own_rows(parts):
         previous = replace(previous, where=None, keys=(), rank=None, names_winner=False)
+    match previous:
+        case Summary(keys=()) | Summary(rank=Rank()) | Rows(rank=Rank()) if _lists(parts):
+            if previous.where:
+                raise UnfitError((), _OF_SHOWN)
+            previous = Rows(previous.source)
     reading = _changed(parts, previous)
     parts.mark("which who instead")
     parts.finish()
@@ -162,6 +172,13 @@ def _has_own_rows(parts: Phrases) -> bool:
     beside = {"plot": Keys, "compare": Cond}.get(lows[0])
     is_named = beside is not None and parts.has(beside) and parts.has(Operand)
     return is_named and not has_pointer(lows)
+
+
+def _lists(parts: Phrases) -> bool:
+    """Return whether rows of a value are asked for: ``list the vans``, but not ``show in May``."""
+    is_value = _LIST.match(parts.words.text) and parts.has(Cond, lambda cond: not cond.is_time)
+    others = map(parts.has, (Fn, Keys, Pick, Picture))
+    return bool(is_value) and not (is_follow_up(parts.words) or any(others))
 
 
 def _is_complete(parts: Phrases, previous: Reading) -> bool:
