@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from taskweaver.analyst.language.references import begins_as_change, points_back
+from taskweaver.analyst.language.references import COUNT_OF_SHOWN, begins_as_change, points_back
 from taskweaver.analyst.language.whole import chosen_option
 from taskweaver.analyst.likely_files import naming, tables_among
 from taskweaver.analyst.offers import nearest, with_other_words
@@ -52,7 +52,11 @@ _OF_ONE = re.compile(
     r"\b(?:(?:does|did|is|was|has|had) (?:it(?! (?:rain|snow))|he|she)|its|his|her)\b",
     re.IGNORECASE,
 )
-_ADDED = re.compile(r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|je|von)\s", re.IGNORECASE)
+_ADDED = re.compile(
+    r"(?!.*\b(?:which|what|how|welche\w*|wie)\b)"
+    r"\s*(?:by|per|of|in|for|from|with|where|nach|pro|je|von)\s",
+    re.IGNORECASE,
+)
 _CHANGED_FILE = re.compile(
     r"\W*(?:(?:and|now|then|or|what about|how about|the same|und|jetzt|oder|was ist mit|wie ist es)"
     r"\W+)+(?:(?:in|for|from|of|with|für|von|aus|bei|mit|the|file|der|die|datei)\W+)*\W*",
@@ -141,7 +145,8 @@ class Dialogue:
         for read in (self._completed, self._swapped):
             if isinstance(whole := read(text, self.refused, world), Understood | NeedsLook):
                 return whole
-        outcome = None if points_back(text) else self._read_anew(text, world, choices)
+        is_lost = points_back(text) or COUNT_OF_SHOWN.match(text)
+        outcome = None if is_lost else self._read_anew(text, world, choices)
         if outcome and not (begins_as_change(text) and _is_bare(outcome)):
             return outcome
         changed = self._changed(text, world)
@@ -161,7 +166,7 @@ class Dialogue:
 
     def _completed(self, text: str, refused: Refused, world: World) -> Outcome | None:
         """Read a refused request with what it lacked: ``by salary`` after ``show me the top 3``."""
-        if not _ADDED.match(text):
+        if not _ADDED.match(text) or begins_as_change(refused.text):
             return None
         return self._read_whole(f"{refused.text.rstrip('.?! ')} {text}", world)
 

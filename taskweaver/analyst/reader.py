@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from taskweaver.analyst.about import asks_about, questions
 from taskweaver.analyst.language.compose import UNCOMPUTED
+from taskweaver.analyst.language.follow_ups import is_of_part
 from taskweaver.analyst.language.lexicon import LEXICON
 from taskweaver.analyst.language.names import is_amount, name_words
 from taskweaver.analyst.language.read import (
@@ -17,7 +18,7 @@ from taskweaver.analyst.language.read import (
     best,
     read,
 )
-from taskweaver.analyst.language.references import is_follow_up, points_back
+from taskweaver.analyst.language.references import COUNT_OF_SHOWN, is_follow_up, points_back
 from taskweaver.analyst.language.row_nouns import nouns_of
 from taskweaver.analyst.language.scope import DataScope, Wanted, joins, scopes
 from taskweaver.analyst.language.whole import special
@@ -300,7 +301,9 @@ class RequestReader:
         if revised is not None and is_read and is_follow_up(revised.words):
             return _searched(text, revised, world)
         is_known = isinstance(self.previous, Summary | Rows)
-        if revised is not None and is_known and points_back(text, openings=False):
+        is_among = COUNT_OF_SHOWN.match(text) and is_of_part(self.previous)
+        is_among = is_among or points_back(text, openings=False)
+        if revised is not None and is_known and is_among:
             return _searched(text, revised, world)
         preferred = [scope for scope in singles if scope.source == kept and not wanted.files]
         preferred += [scope for scope in singles if scope.source.tables[0].file in wanted.likely]

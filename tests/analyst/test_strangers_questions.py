@@ -324,3 +324,74 @@ def test_a_function_without_a_column_is_named_as_typed(
     answer = shops.say(text).text
     assert answer.startswith(f"Name the column of “{said}”.")
     assert not answer.endswith((" sum.", "nunique."))
+
+
+@pytest.mark.parametrize("refused", ["only 1995 and later", "since 1995", "please show Oslo"])
+def test_a_whole_question_takes_no_filter_of_a_refused_one(
+    shops: Conversation, refused: str
+) -> None:
+    shops.say("average blorb of shops by year")
+    assert shops.say(refused).is_question
+    assert heads(shops, "in which town are most shops?") == [
+        "`town` with the largest number of rows (150 rows)"
+    ]
+
+
+@pytest.mark.parametrize("share", ["what share is that?", "what percentage?", "percentage"])
+def test_a_share_of_refused_rows_is_none_of_all_rows(shops: Conversation, share: str) -> None:
+    refused = [shops.say(text).is_question for text in ("how many shops blorbed?", share)]
+    assert [*refused, shops.say("by town").is_question, shops.say("and by kind?").is_question] == (
+        [True] * 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("how many are from Oslo",), "more than 3 and `town` is Oslo (19"),
+        (("how many have a phone",), "more than 3 and `phone` is not missing (38"),
+        (("how many shops are in Oslo",), "Number of rows where `town` is Oslo (50"),
+        (("how many are there per town",), "per `town` where `desks` is more than 3 (57"),
+        (("which one has the largest turnover?", "how many are in Rome"), "`town` is Rome (50"),
+    ],
+)
+def test_rows_without_a_noun_are_those_of_the_list(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    assert said in heads(shops, "shops with desks over 3", *texts)[-1]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("blorb the shops with desks over 3", "how many are in Rome"),
+        ("top 5 by turnover", "how many are in Rome"),
+        ("how many shops in Oslo have desks over 3", "how many have a phone"),
+        ("shops with desks over 3", "how many are from Oslo", "how many are from Rome"),
+    ],
+)
+def test_rows_without_a_noun_and_a_list_are_refused(
+    shops: Conversation, texts: tuple[str, ...]
+) -> None:
+    assert [shops.say(text) for text in texts][-1].is_question
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (("how many shops", "list Oslo"), "Rows where `town` is Oslo (50"),
+        (("which shop has the largest turnover", "show me Oslo"), "Rows where `town` is Oslo (50"),
+        (("which town has the most shops", "show the Rome shops"), "Rows where `town` is Rome (50"),
+        (("top 5 by turnover", "list Rome"), "Rows where `town` is Rome (50"),
+        (("mean turnover", "show for Oslo"), "Mean of `turnover` where `town` is Oslo (50"),
+    ],
+)
+def test_a_list_after_a_number_or_a_rank_is_of_rows(
+    shops: Conversation, texts: tuple[str, ...], said: str
+) -> None:
+    assert heads(shops, *texts)[-1].startswith(said)
+
+
+def test_a_list_after_a_number_of_some_rows_is_refused(shops: Conversation) -> None:
+    shops.say("how many shops have desks over 3")
+    assert shops.say("show me Oslo").is_question

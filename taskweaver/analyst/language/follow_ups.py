@@ -31,6 +31,7 @@ from taskweaver.analyst.language.parts import Phrases, UnfitError
 from taskweaver.analyst.language.ranks import by_operand, ranked
 from taskweaver.analyst.language.references import (
     BARE_COUNT,
+    COUNT_OF_SHOWN,
     OF_ROWS,
     has_pointer,
     is_follow_up,
@@ -48,6 +49,7 @@ from taskweaver.analyst.readings import (
     GroupKey,
     Measure,
     Not,
+    Rank,
     Reading,
     Rows,
     Share,
@@ -63,7 +65,23 @@ _BEFORE_ROWS = OF_ROWS | frozenset("where with without if when over above under 
 _OVERALL = re.compile(r"\b(?:overall|ever|all (?:the )?years|all time|generally)\b", re.I)
 _COMPARED_TO = re.compile(r"\b(?:compared?|vergleiche?)(?: \w+)?? (?:to|with|against|mit)\b", re.I)
 
+_LIST = re.compile(
+    r"(?:list|show|display|zeige?)\b(?! (?:(?:me|mir) )?(?:only|just|nur|in|for|from|of|für)\b)",
+    re.IGNORECASE,
+)
+_OF_SHOWN = "Ask this one whole: it may be about the rows that are shown."
+
 Known = Summary | Rows | TableView
+
+
+def is_of_part(reading: Reading | None) -> bool:
+    """Return whether a reading is a list of some rows, or a number of rows of two conditions."""
+    match reading:
+        case Rows(where=where, rank=rank):
+            return bool(rank.count != 1 if rank else where)
+        case Summary(_, (Measure("count"),), (), And()):
+            return True
+    return False
 
 
 def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood:
@@ -90,6 +108,11 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
     _require_no_value_measured(parts)
     if isinstance(previous, Summary) and _has_own_rows(parts):
         previous = replace(previous, where=None, keys=(), rank=None, names_winner=False)
+    match previous:
+        case Summary(keys=()) | Summary(rank=Rank()) | Rows(rank=Rank()) if _lists(parts):
+            if previous.where:
+                raise UnfitError((), _OF_SHOWN)
+            previous = Rows(previous.source)
     reading = _changed(parts, previous)
     parts.mark("which who instead")
     parts.finish()
@@ -113,8 +136,7 @@ def _changed(parts: Phrases, previous: Known) -> Known:
 def _ranked_among(parts: Phrases, previous: Known) -> Understood:
     """Return a rank among the rows of an answer: ``which one is the cheapest``."""
     if isinstance(previous, Rows) and previous.rank and previous.rank.count:
-        reason = "Ask this one whole: it may be about the rows that are shown."
-        raise UnfitError((), reason)
+        raise UnfitError((), _OF_SHOWN)
     found = ranked(parts)
     if not isinstance(found, Summary | Rows):
         raise UnfitError(parts.words.text)
@@ -159,6 +181,13 @@ def _has_own_rows(parts: Phrases) -> bool:
     return is_named and not has_pointer(lows)
 
 
+def _lists(parts: Phrases) -> bool:
+    """Return whether rows of a value are asked for: ``list the vans``, but not ``show in May``."""
+    is_value = _LIST.match(parts.words.text) and parts.has(Cond, lambda cond: not cond.is_time)
+    others = map(parts.has, (Fn, Keys, Pick, Picture))
+    return bool(is_value) and not (is_follow_up(parts.words) or any(others))
+
+
 def _is_complete(parts: Phrases, previous: Reading) -> bool:
     """Return whether a request has a measure of its own, or is a question of yes or no."""
     is_total = isinstance(previous, Summary) and previous.measures[0].function in ("count", "sum")
@@ -186,7 +215,10 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     conds = parts.conditions()
     if conds and parts.words.lower(0) == "add":  # beside the rows, or of them?
         raise UnfitError("add")
-    is_added = points_back(parts.words.text, openings=False)
+    is_of_shown = is_of_part(previous) and COUNT_OF_SHOWN.match(parts.words.text)
+    if is_of_shown and not (isinstance(previous, Rows) and previous.by is None):
+        raise UnfitError((), _OF_SHOWN)
+    is_added = bool(is_of_shown) or points_back(parts.words.text, openings=False)
     if _COMPARED_TO.search(parts.words.text):
         conds = [_beside(cond, previous.where) for cond in conds]
     if any(_is_other_kind(parts, cond) for cond in conds) and not is_added:
@@ -197,7 +229,8 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
-            where = _merged(where, new, is_added=is_added and not cond.is_time)
+            is_other = cond.is_time or (is_of_shown and cond.is_bare)
+            where = _merged(where, new, is_added=is_added and not is_other)
     if conds and isinstance(previous, Summary):
         return _compared(parts, replace(previous, where=where), conds)
     return replace(previous, where=where)
@@ -453,7 +486,7 @@ def _scatter(parts: Phrases, correlation: Measure) -> tuple[str, ...]:
 def _revised_rows(parts: Phrases, reading: Rows) -> Summary | Rows:
     fns = parts.take_all(Fn)
     if len(fns) == 1 and fns[0].function == "count" and not parts.has(Operand):
-        return Summary(reading.source, (Measure("count"),), (), reading.where)
+        return Summary(reading.source, (Measure("count"),), parts.keys(), reading.where)
     if fns:
         raise UnfitError([fn.function for fn in fns])
     if reading.by and (by := by_operand(parts, is_only=True)):

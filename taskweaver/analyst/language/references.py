@@ -26,14 +26,21 @@ BARE_COUNT = re.compile(
     r"(?P<each> (?:of|in|for|from) each)?\W*",
     re.IGNORECASE,
 )
+COUNT_OF_SHOWN = re.compile(
+    r"(?!.*\b(?:file|data|total|overall|all|datei|insgesamt)\b)"
+    r"\W*(?:(?:and|und) )?(?:how many|wie viele) (?:are|were|have|had|sind|waren|haben|hatten)\b",
+    re.IGNORECASE,
+)
+"""Numbers of rows without a noun: ``how many are from Rome``."""
 _ONE = re.compile(r"\W*(?:and )?which ones?\b(?! of\b)", re.IGNORECASE)
 _ELLIPSIS = re.compile(
     r"\A\W*(?:und |and )?(?:which|welche[rs]?) (?:has|have|had|hat|haben|hatte|hatten)\b"
     r"|\b(?:sind|waren|haben|hatten|ist|war) (?:die|sie)(?: (?:im|denn|zusammen|insgesamt|so|alle"
-    r"|durchschnittlich)\b|\W*\Z)",
+    r"|durchschnittlich)\b|\W*\Z)"
+    r"|\A\W*(?:what |which )?(?:share|percentage|anteil)(?: in percent)?\W*\Z",
     re.IGNORECASE,
 )
-"""Requests without a noun for what they ask of: ``which has the most ...``, ``sind die im ...``."""
+"""Requests without a noun for what they ask of: ``which has the most``, ``what percentage``."""
 
 
 def is_follow_up(words: Words) -> bool:
