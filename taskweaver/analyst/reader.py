@@ -34,6 +34,7 @@ from taskweaver.analyst.readings import (
     About,
     Column,
     FileListing,
+    Measure,
     NeedsLook,
     NotUnderstood,
     Outcome,
@@ -53,6 +54,7 @@ from taskweaver.tables.files.mentions import Mention, find_files
 from taskweaver.tables.files.profile import TableId, TableProfile, World
 
 _TAKEN_BACK = re.compile(r"\b(?:no,? wait|scratch that|no,? sorry|i meant?)\b[,:]?", re.IGNORECASE)
+_ROWS = re.compile(r"\b(?:them|rows|zeilen)\b", re.IGNORECASE)
 _MOST_CHANGES = 3
 _MEANING = re.compile(
     r"\W*(?:(?:and|but|so|und) )?(?:what (?:do|does|did) (?:the |an? )?(.+?) (?:mean|stand for)"
@@ -112,7 +114,7 @@ class RequestReader:
         """Read a question behind the file it is about, or before the one to save its answer in."""
         asked, target = asked_and_saved(text, [file.name for file in world.files])
         if target:
-            return _to_save(self.read(asked, world, choices, depth), target)
+            return _to_save(self.read(asked, world, choices, depth), target, text[len(asked) :])
         change = _OTHER_FILE.fullmatch(text.strip())
         file = file_about(change["noun"].casefold(), world.files) if change else ""
         if not change or not file:
@@ -181,7 +183,7 @@ class RequestReader:
             name = next(filter(None, asked.groups()))
             return NotUnderstood((), f"The files do not tell what `{name}` means.")
         file = file_to_save(text, [file.name for file in world.files])
-        saved = self._saved(file, world) if file else None
+        saved = self._saved(file, text, world) if file else None
         if isinstance(saved, Understood) and re.search(rf"/{re.escape(file)}", text):
             return replace(saved, notes=(f"`{file}` is in the folder of this conversation.",))
         return saved
@@ -207,8 +209,8 @@ class RequestReader:
                 return again
         return outcome
 
-    def _saved(self, file: str, world: World) -> Outcome:
-        """Write the result of the last reading to a file."""
+    def _saved(self, file: str, text: str, world: World) -> Outcome:
+        """Write the result of the last reading, or its rows, to a file."""
         if not isinstance(self.previous, Summary | Rows | TableView):
             return NotUnderstood((), "There is no result yet that could be saved.")
         if file.casefold() in {known.name.casefold() for known in world.files}:
@@ -216,7 +218,7 @@ class RequestReader:
         known = {id.file for id in world.tables}
         if missing := tuple(id.file for id in tables_of(self.previous) if id.file not in known):
             return NeedsLook(missing)
-        return Understood(Saved(self.previous, file))
+        return _to_save(Understood(self.previous), file, text)
 
     def about(self, named: tuple[str, ...], world: World) -> Outcome:
         """Describe the files that are named, else the subject, else the only file there is."""
@@ -371,13 +373,18 @@ def _of_few(text: str, outcome: Outcome, tried: Sequence[str], others: Sequence[
     return replace(outcome, files=tuple(tried)) if isinstance(outcome, NotUnderstood) else outcome
 
 
-def _to_save(outcome: Outcome, file: str) -> Outcome:
-    """Return the outcome of a question whose answer is also saved."""
+def _to_save(outcome: Outcome, file: str, asked: str) -> Outcome:
+    """Return the outcome of a question whose answer, or the rows behind a number, are saved."""
     if not isinstance(outcome, Understood) or outcome.unused:
         return outcome
-    if not isinstance(outcome.reading, Summary | Rows | TableView):
+    reading = outcome.reading
+    if not isinstance(reading, Summary | Rows | TableView):
         return NotUnderstood((), "Only tables and numbers can be saved.")
-    return replace(outcome, reading=Saved(outcome.reading, file))
+    if isinstance(reading, Summary) and not reading.keys and _ROWS.search(asked):
+        if reading.then or reading.measures != (Measure("count"),):
+            return NotUnderstood((), "The last answer is a number: save “it”.")
+        reading = Rows(reading.source, where=reading.where)
+    return replace(outcome, reading=Saved(reading, file))
 
 
 def _listing(world: World) -> FileListing:

@@ -395,3 +395,17 @@ def test_a_list_after_a_number_or_a_rank_is_of_rows(
 def test_a_list_after_a_number_of_some_rows_is_refused(shops: Conversation) -> None:
     shops.say("how many shops have desks over 3")
     assert shops.say("show me Oslo").is_question
+
+
+@pytest.mark.parametrize("asked", ["save them as csv", "export the rows to part.csv"])
+def test_the_rows_behind_a_number_are_saved(shops: Conversation, asked: str) -> None:
+    said = heads(shops, "how many are in Oslo", asked)[-1]
+    assert said.startswith("Rows where `town` is Oslo, saved as")
+    assert said.endswith("(50 rows)")
+
+
+def test_a_number_is_saved_as_it_and_has_no_rows_to_save(shops: Conversation) -> None:
+    assert heads(shops, "how many are in Oslo", "save it as csv")[-1].startswith("Number of rows")
+    for number in ("mean turnover", "how many different towns"):
+        shops.say(number)
+        assert shops.say("save them as csv").is_question
