@@ -5,25 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from taskweaver.errors import TaskWeaverError
+from taskweaver.errors import RemediedError
 
 
-class SearchError(TaskWeaverError):
-    """A search cannot be opened, or cannot go on.
-
-    Attributes:
-        detail: The problem.
-        hint: The remedy; empty for none.
-    """
-
-    def __init__(self, detail: str, hint: str = "") -> None:
-        super().__init__(detail, hint)
-        self.detail = detail
-        self.hint = hint
-
-    def __str__(self) -> str:
-        """The problem, and its remedy."""
-        return f"{self.detail} {self.hint}".strip()
+class SearchError(RemediedError):
+    """A search cannot be opened, or cannot go on."""
 
 
 @contextmanager

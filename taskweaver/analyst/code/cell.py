@@ -44,8 +44,8 @@ _ARITHMETIC = (
 )  # fmt: skip
 _MOST_NAMED = 8
 """Values whose spellings an answer names."""
-_COMPARED = ("] == ", "] != ", "].isin(")
-"""Code after the name of a column of which an answer has the compared values alone."""
+_NOT_COMPARED = r"(?!\] [=!]= |\]\.isin\()"
+"""Code after the name of a column that an answer has by all values, not by compared ones alone."""
 
 
 def as_code(reading: Reading, tables: Mapping[TableId, TableProfile]) -> str:
@@ -190,10 +190,9 @@ def merged_note(code: str, tables: Mapping[TableId, TableProfile]) -> str:
     for column in (column for table in tables.values() for column in table.columns):
         if f"[{column.name!r}].replace({dict(column.spellings)!r})" in code:
             values = list(dict.fromkeys(column.spellings.values()))
-            places = re.finditer(re.escape(repr(column.name)), rest)
-            is_grouped = any(not rest.startswith(_COMPARED, place.end()) for place in places)
             used = [value for value in values if repr(value) in rest]
-            used = used or (values if is_grouped else [])
+            if re.search(re.escape(repr(column.name)) + _NOT_COMPARED, rest):
+                used = used or values
             groups = [
                 f"{value_text(value)} ({column_names(texts)})"
                 for value in used[:_MOST_NAMED]

@@ -12,6 +12,7 @@ from taskweaver.analyst.language.groups import HEADS, conjuncts
 from taskweaver.analyst.language.names import core_words, is_named_after, name_words, singular
 from taskweaver.analyst.language.parser import Operand
 from taskweaver.analyst.language.parts import Phrases, UnfitError
+from taskweaver.analyst.language.scope import LABEL_WORDS
 from taskweaver.analyst.language.values import Cond
 from taskweaver.analyst.readings import (
     Column,
@@ -42,8 +43,7 @@ _PERSONAL = frozenset(
     "passenger student customer client user person member smoker wage survived name".split()
 )
 _TALLIES = frozenset("freq frequency count counts n ncases".split())
-_TOTALS = frozenset("total cases deaths".split())
-_PLAIN_LABELS = frozenset("name title label".split())
+_TOTALS = _TALLIES | {"total", "cases", "deaths"}
 _ASKING = "who whom whose when where which what wer wem wann wo welche was"
 _OF_NOTHING = "is was are were has had one ones"
 _IN_IT = "there file data dataset table drin darin datei daten"
@@ -356,12 +356,12 @@ def _tally_of_nouns(parts: Phrases) -> str:
     scope, columns = parts.scope, parts.scope.columns.items()
     nouns = {noun.word for _, noun in parts.every(Noun) if scope.is_row(noun.word)}
     names = [n for n, one in columns if one.kind == "text" and one.distinct == scope.rows]
-    own = {n for n in names if not _PLAIN_LABELS.isdisjoint(name_words(n))}
-    own |= {n for n in names for word in nouns if is_named_after(singular(word), n)}
+    own = [n for n in names if set(LABEL_WORDS) & set(name_words(n))]
+    own += [n for n in names for word in nouns if is_named_after(singular(word), n)]
     if own or not (names and nouns):
         return ""
-    found = (n for n, one in columns if one.kind == "integer")
-    return next((n for n in found if n.casefold() in _TALLIES | _TOTALS), "")
+    found = (n for n, one in columns if one.kind == "integer" and n.casefold() in _TOTALS)
+    return next(found, "")
 
 
 def _check_amounts(parts: Phrases) -> None:
@@ -380,10 +380,11 @@ def _check_names(parts: Phrases, *, is_bare: bool) -> None:
     texts = [name for name, column in scope.columns.items() if column.kind == "text"]
     is_dated = any(scope.columns[n].distinct * 2 < scope.rows for n in scope.time_columns)
     label = scope.label or (texts[0] if is_dated and len(texts) == 1 else "")
-    nouns = [noun for _, noun in parts.every(Noun)]
-    has_names = bool(label) and name_words(label) == ("name",)
-    is_asked = (has_names and any(scope.is_row(noun.word) for noun in nouns)) or (
-        is_bare and any(noun.kind in ("file", "person", "thing") for noun in nouns)
+    has_names = label.casefold() == "name"
+    is_asked = any(
+        (has_names and scope.is_row(noun.word))
+        or (is_bare and noun.kind in ("file", "person", "thing"))
+        for _, noun in parts.every(Noun)
     )
     has_key = any(column.distinct >= scope.rows for column in scope.columns.values())
     is_repeated = bool(label) and scope.columns[label].distinct * 4 < scope.rows

@@ -92,7 +92,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
         UnclearError: If a column is not clear.
     """
     bare = BARE_COUNT.fullmatch(words.text)
-    if bare and isinstance(previous, Summary | Rows | TableView):
+    if bare and isinstance(previous, Known):
         return Understood(_counted(previous, is_each=bool(bare["each"])))
     parts = Phrases(words, atoms)
     refused = [mark.detail for _, mark in parts.all(Mark) if mark.kind == "refused"]
@@ -100,7 +100,7 @@ def revise(words: Words, atoms: Sequence[Atom], previous: Reading) -> Understood
         raise UnfitError(refused)
     skipped = check_unused(parts)
     is_new = not is_follow_up(words) and _is_complete(parts, previous)
-    if is_new or not isinstance(previous, Summary | Rows | TableView):
+    if is_new or not isinstance(previous, Known):
         raise UnfitError(words.text)
     has_groups = isinstance(previous, Summary) and previous.keys
     if parts.has(Pick) and points_back(words.text, openings=False) and not has_groups:
@@ -215,17 +215,14 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
     conds = parts.conditions()
     if conds and parts.words.lower(0) == "add":  # beside the rows, or of them?
         raise UnfitError("add")
-    is_of_shown = is_of_part(previous) and COUNT_OF_SHOWN.match(parts.words.text)
-    if is_of_shown and not (isinstance(previous, Rows) and previous.by is None):
+    is_of_shown = is_of_part(previous) and bool(COUNT_OF_SHOWN.match(parts.words.text))
+    if is_of_shown and (not isinstance(previous, Rows) or previous.by):
         raise UnfitError((), _OF_SHOWN)
-    is_added = bool(is_of_shown) or points_back(parts.words.text, openings=False)
+    is_added = is_of_shown or points_back(parts.words.text, openings=False)
     if _COMPARED_TO.search(parts.words.text):
         conds = [_beside(cond, previous.where) for cond in conds]
-    if any(_is_other_kind(parts, cond) for cond in conds) and not is_added:
-        kinds = (part for part in conjuncts(where) if not _is_kind(parts, part))
-        where = conjunction(*kinds)
-    elif not is_added:
-        _check_other_flag(parts, conds, previous.where)
+    if not is_added and any(_is_other_kind(parts, cond) for cond in conds):
+        where = conjunction(*(part for part in conjuncts(where) if not _is_kind(parts, part)))
     for cond in conds:
         new = parts.condition([cond])
         if new is not None:
@@ -239,23 +236,15 @@ def _with_conditions(parts: Phrases, previous: Known) -> Known:
 def _is_other_kind(parts: Phrases, cond: Cond) -> bool:
     """Return whether a column of yes and no stands as a noun: ``dramas`` after ``comedies``."""
     low = cond.phrase.casefold()
-    is_noun = cond.is_bare and singular(low) != low and not cond.is_negative
-    return is_noun and _is_kind(parts, cond.options[0].condition)
+    is_noun = singular(low) != low or parts.words.says(0, "and what how und")
+    is_plain = is_noun and cond.is_bare and not cond.is_negative
+    return is_plain and _is_kind(parts, cond.options[0].condition)
 
 
 def _is_kind(parts: Phrases, condition: Condition) -> bool:
     """Return whether a condition is that a column of yes and no says yes or no."""
     is_value = isinstance(condition, Comparison) and condition.operator == "=="
     return is_value and all(parts.scope.no_value(name) for name in columns_in(condition))
-
-
-def _check_other_flag(parts: Phrases, conds: Sequence[Cond], where: Condition | None) -> None:
-    """Refuse ``and dramas?`` after the comedies, where both are columns of yes and no."""
-    old, is_flag = columns_in(And(conjuncts(where))), parts.scope.flag_value
-    new = {option.column for cond in conds for option in cond.options} - old
-    opens = parts.words.says(0, "and what how und")
-    if opens and all(any(map(is_flag, filter(None, names))) for names in (old, new)):
-        raise UnfitError((), "Ask for these rows in a whole question: others may be meant.")
 
 
 def _beside(cond: Cond, where: Condition | None) -> Cond:

@@ -298,8 +298,8 @@ def _line(
     if not names or len(splits) > (len(names) == 1) or len(times) != 1:
         raise UnfitError("line", "A line is drawn from one column of numbers over time.")
     columns = (times[0], *names)
-    split = _line_of_each(parts, times[0], names[0], splits[0] if splits else "", where)
+    split = _line_of_each(parts, times[0], names[0], "".join(splits), where)
     if split and len(names) > 1:
-        raise UnfitError(split, "Lines of several columns are not split by a column.")
+        raise UnfitError(split)
     return Rows(parts.source, columns, where, Column(times[0]), Rank(ascending=True), chart="line",
                 split=split)  # fmt: skip

@@ -64,7 +64,6 @@ def ranked(parts: Phrases) -> Reading | None:
     is_of_value = _ranks_values(parts, picks[0][0])
     asks_when = parts.mark("when") is not None
     _check_asked(parts)
-    _check_rank_of_one(parts)
     parts.mark("which who")
     key = None if of_rows else _group(parts, asks_when=asks_when)
     if key is None:
@@ -76,7 +75,9 @@ def _check_several(parts: Phrases, where: Condition | None) -> None:
     """Refuse a rank among rows of one name: ``the bank`` may be more than a company Bank."""
     for part in conjuncts(where):
         match part:
-            case Comparison(Column(name), "==", right) if parts.scope.names_rows(name):
+            case Comparison(Column(name), "==", right) if parts.scope.names_rows(name) or is_unique(
+                parts, name
+            ):
                 raise UnfitError(str(right), f"It is one `{name}`.")
 
 
@@ -86,15 +87,6 @@ def _check_asked(parts: Phrases) -> None:
         is_known = parts.scope.label or noun.kind != "person"
         if not is_known and not names_rows(parts, noun.word):
             raise UnfitError(noun.word, f"No column names a {noun.word}.")
-
-
-def _check_rank_of_one(parts: Phrases) -> None:
-    """Refuse ``which bank`` for the row of that name: of one row nothing is the largest."""
-    asked = {atom.end for atom, mark in parts.every(Mark) if mark.kind == "which"}
-    for atom, cond in parts.every(Cond):
-        names = {option.column for option in cond.options if option.column}
-        if atom.start in asked and cond.is_bare and any(is_unique(parts, name) for name in names):
-            raise UnfitError(cond.phrase)
 
 
 def _asked_nouns(parts: Phrases) -> list[Noun]:

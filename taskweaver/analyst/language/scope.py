@@ -37,7 +37,7 @@ _YEAR_WORDS = frozenset("year yr jahr année annee año ano år год 年".spli
 _JOINTS = ("of", "the", "in")
 _NOUN_KINDS = frozenset("row person thing refused missing unit".split())
 _SHORTEST_CHARS, _MOST_GUESSED, _LONG = 3, 60, 100
-_LABEL_WORDS = ("name", "title", "label")
+LABEL_WORDS = ("name", "title", "label")
 _YES = "yes true y 1 1.0 ja oui sí si".split()
 _NO = "no false n 0 0.0 nein non nei nej".split()
 
@@ -124,12 +124,11 @@ class DataScope:
 
         Months of several years are not told apart by the number of the month.
         """
-        named = [name for name in self.year_columns if _YEAR_WORDS.issuperset(name_words(name))]
-        if unit == "year" and len(named) == 1:
-            return named[0]
-        years = self.date_parts.get("year")
-        is_one_year = years is None or self.columns[years].distinct == 1
-        return self.date_parts.get(unit, "") if is_one_year or unit == "year" else ""
+        years = [name for name in self.year_columns if _YEAR_WORDS.issuperset(name_words(name))]
+        if unit == "year":
+            return years[0] if len(years) == 1 else ""
+        is_one_year = not years or self.columns[years[0]].distinct == 1
+        return self.date_parts.get(unit, "") if is_one_year else ""
 
     @cached_property
     def day_keys(self) -> tuple[GroupKey, ...]:
@@ -379,7 +378,7 @@ class DataScope:
     def label(self) -> str | None:
         """The text column that names the rows; None for none."""
         texts = [c for c in self.columns.values() if c.kind == "text" and c.distinct > 1]
-        for word in _LABEL_WORDS:
+        for word in LABEL_WORDS:
             named = [c for c in texts if word in name_words(c.name)]
             exact = [c for c in named if len(name_words(c.name)) == 1]
             if len(exact or named) == 1:
